@@ -1,0 +1,53 @@
+# make demo    one whole audit on the embedded data; the report is in demo-out/
+# make test    what CI runs: lint, types, import contracts, all tests
+# make lint    the first half of it
+# make clean   remove what the commands above have made, the environment too
+#
+# PYTHON=...   the Python (3.11 or newer) that makes the environment
+# VENV=...     the environment's folder
+
+SHELL  := /bin/sh
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/orch-installed
+OUT    ?= demo-out
+PYTHON ?=
+
+.PHONY: demo test lint install clean
+.DELETE_ON_ERROR:
+
+demo: $(STAMP)
+	@$(BIN)/orch sweep apollo-ablation --out $(OUT)
+
+test: lint
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+install: $(STAMP)
+
+# One pip call, so that torch and torchvision are chosen as a pair.
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || { \
+	  for python in "$(PYTHON)" python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	    test -n "$$python" || continue; \
+	    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+	    test "$$python" != "$(PYTHON)" || { echo "PYTHON=$(PYTHON) is not a Python of version 3.11 or newer" >&2; exit 1; }; \
+	    python=; \
+	  done; \
+	  test -n "$$python" || { echo "no Python 3.11 or newer found; install one or name it: make PYTHON=/path/to/python3" >&2; exit 1; }; \
+	  "$$python" -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "$$python cannot make environments; install them first (on Debian: apt-get install python3-venv)" >&2; exit 1; }; \
+	  echo "making the environment $(VENV) with $$python"; \
+	  "$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; \
+	}
+	@echo "installing into $(VENV): about 5 GB with torch and Ray, some minutes the first time"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

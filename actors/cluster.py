@@ -1,0 +1,217 @@
+"""Ray started or joined quietly, and only what was started shut down; how many workers to ask for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from actors.capacity import Cluster, Node, describe
+from actors.jobs import Workers
+from audits.errors import BadInput
+
+__all__ = ["connect", "describe", "limit_threads", "run_folder", "size_workers", "usable_cpus"]
+
+OBJECT_STORE_BYTES = 256 * 2**20
+LONGEST_RAY_FOLDER = 40
+"""Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
+LOCAL_WORKERS_PER_CPU = 8
+CONNECT_SECONDS = 5.0
+SOURCE_PACKAGES = ("actors", "audits", "orchestrator", "tune_spaces")
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_TRAIN_METRICS_ENABLED": "0",
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+"""Set while connected: no statistics, working folder unchanged (paths stay valid), deaths noticed soon, no loggers."""
+
+
+def size_workers(
+    requested: int | str, gpus: float, *, cpus: float = 1.0, address: str | None = None, storage: str = ".orch/ray"
+) -> int:
+    """Return the number of workers for ``requested``: a number, or "auto" = as many as fit now.
+
+    "auto" counts this machine's usable CPUs and GPUs, or with ``address`` those of the cluster's living nodes (give a
+    number to make an autoscaling cluster grow). ``gpus`` and ``cpus`` are per worker. Raises BadInput for other words
+    and when not one worker fits.
+    """
+    if isinstance(requested, int):
+        return Workers(requested, cpus=cpus, gpus=gpus).count
+    if requested != "auto":
+        raise BadInput(f"workers = {requested!r}: give a number or 'auto'")
+    if address is None:
+        cluster = Cluster((Node("this machine", float(usable_cpus()), float(_usable_gpus() if gpus else 0)),), {})
+    else:
+        with connect(Workers(1, cpus=cpus, gpus=gpus, address=address, storage=storage)):
+            cluster = describe()
+    count = cluster.room(cpus, gpus)
+    if not count:
+        raise BadInput(f"no worker with {cpus:g} CPUs and {gpus:g} GPUs fits: there are {cluster}")
+    return count
+
+
+def usable_cpus() -> int:
+    """Return the CPUs that this process may use (affinity and container quota)."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = Path("/sys/fs/cgroup/cpu.max")
+    if quota.is_file():
+        limit, period = quota.read_text().split()
+        if limit != "max":
+            count = min(count, max(1, int(limit) // int(period)))
+    return count
+
+
+def _usable_gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def limit_threads(threads: int) -> None:
+    """Fix the number of computing threads of this process, also for libraries that are imported later."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables, and put the old state back on leaving."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def connect(workers: Workers) -> Iterator[None]:
+    """Start a private Ray cluster or join the one at ``workers.address``; only what was started here is shut down.
+
+    Inside another ``connect`` (or with Ray already initialised by the caller) nothing is started. A private cluster
+    listens without a token, on this machine, for this process; its files are in ``workers.storage`` and stay there when
+    the block raises. On a joined cluster token authentication is the cluster's matter. Raises BadInput when nothing
+    answers at the address, or the storage folder cannot be used.
+    """
+    quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
+    threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    with environment(quiet):
+        import ray
+
+        if ray.is_initialized():
+            yield
+        elif workers.address is None:
+            with _private_cluster(workers, threads):
+                yield
+        else:
+            _require_answer(workers.address)
+            ray.init(
+                address=workers.address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"env_vars": threads, **_source_packages()},
+            )
+            try:
+                yield
+            finally:
+                ray.shutdown()
+
+
+@contextmanager
+def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[None]:
+    import ray
+
+    if workers.count > LOCAL_WORKERS_PER_CPU * usable_cpus():
+        raise BadInput(
+            f"{workers.count} workers are too many for the {usable_cpus()} CPUs of this machine "
+            f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
+        )
+    with environment({"RAY_AUTH_MODE": "disabled"}), _ray_folder(workers.storage) as folder:
+        with environment(threads):  # inherited by every process of the cluster, not kept in this one
+            ray.init(
+                address="local",
+                num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=folder,
+            )
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _ray_folder(storage: str) -> Iterator[str]:
+    """Yield a new folder for a cluster's files, with a short name; it is removed when all went well."""
+    try:
+        Path(storage).mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix="r", dir=Path(storage).resolve())
+    except OSError as error:
+        raise BadInput(f"storage {storage!r} cannot be used for Ray's files: {error}") from error
+    if len(folder) <= LONGEST_RAY_FOLDER:
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="orch-") as short:
+            link = os.path.join(short, "ray")
+            os.symlink(folder, link)
+            yield link
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def run_folder(workers: Workers, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield (storage path, new run name) for one Train or Tune run; a local folder is removed when all went well."""
+    name = f"{kind}-{uuid4().hex[:12]}"
+    if "://" in workers.storage:
+        yield workers.storage, name
+        return
+    storage = Path(workers.storage).resolve()
+    yield str(storage), name
+    shutil.rmtree(storage / name, ignore_errors=True)
+
+
+def _require_answer(address: str) -> None:
+    """Raise BadInput unless something listens at host:port (names such as "auto" are left to Ray)."""
+    if address.startswith("ray://"):
+        raise BadInput(f"address {address!r}: ray:// is not used; run on a node of the cluster with address 'auto'")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise BadInput(f"no Ray cluster answers at {address!r}: {error}") from error
+
+
+def _source_packages() -> dict[str, Any]:
+    """Return the runtime environment that gives workers the driver's own source.
+
+    Artefact keys contain the version of the code, so all workers must run the driver's. Installed packages are taken to
+    be the same on every node (cluster.yaml installs them); from a checkout the packages travel with the job.
+    """
+    root = Path(__file__).resolve().parent.parent
+    if root.name in ("site-packages", "dist-packages"):
+        return {}
+    return {"py_modules": [str(root / name) for name in SOURCE_PACKAGES if (root / name).is_dir()]}

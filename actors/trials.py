@@ -1,0 +1,133 @@
+"""The configurations of an experiment as Ray Tune trials over results that are already in the store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from actors.capacity import RoomWatch, require_room
+from actors.cluster import connect, limit_threads, run_folder
+from actors.failures import pack_failure, unpack_failure
+from actors.jobs import MAX_LOSSES, Progress, Workers, WorkersLost
+from audits.errors import BadInput
+
+Trial = Callable[[dict[str, Any]], dict[str, float]]
+"""Runs one configuration and returns its metrics; must be safe to repeat (a trial whose worker died runs again)."""
+
+FAILURE = "failure"
+
+
+def run_trials(space: Mapping[str, Any], trial: Trial, workers: Workers, *, name: str, on_progress: Progress) -> None:
+    """Run ``trial`` once for every configuration of ``space`` (Ray Tune primitives), ``workers.count`` at a time.
+
+    A trial's exception lets the others finish; the first one (in the order of the grid) is then raised with its own
+    type and message. ``name`` is the experiment's name. With 0 workers the grid is run in this process, without Ray:
+    then ``space`` may hold constants and ``tune.grid_search`` only. Raises BadInput when the cluster cannot hold the
+    workers, WorkersLost when a trial killed its worker too often.
+    """
+    if workers.count == 0:
+        _run_here(space, trial, on_progress)
+        return
+    with connect(workers):
+        require_room(workers)
+        _tune(space, trial, workers, name, on_progress)
+
+
+def expand_grid(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the configurations of ``space``; the last grid varies fastest. Raises BadInput for random samplers."""
+    names, choices = list(space), []
+    for name, value in space.items():
+        if isinstance(value, Mapping):
+            grid = value.get("grid_search")
+            choices.append(list(grid) if len(value) == 1 and grid is not None else list(expand_grid(value)))
+        elif type(value).__module__.startswith("ray."):
+            raise BadInput(f"{name} = {value}: random samplers need workers; use a grid, or workers above 0")
+        else:
+            choices.append([value])
+    for chosen in itertools.product(*choices):
+        yield dict(zip(names, chosen, strict=True))
+
+
+def _run_here(space: Mapping[str, Any], trial: Trial, on_progress: Progress) -> None:
+    grid = list(expand_grid(space))
+    failures: list[Exception] = []
+    on_progress(0, len(grid))
+    for done, config in enumerate(grid, start=1):
+        try:
+            trial(config)
+        except Exception as error:  # the other configurations still run; raised below
+            failures.append(error)
+        on_progress(done, len(grid))
+    if failures:
+        raise failures[0]
+
+
+def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, on_progress: Progress) -> None:
+    from ray import tune
+
+    trainable = tune.with_resources(
+        tune.with_parameters(_run_trial, trial=trial, threads=workers.threads),
+        {"cpu": workers.cpus, "gpu": workers.gpus},
+    )
+    with run_folder(workers, name) as (storage, run_name):
+        # failures of Python code are reported, so what Tune itself retries is only workers that died
+        tuner = tune.Tuner(
+            trainable,
+            param_space=dict(space),
+            tune_config=tune.TuneConfig(max_concurrent_trials=workers.count, reuse_actors=True),
+            run_config=tune.RunConfig(
+                name=run_name,
+                storage_path=storage,
+                verbose=0,
+                failure_config=tune.FailureConfig(max_failures=MAX_LOSSES - 1),
+                callbacks=[_progress_callback(workers, on_progress)],
+            ),
+        )
+        for result in tuner.fit():
+            packed = (result.metrics or {}).get(FAILURE)
+            if packed:
+                raise unpack_failure(bytes.fromhex(packed))
+            if result.error:
+                reason = str(result.error).strip().splitlines()[-1]
+                raise WorkersLost(f"trial {result.config} of {name} is given up: {reason}{workers.see_log()}")
+
+
+def _run_trial(config: dict[str, Any], trial: Trial, threads: int) -> None:
+    from ray import tune
+
+    limit_threads(threads)
+    try:
+        metrics: dict[str, Any] = dict(trial(config))
+    except Exception as error:  # every failure is reported, so that it arrives as itself
+        metrics = {FAILURE: pack_failure(error).hex()}
+    tune.report(metrics)
+
+
+def _progress_callback(workers: Workers, on_progress: Progress) -> Any:
+    from ray import tune
+
+    class Watch(tune.Callback):  # type: ignore[misc]  # ray is untyped here
+        """Shows progress and notices a cluster without machines; runs in the calling thread."""
+
+        def __init__(self) -> None:
+            self._watch = RoomWatch(workers)
+
+        def setup(
+            self, stop: Any = None, num_samples: Any = None, total_num_samples: int | None = None, **_: Any
+        ) -> None:
+            self._total = total_num_samples or 0
+            self._done = 0
+            on_progress(0, self._total)
+
+        def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+            self._watch.check()
+
+        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            self._done += 1
+            on_progress(self._done, self._total)
+
+        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            self.on_trial_complete(iteration, trials, trial)
+
+    return Watch()

@@ -1,0 +1,23 @@
+"""Apollo, online: labels along the walks that shadows with and without the candidate have drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from audits.attacks.base import Attack, Finding, attack
+from audits.attacks.calibration import calibrated
+from audits.attacks.evidence import Evidence
+from audits.oracles import Access
+
+
+@attack("apollo")
+@dataclass(frozen=True)
+class Apollo(Attack):
+    """Apollo online (arXiv 2506.09923, section 4) with the calibrated rule: adversarial walks, labels only."""
+
+    access: ClassVar[Access] = "labels"
+
+    def find(self, evidence: Evidence) -> Finding:
+        """See ``Attack.find``."""
+        return calibrated(evidence.walk("apollo"))

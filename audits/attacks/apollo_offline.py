@@ -1,0 +1,38 @@
+"""Apollo, strictly offline: shadows that never saw a candidate, no fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from audits.attacks.base import Attack, Finding, Floats, attack
+from audits.attacks.evidence import Bools, Evidence
+from audits.oracles import Access
+
+
+@attack("apollo_offline")
+@dataclass(frozen=True)
+class ApolloOffline(Attack):
+    """Apollo offline (arXiv 2506.09923, section 4): shadows trained without any candidate, labels only, no fit.
+
+    Score: share of true labels along the walk minus the shadows' mean confidence in them. The null comes from
+    unlearned offline shadows of the other half of the pool.
+    """
+
+    access: ClassVar[Access] = "labels"
+
+    def find(self, evidence: Evidence) -> Finding:
+        """See ``Attack.find``."""
+        walks = evidence.offline_walk()
+        expected = walks.confidence.mean((-2, -1))
+        score = np.mean([surplus(target, mean) for target, mean in zip(walks.target, expected, strict=True)], axis=0)
+        null = [surplus(pseudo, mean).reshape(-1) for pseudo, mean in zip(walks.pseudo, expected, strict=True)]
+        return Finding(score, np.concatenate(null), walks.queries)
+
+
+def surplus(says_true: Bools, expected: Floats) -> Floats:
+    """Return share of true labels (…, K) of answers (…, K, 1 + 2T) minus ``expected`` (K,)."""
+    found: Floats = says_true.mean(-1) - expected
+    return found

@@ -1,0 +1,86 @@
+"""What every attack shares: declared access, the finding, and thresholds that are fixed on shadows alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.attacks.evidence import Evidence
+from audits.oracles import Access
+from audits.registry import Registry
+
+Floats = NDArray[np.float64]
+
+ATTACKS: Registry[type[Attack]] = Registry("attack")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``score``: (K,), higher = more likely forgotten; ``null``: the same score of models of which it is known that
+    they never saw the point (any length); ``queries``: (K,) put to the target."""
+
+    score: Floats
+    null: Floats
+    queries: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Attack(ABC):
+    """An attack reads evidence within its declared access and returns one finding for all candidates."""
+
+    name: ClassVar[str]
+    access: ClassVar[Access]
+
+    def judge(self, evidence: Evidence) -> Finding:
+        """Return the finding of this attack, which is shown no more than its access allows."""
+        finding = self.find(evidence.view(self.access))
+        if not np.isfinite(finding.score).all():
+            raise FloatingPointError(f"attack {self.name} gave a score that is not a number")
+        return finding
+
+    @abstractmethod
+    def find(self, evidence: Evidence) -> Finding:
+        """Return scores of the candidates and of the null models."""
+
+
+A = TypeVar("A", bound=type[Attack])
+
+
+def attack(name: str) -> Callable[[A], A]:
+    """File an attack under ``name``."""
+
+    def file(cls: A) -> A:
+        cls.name = name
+        ATTACKS.register(name)(cls)
+        return cls
+
+    return file
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Say "forgotten" above ``value``, and with probability ``tie`` at ``value`` itself."""
+
+    value: float
+    tie: float
+
+    def decide(self, score: Floats) -> Floats:
+        """Return the probability (K,) of saying "forgotten"."""
+        return np.where(score > self.value, 1.0, np.where(score == self.value, self.tie, 0.0))
+
+
+def fix_threshold(null: Floats, rate: float) -> Threshold:
+    """Return the threshold at which a share of exactly ``rate`` of ``null`` is called forgotten (randomised at ties).
+
+    Reads null scores only, so it stands before any target has been asked.
+    """
+    values, counts = np.unique(null, return_counts=True)
+    above = (counts.sum() - np.cumsum(counts)) / counts.sum()
+    place = int(np.argmax(above <= rate))
+    share = counts[place] / counts.sum()
+    return Threshold(float(values[place]), float(min(1.0, (rate - above[place]) / share)))

@@ -1,0 +1,42 @@
+"""The named data sets: what there is, what is known of each, and reading one."""
+
+from __future__ import annotations
+
+import os
+
+from audits.data import digits, fashion14, idx, images, shards, toy2d, user
+from audits.data.dataset import Dataset, Description
+from audits.data.source import CATALOGUE, Request, Source, parse
+from audits.errors import BadInput
+
+# Importing these modules has registered their sources.
+__all__ = ["CATALOGUE", "Dataset", "Description", "Source", "describe", "load", "names"]
+_SOURCES = (digits, fashion14, idx, images, shards, toy2d, user)
+
+
+def names() -> list[str]:
+    """Return the forms of all data set names, ``folder:PATH?size=N`` for example, sorted."""
+    return [CATALOGUE[name].form for name in CATALOGUE]
+
+
+def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read the data set ``name``, looked for under ``root`` when given, and in the usual places otherwise.
+
+    BadInput when the name is unknown, the set is not there, or its files are unusable.
+    """
+    request, source = _find(name, root)
+    return source.load(request)
+
+
+def describe(name: str, root: str | os.PathLike[str] | None = None) -> Description:
+    """Return what is known of the data set ``name`` without reading all of it, whether or not it is there."""
+    request, source = _find(name, root)
+    return source.describe(request)
+
+
+def _find(name: str, root: str | os.PathLike[str] | None) -> tuple[Request, Source]:
+    request = parse(name, root)
+    source = CATALOGUE[request.source]
+    if source.takes_place != bool(request.place):
+        raise BadInput(f"data set {name!r} is incomplete or too long; its form is {source.form}")
+    return request, source

@@ -1,0 +1,131 @@
+"""A named data set in memory, what is known of it before it is read, and its fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.errors import BadInput
+
+if TYPE_CHECKING:
+    from audits.data.tensors import TensorSet
+
+Rows = npt.NDArray[np.integer[Any]] | Sequence[int]
+IMAGE_RANGE = (0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """All points of a data set.
+
+    ``inputs``: uint8 images (N, C, H, W), read as floats in [0, 1], or float32 (N, ...); ``labels``: (N,) int64 in
+    0..C-1 with C = ``len(classes)``; ``value_range``: the allowed interval of every coordinate as the models see it,
+    or None where inputs are unbounded; ``fingerprint``: sha256 of the contents (not of the name), made here when it
+    is not given. The arrays are read-only. Raises BadInput when the parts do not fit together.
+    """
+
+    name: str
+    inputs: npt.NDArray[Any]
+    labels: npt.NDArray[np.int64]
+    classes: tuple[str, ...]
+    value_range: tuple[float, float] | None
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        if self.inputs.dtype != np.uint8 and self.inputs.dtype != np.float32:
+            raise BadInput(f"data set {self.name!r}: inputs are {self.inputs.dtype}; allowed: uint8 or float32")
+        if self.inputs.ndim < 2 or (self.inputs.dtype == np.uint8 and self.inputs.ndim != 4):
+            raise BadInput(
+                f"data set {self.name!r}: inputs have shape {self.inputs.shape}; "
+                "allowed: (N, C, H, W) for uint8, (N, ...) for float32"
+            )
+        if self.labels.dtype != np.int64 or self.labels.shape != self.inputs.shape[:1]:
+            raise BadInput(
+                f"data set {self.name!r}: labels are {self.labels.dtype} of shape {self.labels.shape}; "
+                f"needed: int64 of shape ({len(self.inputs)},)"
+            )
+        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
+            raise BadInput(
+                f"data set {self.name!r}: labels go from {self.labels.min()} to {self.labels.max()}; "
+                f"allowed: 0 to {len(self.classes) - 1}"
+            )
+        object.__setattr__(self, "inputs", _read_only(self.inputs))
+        object.__setattr__(self, "labels", _read_only(self.labels))
+        if not self.fingerprint:
+            object.__setattr__(
+                self, "fingerprint", fingerprint(self.inputs, self.labels, self.classes, self.value_range)
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one point, for example (1, 14, 14)."""
+        return tuple(int(size) for size in self.inputs.shape[1:])
+
+    def tensors(self, rows: Rows | None = None, device: str = "cpu") -> TensorSet:
+        """Return copies of ``rows`` (all points when None), in that order, as tensors on ``device``."""
+        import torch
+
+        from audits.data.tensors import TensorSet
+
+        chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
+        return TensorSet(
+            torch.from_numpy(np.take(self.inputs, chosen, axis=0)).to(device),
+            torch.from_numpy(np.take(self.labels, chosen)).to(device),
+        )
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is known of a data set without reading all of it.
+
+    ``points`` and ``shape`` (of one point) are 0 and () when only reading an absent set would tell; ``where`` names
+    the places that were searched, or the one where it was found; ``how_to_get`` is one sentence.
+    """
+
+    name: str
+    points: int
+    shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    value_range: tuple[float, float] | None
+    where: list[str]
+    present: bool
+    licence: str
+    how_to_get: str
+
+    def missing(self) -> BadInput:
+        """Return the error of a set that is not there: where it was looked for and how to get it."""
+        return BadInput(f"data set {self.name!r} not found in {', '.join(self.where)}; {self.how_to_get}")
+
+
+def fingerprint(
+    inputs: npt.NDArray[Any],
+    labels: npt.NDArray[np.int64],
+    classes: Sequence[str],
+    value_range: tuple[float, float] | None,
+) -> str:
+    """Return the sha256 (hex) of everything that decides a result: arrays, their dtypes and shapes, classes, range."""
+    header = {
+        "inputs": [inputs.dtype.str, list(inputs.shape)],
+        "labels": [labels.dtype.str, list(labels.shape)],
+        "classes": list(classes),
+        "value_range": None if value_range is None else [float(bound) for bound in value_range],
+    }
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    digest.update(np.ascontiguousarray(inputs).data)
+    digest.update(np.ascontiguousarray(labels).data)
+    return digest.hexdigest()
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

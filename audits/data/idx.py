@@ -1,0 +1,159 @@
+"""Files in the idx format of MNIST, plain or gzip-compressed, and the two data sets that come in it."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.source import CATALOGUE, Request, Source
+from audits.errors import BadInput
+
+PARTS = ("train", "t10k")
+UNSIGNED_BYTE = 0x08
+
+
+def read_idx(path: Path) -> npt.NDArray[np.uint8]:
+    """Return the unsigned bytes of an idx file, in the shape its header states.
+
+    The header is two zero bytes, the type (0x08: unsigned byte, the only one read), the number of dimensions, and
+    each dimension as a big-endian 32-bit number. BadInput when the file is unreadable or not exactly as long as
+    its header says.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:
+        raise BadInput(f"{path} is not an idx file of unsigned bytes")
+    start = 4 + 4 * content[3]
+    if len(content) < start:
+        raise BadInput(f"{path} ends within its header")
+    shape = tuple(int(size) for size in np.frombuffer(content[4:start], dtype=">u4"))
+    if len(content) != start + math.prod(shape):
+        raise BadInput(f"{path} is not as long as its header says ({len(content)} bytes for shape {shape})")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+@dataclass(frozen=True)
+class IdxSet:
+    """A data set of four idx files: images and labels of the parts ``train`` and ``t10k``.
+
+    The option ``average=K`` (``mnist?average=2``) replaces blocks of K×K pixels by their means. ``layout`` is the
+    folder that torchvision makes for it under its root.
+    """
+
+    points: int
+    shape: tuple[int, int, int]
+    classes: tuple[str, ...]
+    layout: str
+    licence: str
+    how_to_get: str
+
+    def describe(self, request: Request) -> Description:
+        """Say whether all four files are there, without opening them."""
+        block = self._block(request)
+        folders = self._folders(request)
+        found = next((folder for folder in folders if _files(folder) is not None), None)
+        where = [str(folder) for folder in folders] if found is None else [str(found)]
+        shape = (self.shape[0], self.shape[1] // block, self.shape[2] // block)
+        return Description(
+            request.name, self.points, shape, self.classes, IMAGE_RANGE, where, found is not None,
+            self.licence, self.how_to_get,
+        )  # fmt: skip
+
+    def load(self, request: Request) -> Dataset:
+        """Read the training part, then the test part."""
+        description = self.describe(request)
+        if not description.present:
+            raise description.missing()
+        inputs, labels = read_parts(Path(description.where[0]))
+        averaged = average_blocks(inputs, self._block(request))
+        return Dataset(request.name, averaged, labels, self.classes, IMAGE_RANGE)
+
+    def _block(self, request: Request) -> int:
+        request.allow("average")
+        block = request.whole_number("average", 1, least=1)
+        if self.shape[1] % block or self.shape[2] % block:
+            raise BadInput(f"data set {request.name!r}: average is {block}; it must divide {self.shape[1]}")
+        return block
+
+    def _folders(self, request: Request) -> list[Path]:
+        below = [] if request.root is None else [request.root / self.layout]
+        return [*request.folders(), *below]
+
+
+def read_parts(folder: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return images (N, 1, H, W) and labels (N,) of the four files in ``folder``, train before t10k."""
+    files = _files(folder)
+    if files is None:
+        raise BadInput(f"{folder} does not hold the idx files {', '.join(_names())} (plain or .gz)")
+    arrays: list[npt.NDArray[Any]] = [read_idx(file) for file in files]
+    images, labels = arrays[0::2], arrays[1::2]
+    for image, label, file in zip(images, labels, files[0::2], strict=True):
+        if image.ndim != 3 or label.shape != image.shape[:1] or image.shape[1:] != images[0].shape[1:]:
+            raise BadInput(f"{file}: images of shape {image.shape} do not fit labels of shape {label.shape}")
+    return np.concatenate(images)[:, None], np.concatenate(labels).astype(np.int64)
+
+
+def average_blocks(images: npt.NDArray[np.uint8], block: int) -> npt.NDArray[np.uint8]:
+    """Return the means of blocks of ``block`` × ``block`` pixels: uint8 (N, C, H, W) to (N, C, H/block, W/block).
+
+    Means are rounded to the nearest whole number, halves up. The block must divide H and W.
+    """
+    if block == 1:
+        return images
+    count, channels, height, width = images.shape
+    blocks = images.reshape(count, channels, height // block, block, width // block, block)
+    total: npt.NDArray[Any] = blocks.sum(axis=(3, 5), dtype=np.uint32)
+    return ((2 * total + block**2) // (2 * block**2)).astype(np.uint8)
+
+
+def _names() -> list[str]:
+    return [f"{part}-{kind}" for part in PARTS for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+
+
+def _files(folder: Path) -> list[Path] | None:
+    files = []
+    for name in _names():
+        found = next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+        if found is None:
+            return None
+        files.append(found)
+    return files
+
+
+FASHION_CLASSES = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+
+FASHION_MNIST = IdxSet(
+    points=70_000,
+    shape=(1, 28, 28),
+    classes=FASHION_CLASSES,
+    layout="FashionMNIST/raw",
+    licence="MIT (Zalando SE)",
+    how_to_get="install Debian's package dataset-fashion-mnist, or put the four idx files into one of these folders",
+)
+MNIST = IdxSet(
+    points=70_000,
+    shape=(1, 28, 28),
+    classes=tuple("0123456789"),
+    layout="MNIST/raw",
+    licence="CC BY-SA 3.0 (Y. LeCun, C. Cortes)",
+    how_to_get="put the four idx files (train-images-idx3-ubyte.gz, ...) into one of these folders",
+)
+
+CATALOGUE.register("fashion-mnist")(
+    Source(
+        "fashion-mnist?average=K", "70 000 grey images of clothes, 28×28", FASHION_MNIST.describe, FASHION_MNIST.load
+    )
+)
+CATALOGUE.register("mnist")(Source("mnist?average=K", "70 000 handwritten digits, 28×28", MNIST.describe, MNIST.load))

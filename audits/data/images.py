@@ -1,0 +1,153 @@
+"""``folder:PATH``: images in one folder a class (the ImageFolder layout), read by Pillow."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.source import CATALOGUE, Request, Source
+from audits.errors import BadInput
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".pgm", ".ppm", ".bmp", ".webp")
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "WEBP")
+GREY = ("1", "L", "LA")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a folder: ``files`` and their ``labels`` in order, ``shape`` (C, H, W) after scaling."""
+
+    classes: tuple[str, ...]
+    files: tuple[Path, ...]
+    labels: tuple[int, ...]
+    shape: tuple[int, int, int]
+
+
+def list_images(folder: Path, size: int | None = None) -> Listing:
+    """Return the images below ``folder``, whose sub-folders are the classes, both in order of name.
+
+    Only headers are read. Grey images give one channel; when any is coloured, all are read as three. BadInput
+    when there are fewer than two classes, a class is empty, an image is unreadable, or sizes differ and ``size``
+    is not given.
+    """
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if len(names) < 2:
+        raise BadInput(f"{folder} holds {len(names)} class folders; at least two are needed, each full of images")
+    files: list[Path] = []
+    labels: list[int] = []
+    for label, name in enumerate(names):
+        found = _images_below(folder / name)
+        if not found:
+            raise BadInput(f"class folder {folder / name} holds no image ({', '.join(SUFFIXES)})")
+        files += found
+        labels += [label] * len(found)
+    first, channels = _header(files[0])
+    for file in files[1:]:
+        here, more = _header(file)
+        channels = max(channels, more)
+        if size is None and here != first:
+            raise BadInput(
+                f"{file} is {here[0]}×{here[1]} but {files[0]} is {first[0]}×{first[1]}; "
+                f"have all scaled with folder:{folder}?size=N"
+            )
+    width, height = first if size is None else (size, size)
+    return Listing(tuple(names), tuple(files), tuple(labels), (channels, height, width))
+
+
+def read_images(listing: Listing) -> npt.NDArray[np.uint8]:
+    """Return the images, uint8 (N, C, H, W); others than (H, W) are scaled to it (bilinear, aspect ratio not kept)."""
+    images = np.empty((len(listing.files), *listing.shape), dtype=np.uint8)
+    for image, file in zip(images, listing.files, strict=True):
+        image[:] = _decode(file, listing.shape)
+    return images
+
+
+def _images_below(folder: Path) -> list[Path]:
+    return sorted(
+        Path(parent) / name
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.lower().endswith(SUFFIXES) and not name.startswith(".")
+    )
+
+
+def _header(file: Path) -> tuple[tuple[int, int], int]:
+    """Return the size (width, height) and the number of channels."""
+    with _open(file) as image:
+        if image.mode[0] in "IF":
+            raise BadInput(f"{file} has more than 8 bits a sample (mode {image.mode}); convert it to 8 bits")
+        return image.size, 1 if image.mode in GREY else 3
+
+
+def _decode(file: Path, shape: tuple[int, int, int]) -> npt.NDArray[Any]:
+    from PIL import Image
+
+    channels, height, width = shape
+    with _open(file) as image:
+        try:
+            pixels = image.convert("L" if channels == 1 else "RGB")
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise _unreadable(file, error) from error
+    if pixels.size != (width, height):
+        pixels = pixels.resize((width, height), Image.Resampling.BILINEAR)
+    array = np.asarray(pixels)
+    return array[None] if channels == 1 else array.transpose(2, 0, 1)
+
+
+def _open(file: Path) -> Image:
+    from PIL import Image
+
+    try:
+        return Image.open(file, formats=FORMATS)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> BadInput:
+    return BadInput(f"image {file} cannot be read ({str(error).splitlines()[0]}); remove or replace it")
+
+
+def _size(request: Request) -> int | None:
+    request.allow("size")
+    return request.whole_number("size", 0, least=1) if "size" in request.options else None
+
+
+def _description(request: Request, listing: Listing | None) -> Description:
+    how_to_get = "give a folder that holds one folder of images per class"
+    where = [str(request.local_path())]
+    if listing is None:
+        return Description(request.name, 0, (), (), IMAGE_RANGE, where, False, "the owner's", how_to_get)
+    return Description(
+        request.name, len(listing.files), listing.shape, listing.classes, IMAGE_RANGE, where, True,
+        "the owner's", how_to_get,
+    )  # fmt: skip
+
+
+def _describe(request: Request) -> Description:
+    size = _size(request)
+    folder = request.local_path()
+    return _description(request, list_images(folder, size) if folder.is_dir() else None)
+
+
+def _load(request: Request) -> Dataset:
+    size = _size(request)
+    folder = request.local_path()
+    if not folder.is_dir():
+        raise _description(request, None).missing()
+    listing = list_images(folder, size)
+    labels = np.array(listing.labels, dtype=np.int64)
+    return Dataset(request.name, read_images(listing), labels, listing.classes, IMAGE_RANGE)
+
+
+CATALOGUE.register("folder")(
+    Source("folder:PATH?size=N", "images, one folder a class; size scales them to N×N", _describe, _load)
+)

@@ -1,0 +1,221 @@
+"""Data sets as Parquet shards: raw bytes of one point and its label a row, everything else in the schema's metadata."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.data.dataset import Dataset, Description, fingerprint
+from audits.data.source import CATALOGUE, Request, Source
+from audits.errors import BadInput
+
+if TYPE_CHECKING:
+    from pyarrow import Schema, Table
+    from pyarrow.fs import FileSystem
+
+METADATA_KEY = b"orch.shard/1"
+ROWS_PER_GROUP = 8192
+
+
+@dataclass(frozen=True)
+class Header:
+    """What every shard of a data set says of the whole set."""
+
+    points: int
+    shape: tuple[int, ...]
+    dtype: str
+    classes: tuple[str, ...]
+    value_range: tuple[float, float] | None
+    fingerprint: str
+
+    @staticmethod
+    def of(dataset: Dataset) -> Header:
+        """Return the header of ``dataset``."""
+        return Header(
+            len(dataset), dataset.shape, dataset.inputs.dtype.str, dataset.classes, dataset.value_range,
+            dataset.fingerprint,
+        )  # fmt: skip
+
+    @staticmethod
+    def read(schema: Schema, place: str) -> Header:
+        """Return the header in a shard's schema; BadInput when it is no shard of ours."""
+        text = (schema.metadata or {}).get(METADATA_KEY)
+        if text is None:
+            raise BadInput(f"{place} is a Parquet file, but not one that 'orch data shard' wrote")
+        fields: dict[str, Any] = json.loads(text)
+        bounds = fields["value_range"]
+        return Header(
+            points=fields["points"],
+            shape=tuple(fields["shape"]),
+            dtype=fields["dtype"],
+            classes=tuple(fields["classes"]),
+            value_range=None if bounds is None else (bounds[0], bounds[1]),
+            fingerprint=fields["fingerprint"],
+        )
+
+
+def pack(dataset: Dataset, rows: slice = slice(None), *, compression_level: int = 3) -> bytes:
+    """Return one Parquet file (zstd) with ``rows`` of ``dataset``; the same rows give the same bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    inputs = np.ascontiguousarray(dataset.inputs[rows])
+    width = math.prod(dataset.shape) * dataset.inputs.dtype.itemsize
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(inputs), [None, pa.py_buffer(inputs)])
+    header = json.dumps(vars(Header.of(dataset)), sort_keys=True).encode()
+    schema = pa.schema([("input", pa.binary(width)), ("label", pa.int64())], metadata={METADATA_KEY: header})
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.Table.from_arrays([values, pa.array(dataset.labels[rows])], schema=schema),
+        sink,
+        row_group_size=ROWS_PER_GROUP,
+        compression="zstd",
+        compression_level=compression_level,
+        use_dictionary=False,
+    )
+    return sink.getvalue()
+
+
+def unpack(name: str, files: list[bytes], place: str) -> Dataset:
+    """Return the data set whose shards, in order, are ``files``; BadInput when any is damaged or missing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        tables: list[Table] = [pq.read_table(io.BytesIO(file)) for file in files]
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(f"{place} cannot be read: {_first_line(error)}") from error
+    headers = {Header.read(table.schema, place) for table in tables}
+    if len(headers) != 1:
+        raise BadInput(f"{place} holds shards of {len(headers)} data sets; give each its own folder")
+    header = headers.pop()
+    inputs = np.concatenate([_inputs(table, header) for table in tables])
+    labels = np.concatenate([table["label"].to_numpy() for table in tables])
+    found = fingerprint(inputs, labels, header.classes, header.value_range)
+    if found != header.fingerprint:
+        raise BadInput(
+            f"{place}: {len(inputs)} of {header.points} points, fingerprint {found[:12]} instead of "
+            f"{header.fingerprint[:12]}; shards are damaged or missing: write them again"
+        )
+    return Dataset(name, inputs, labels, header.classes, header.value_range, found)
+
+
+def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = 65_536) -> list[str]:
+    """Write ``dataset`` as ``part-00000.parquet``, ... into the folder ``uri`` and return the paths.
+
+    ``uri`` is a local path or an address of any file system that pyarrow knows. BadInput when the folder already
+    holds Parquet files (they would mix) or cannot be written.
+    """
+    import pyarrow as pa
+
+    filesystem, folder = file_system(uri)
+    if _parquet_files(filesystem, folder):
+        raise BadInput(f"{uri} already holds Parquet files; name an empty folder")
+    paths = []
+    try:
+        filesystem.create_dir(folder, recursive=True)
+        for number, start in enumerate(range(0, len(dataset), points_per_shard)):
+            path = f"{folder}/part-{number:05d}.parquet"
+            with filesystem.open_output_stream(path) as stream:
+                stream.write(pack(dataset, slice(start, start + points_per_shard)))
+            paths.append(path)
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"{uri} cannot be written: {_first_line(error)}") from error
+    return paths
+
+
+def read_shards(name: str, uri: str) -> Dataset:
+    """Return the data set in the Parquet file, or in the folder of Parquet files, at ``uri``."""
+    filesystem, place = file_system(uri)
+    files = []
+    for path in _parquet_files(filesystem, place):
+        with filesystem.open_input_stream(path) as stream:
+            files.append(stream.read())
+    if not files:
+        raise BadInput(f"no Parquet file at {uri}")
+    return unpack(name, files, uri)
+
+
+def file_system(uri: str) -> tuple[FileSystem, str]:
+    """Return the pyarrow file system of a local path or an address (``s3://bucket/folder``), and the path on it."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        if "://" in uri:
+            filesystem, path = fs.FileSystem.from_uri(uri)
+            return filesystem, path.rstrip("/")
+        return fs.LocalFileSystem(), fs.LocalFileSystem().normalize_path(uri).rstrip("/")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise BadInput(f"{uri!r} is no usable place: {_first_line(error)}") from error
+
+
+def _parquet_files(filesystem: FileSystem, place: str) -> list[str]:
+    from pyarrow import fs
+
+    try:
+        info = filesystem.get_file_info(place)
+        if info.type == fs.FileType.File:
+            return [place]
+        if info.type == fs.FileType.NotFound:
+            return []
+        found = filesystem.get_file_info(fs.FileSelector(place))
+    except OSError as error:
+        raise BadInput(f"{place} cannot be read: {_first_line(error)}") from error
+    return sorted(entry.path for entry in found if entry.is_file and entry.extension == "parquet")
+
+
+def _inputs(table: Table, header: Header) -> npt.NDArray[Any]:
+    column = table["input"].combine_chunks()
+    width = column.type.byte_width
+    start = column.offset * width
+    content = np.frombuffer(column.buffers()[1], dtype=np.uint8)[start : start + len(column) * width]
+    return content.view(header.dtype).reshape(len(column), *header.shape)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _uri(request: Request) -> str:
+    return request.place if "://" in request.place else str(request.local_path())
+
+
+def _describe(request: Request) -> Description:
+    """Read the metadata of the first shard only."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    request.allow()
+    uri = _uri(request)
+    filesystem, place = file_system(uri)
+    files = _parquet_files(filesystem, place)
+    how_to_get = f"write it with 'orch data shard NAME {request.place}'"
+    if not files:
+        return Description(request.name, 0, (), (), None, [uri], False, "the owner's", how_to_get)
+    try:
+        header = Header.read(pq.read_schema(files[0], filesystem=filesystem), uri)
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"{uri} cannot be read: {_first_line(error)}") from error
+    return Description(
+        request.name, header.points, header.shape, header.classes, header.value_range, [uri], True,
+        "the owner's", how_to_get,
+    )  # fmt: skip
+
+
+def _load(request: Request) -> Dataset:
+    description = _describe(request)
+    if not description.present:
+        raise description.missing()
+    return read_shards(request.name, _uri(request))
+
+
+CATALOGUE.register("parquet")(
+    Source("parquet:URI", "shards written by 'orch data shard', on any file system of pyarrow", _describe, _load)
+)

@@ -1,0 +1,135 @@
+"""``python:module:function``: the user's own data set, checked before anything is computed with it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.source import CATALOGUE, Request, Source
+from audits.errors import BadInput, did_you_mean
+
+
+def checked(name: str, returned: object) -> Dataset:
+    """Return what a user's function returned as a Dataset with its own fingerprint.
+
+    ``returned`` is a Dataset or ``(inputs, labels)``: uint8 images (N, C, H, W) or floats (N, ...), which become
+    float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without gaps. BadInput otherwise.
+    """
+    if isinstance(returned, Dataset):
+        parts: tuple[Any, ...] = (returned.inputs, returned.labels)
+    elif isinstance(returned, (tuple, list)) and len(returned) == 2:
+        parts = tuple(returned)
+    else:
+        raise BadInput(f"{name} returned {type(returned).__name__}; allowed: (inputs, labels) or a Dataset")
+    inputs, labels = _inputs(name, _array(name, "inputs", parts[0])), _array(name, "labels", parts[1])
+    if labels.dtype.kind not in "iu" or labels.shape != inputs.shape[:1]:
+        raise BadInput(
+            f"{name}: labels are {labels.dtype} of shape {labels.shape}; "
+            f"needed: whole numbers of shape ({len(inputs)},)"
+        )
+    used = np.unique(labels)
+    if isinstance(returned, Dataset):
+        classes, value_range = returned.classes, returned.value_range
+    else:
+        if len(used) < 2 or used[0] != 0 or used[-1] != len(used) - 1:
+            raise BadInput(
+                f"{name}: labels are {', '.join(map(str, used[:8]))}{', ...' if len(used) > 8 else ''}; "
+                "needed: 0 to C-1, two classes or more, without gaps"
+            )
+        classes = tuple(str(label) for label in used)
+        value_range = IMAGE_RANGE if inputs.dtype == np.uint8 else None
+    return Dataset(name, inputs, labels.astype(np.int64), classes, value_range)
+
+
+def _array(name: str, what: str, value: object) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(f"{name}: {what} cannot become an array: {_first_line(error)}") from error
+    if array.dtype.kind not in "iuf":
+        raise BadInput(f"{name}: {what} are {array.dtype}; allowed: numbers")
+    return array
+
+
+def _inputs(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if len(inputs.shape) < 2 or 0 in inputs.shape:
+        raise BadInput(f"{name}: inputs have shape {inputs.shape}; needed: (N, C, H, W) images or (N, ...) floats")
+    if inputs.dtype.kind == "f":
+        if not np.isfinite(inputs).all():
+            raise BadInput(f"{name}: {np.count_nonzero(~np.isfinite(inputs))} input values are NaN or infinite")
+        return np.ascontiguousarray(inputs, dtype=np.float32)
+    if inputs.dtype != np.uint8:
+        raise BadInput(f"{name}: inputs are {inputs.dtype}; allowed: uint8 images, or floats")
+    if inputs.ndim != 4:
+        raise BadInput(f"{name}: uint8 inputs have shape {inputs.shape}; needed: (N, C, H, W), C = 1 for grey images")
+    if inputs.shape[1] > 4 and inputs.shape[3] <= 4:
+        raise BadInput(
+            f"{name}: inputs have shape {inputs.shape}; needed: channels first, inputs.transpose(0, 3, 1, 2)"
+        )
+    return np.ascontiguousarray(inputs)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let modules of ``folder`` be imported, before all others, for as long as the user's code runs."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))
+
+
+def _load(request: Request) -> Dataset:
+    request.allow()
+    module_name, _, function_name = request.place.partition(":")
+    if not module_name or not function_name:
+        raise BadInput(f"data set {request.name!r}; its form is python:module:function")
+    folder = Path.cwd() if request.root is None else request.root
+    with _importable(folder):
+        try:
+            module = importlib.import_module(module_name)
+        except Exception as error:  # the user's code may raise anything; the one line says what
+            raise BadInput(
+                f"{request.name}: importing {module_name!r} (in {folder} and on the Python path) raised "
+                f"{type(error).__name__}: {_first_line(error)}"
+            ) from error
+        function = getattr(module, function_name, None)
+        if not callable(function):
+            raise BadInput(
+                f"{request.name}: {module_name} has no function {function_name!r}"
+                f"{did_you_mean(function_name, vars(module))}"
+            )
+        try:
+            returned = function()
+        except Exception as error:  # as above
+            raise BadInput(
+                f"{request.name}: {function_name}() raised {type(error).__name__}: {_first_line(error)}"
+            ) from error
+    return checked(request.name, returned)
+
+
+def _describe(request: Request) -> Description:
+    """Call the function: nothing less tells how many points it returns."""
+    dataset = _load(request)
+    return Description(
+        request.name, len(dataset), dataset.shape, dataset.classes, dataset.value_range, [request.place], True,
+        "the owner's", "write a function that returns (inputs, labels)",
+    )  # fmt: skip
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "no message")
+
+
+CATALOGUE.register("python")(
+    Source("python:module:function", "what your own function returns: (inputs, labels)", _describe, _load)
+)

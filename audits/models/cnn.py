@@ -1,0 +1,42 @@
+"""Small convolutional network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from audits.errors import BadInput
+from audits.models.registry import Architecture, architecture, image_shape
+
+
+@architecture("cnn")
+@dataclass(frozen=True)
+class CNN(Architecture):
+    """Per entry of ``channels``: 3×3 convolution, ReLU, 2×2 max pooling; then one hidden layer and the output."""
+
+    channels: tuple[int, ...] = (16, 32)
+    hidden: int = 64
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.channels or any(width < 1 for width in self.channels):
+            raise BadInput(f"model.settings.channels is {list(self.channels)}; give one width of 1 or more per block")
+        if not 0 <= self.dropout < 1:
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
+
+    def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        """See ``Architecture.layers``."""
+        width, height, breadth = image_shape(self.name, shape)
+        parts: list[nn.Module] = []
+        for channels in self.channels:
+            if min(height, breadth) < 2:
+                raise BadInput(
+                    f"model.settings.channels: {len(self.channels)} poolings are too many for {shape} images"
+                )
+            parts += [nn.Conv2d(width, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+            width, height, breadth = channels, height // 2, breadth // 2
+        parts += [nn.Flatten(), nn.Linear(width * height * breadth, self.hidden), nn.ReLU()]
+        if self.dropout:
+            parts.append(nn.Dropout(self.dropout))
+        return nn.Sequential(*parts, nn.Linear(self.hidden, classes))

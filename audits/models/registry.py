@@ -1,0 +1,66 @@
+"""Architectures by name: a frozen dataclass of settings that builds a module from a seed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import nn
+
+from audits.errors import BadInput
+from audits.registry import Registry
+
+MODELS: Registry[type[Architecture]] = Registry("model")
+
+
+@dataclass(frozen=True)
+class Architecture(ABC):
+    """Settings of one architecture; a model takes inputs in the data's own range and returns logits (N, classes)."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+    name: ClassVar[str]
+
+    def build(self, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
+        """Return a freshly initialised module for points of ``shape``; equal seeds give equal weights."""
+        if classes < 2:
+            raise BadInput(f"model.name: {self.name} needs at least 2 classes, the data has {classes}")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.layers(shape, classes)
+
+    @abstractmethod
+    def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        """Return the module; random initialisation reads torch's generator, which ``build`` has seeded."""
+
+
+A = TypeVar("A", bound=type[Architecture])
+
+
+def architecture(name: str) -> Callable[[A], A]:
+    """File an architecture under ``name``."""
+
+    def file(cls: A) -> A:
+        cls.name = name
+        MODELS.register(name)(cls)
+        return cls
+
+    return file
+
+
+def make_model(name: str, settings: dict[str, Any]) -> Architecture:
+    """Return the architecture ``name`` with ``settings`` (its dataclass fields; lists become tuples)."""
+    frozen = {field: tuple(value) if isinstance(value, list) else value for field, value in settings.items()}
+    return MODELS[name](**frozen)
+
+
+def image_shape(name: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return ``shape`` as (channels, height, width) or refuse data that are not images."""
+    if len(shape) != 3:
+        raise BadInput(
+            f"model.name: {name} reads images (channels, height, width); the data has shape {shape}; use mlp"
+        )
+    return shape[0], shape[1], shape[2]

@@ -1,0 +1,48 @@
+"""``orch data``: the catalogue of data sets, and Parquet shards."""
+
+from __future__ import annotations
+
+import click
+
+from orchestrator.cli.options import json_option
+
+
+@click.group("data")
+def command() -> None:
+    """List data sets, or write one as Parquet shards."""
+
+
+@command.command("ls")
+@click.option("--root", type=click.Path(), metavar="DIR", help="Look for the data here (or set ORCH_DATA).")
+@json_option
+def list_data(root: str | None, as_json: bool) -> None:
+    """List the catalogue: what each data set is, where it is looked for, and whether it is there."""
+    from orchestrator.data_sets import data_sets
+
+    entries = data_sets(root)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps([asdict(entry) for entry in entries]))
+        return
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        size = f"{entry.points} points of {'×'.join(map(str, entry.shape))}, " if entry.points else ""
+        click.echo(f"{entry.name:{width}}  {entry.state:8}{size}{entry.description}")
+        if entry.state == "missing":
+            click.echo(f"{'':{width}}          looked for in {', '.join(entry.where)}; {entry.how_to_get}")
+
+
+@command.command("shard")
+@click.argument("name")
+@click.argument("out", type=click.Path())
+@click.option("--root", type=click.Path(), metavar="DIR", help="Look for the data here (or set ORCH_DATA).")
+@click.option("--points", type=click.IntRange(min=1), default=65536, show_default=True, help="Points per shard.")
+def shard(name: str, out: str, root: str | None, points: int) -> None:
+    """Write the data set NAME as Parquet shards into the folder or URI OUT."""
+    from audits.data.catalogue import load
+    from audits.data.shards import write_shards
+
+    paths = write_shards(load(name, root), out, points_per_shard=points)
+    click.echo(f"wrote {len(paths)} shard{'s' * (len(paths) > 1)} to {out}; use it as data.name: parquet:{out}")

@@ -1,0 +1,178 @@
+"""The command ``orch``: a table of subcommands, each imported only when it is asked for, and the exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import click
+
+from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.session import Session
+
+DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+
+# name → (module, help): `orch --help` reads this table and imports none of them.
+COMMANDS = {
+    "audit": ("orchestrator.cli.audit", "Run one audit: train, unlearn, attack, report."),
+    "sweep": ("orchestrator.cli.sweep", "Run a named sweep of audits over one shared population."),
+    "plan": ("orchestrator.cli.plan", "Say what a plan would cost; run nothing."),
+    "validate": ("orchestrator.cli.validate", "Check a plan and list everything that is wrong with it."),
+    "ls": ("orchestrator.cli.ls", "List audits, attacks, unlearners, models, data, sweeps or plans."),
+    "cp": ("orchestrator.cli.cp", "Copy a shipped plan to a file, to edit it."),
+    "report": ("orchestrator.cli.report", "Write the report of a finished run again."),
+    "cache": ("orchestrator.cli.cache", "Look into the store of finished models and scores, and clean it."),
+    "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),
+    "doctor": ("orchestrator.cli.doctor", "Check this machine: what is wrong and how to fix it."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a subcommand's module when the subcommand is run, or its help is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the object named ``command`` of the subcommand's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse an unknown subcommand with the closest match."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = did_you_mean(args[0], COMMANDS)
+            raise click.UsageError(f"no command {args[0]!r}{near}; commands: {', '.join(COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Print the installed version and stop."""
+    if value:
+        from importlib import metadata
+
+        try:
+            click.echo(f"orch {metadata.version('orch-audit')}")
+        except metadata.PackageNotFoundError:
+            click.echo("orch (not installed)")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option(
+    "--version", is_flag=True, callback=show_version, expose_value=False, is_eager=True, help="Show the version."
+)
+def group() -> None:
+    """Audit what trained models still know about the data they were made to forget.
+
+    Every command runs its embedded default on data that comes with the package when no PLAN is given.
+    Exit codes: 0 done, 1 a gate failed (--fail-above), 2 bad input, 3 something broke.
+    """
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``orch`` and return its exit code; whatever goes wrong is one line on standard error."""
+    session = Session()
+    try:
+        code = invoke(sys.argv[1:] if argv is None else argv, session)
+        sys.stdout.flush()
+        return code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
+    except BrokenPipeError:
+        close_stdout()
+        return PIPE_CLOSED
+    except (KeyboardInterrupt, click.Abort):
+        complain("stopped; finished models are kept; run the same command again to go on")
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("ORCH_DEBUG") == "1":
+            raise
+        return explain(error, session)
+
+
+def invoke(arguments: list[str], session: Session) -> int:
+    """Run a command line without click's own handling of errors and return the exit code that it asked for."""
+    try:
+        with group.make_context("orch", list(arguments), obj=session) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    return DONE
+
+
+def explain(error: Exception, session: Session) -> int:
+    """Print one line about ``error`` and return the exit code; a traceback goes to a log file that the line names."""
+    if isinstance(error, click.ClickException):
+        complain(f"{error.format_message()}{see_help(error)}")
+        return BAD_INPUT
+    if isinstance(error, BadInput):
+        complain(str(error))
+        return BAD_INPUT
+    complain(f"{first_line(error)} (log: {write_traceback(error, session.log)})")
+    return BROKE
+
+
+def see_help(error: click.ClickException) -> str:
+    """Return where the usage is explained."""
+    context = getattr(error, "ctx", None)
+    return f" (see `{context.command_path} --help`)" if context else ""
+
+
+def first_line(error: Exception, limit: int = 300) -> str:
+    """Return what broke on one line of at most ``limit`` characters; unexpected kinds are named."""
+    from orchestrator.faults import CorruptArtefact, StoreFull
+
+    text = next(iter(str(error).strip().splitlines()), "")[:limit]
+    if isinstance(error, CorruptArtefact | StoreFull):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def write_traceback(error: Exception, log: Path | None) -> str:
+    """Append the traceback to ``log`` (None or unwritable: to a new temporary file) and return the file's name."""
+    text = f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}"
+    if log is not None:
+        try:
+            with log.open("a", encoding="utf-8") as file:
+                file.write(text)
+            return str(log)
+        except OSError:
+            text += f"\n(the log {log} could not be written)\n"
+    descriptor, name = tempfile.mkstemp(prefix="orch-", suffix=".log")
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return name
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error, whatever ``text`` holds."""
+    click.echo(f"orch: {' '.join(text.split())}", err=True)
+
+
+def close_stdout() -> None:
+    """Point standard output nowhere, so that the interpreter does not stumble over the closed pipe at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the interpreter ends
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from orchestrator.plan import Plan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLAN_HELP = "PLAN is a YAML file or the name of a shipped plan (`orch ls plans`); the embedded default without it."
+
+
+def plan_options(function: F) -> F:
+    """Add PLAN, --set, --workers and --store."""
+    for option in (
+        click.option("--store", metavar="URI", help="Where finished models and scores are kept (or ORCH_STORE)."),
+        click.option("--workers", metavar="N", help="Worker processes: a number, 0 for none, or auto."),
+        set_option,
+        click.argument("source", metavar="[PLAN]", required=False),
+    ):
+        function = option(function)
+    return function
+
+
+def set_option(function: F) -> F:
+    """Add --set."""
+    text = "Change one value of the plan, e.g. --set split.shadows=32; repeatable."
+    return click.option("--set", "overrides", metavar="A.B=C", multiple=True, help=text)(function)
+
+
+def run_options(function: F) -> F:
+    """Add --out, --json, --rebuild and --force."""
+    for option in (
+        click.option("--force", is_flag=True, help="Write into a folder that holds the run of another plan."),
+        click.option("--rebuild", is_flag=True, help="Compute everything anew, whatever the store has."),
+        json_option,
+        click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the result; runs/NAME by default."),
+    ):
+        function = option(function)
+    return function
+
+
+def json_option(function: F) -> F:
+    """Add --json."""
+    text = "Print JSON on standard output; words for people go to standard error."
+    return click.option("--json", "as_json", is_flag=True, help=text)(function)
+
+
+def planned(source: str | None, overrides: Sequence[str], workers: str | None = None, store: str | None = None) -> Plan:
+    """Return the plan that the options describe, checked against the data set that it names."""
+    from orchestrator.plan import load_plan
+    from orchestrator.plan_checks import check_against_data
+
+    values: dict[str, Any] = {}
+    if workers is not None:
+        values["compute.workers"] = int(workers) if workers.isdecimal() else workers
+    if store is not None:
+        values["compute.store"] = store
+    plan = load_plan(source, overrides, values)
+    check_against_data(plan)
+    return plan

@@ -1,0 +1,38 @@
+"""``orch plan``: what a plan would cost."""
+
+from __future__ import annotations
+
+import click
+
+from orchestrator.cli.options import PLAN_HELP, json_option, plan_options
+
+
+@click.command("plan", epilog=PLAN_HELP)
+@plan_options
+@json_option
+def command(
+    source: str | None, overrides: tuple[str, ...], workers: str | None, store: str | None, as_json: bool
+) -> None:
+    """Say which models a plan trains or finds in the store, and the time, disk and label queries it takes.
+
+    Runs nothing but, if the store knows no model like these, a few training steps on random data to time them.
+    """
+    from orchestrator.cli.options import planned
+    from orchestrator.estimate import estimate
+
+    plan = planned(source, overrides, workers, store)
+    cost = estimate(plan)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(cost.to_json()))
+        return
+    from orchestrator.console import Terminal
+    from orchestrator.estimate_table import cost_lines, cost_table
+
+    terminal = Terminal()
+    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
+        terminal.line(text)
+    terminal.table(cost_table(cost))
+    for text in cost_lines(cost):
+        terminal.line(text)

@@ -1,0 +1,26 @@
+"""``orch validate``: everything that is wrong with a plan."""
+
+from __future__ import annotations
+
+import click
+
+from orchestrator.cli.options import PLAN_HELP, set_option
+
+
+@click.command("validate", epilog=PLAN_HELP)
+@click.argument("source", metavar="[PLAN]", required=False)
+@set_option
+def command(source: str | None, overrides: tuple[str, ...]) -> None:
+    """List everything that is wrong with a plan, one line each; exit code 2 if there is anything."""
+    from orchestrator.cli.options import planned
+    from orchestrator.plan_errors import PlanProblems
+
+    try:
+        plan = planned(source, overrides)
+    except PlanProblems as error:
+        for problem in error.problems:
+            click.echo(f"orch: {problem}", err=True)
+        raise click.exceptions.Exit(2) from None
+    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
+        click.echo(text)
+    click.echo(f"{source or 'the embedded default'} is valid")

@@ -1,0 +1,103 @@
+"""Which source files decide a stage, and their hash: changed code changes keys, changed comments do not."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_MODELS_AND_DATA = ("audits/models/**/*.py", "audits/data/partition.py", "audits/data/tensors.py", "audits/seeds.py")
+_TRAIN = ("audits/training/**/*.py", *_MODELS_AND_DATA)
+_ATTACKS = ("audits/attacks/**/*.py", "audits/oracles/**/*.py", "audits/models/**/*.py", "audits/seeds.py")
+_MAKING = ("orchestrator/stages/models.py", "orchestrator/stages/workshop.py")
+
+SOURCES: dict[str, tuple[str, ...]] = {
+    "train": (*_TRAIN, *_MAKING),
+    "unlearn": (*_TRAIN, "audits/unlearning/**/*.py", *_MAKING),
+    "utility": (*_TRAIN, *_MAKING),
+    "search": (*_ATTACKS, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py"),
+    "score": (*_ATTACKS, "orchestrator/stages/scoring.py", "orchestrator/score_table.py"),
+}
+"""Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""
+
+DECIDE_NOTHING = frozenset({"audits/errors.py", "audits/registry.py"})
+"""Modules that every stage imports and that only find names and word messages."""
+
+
+@functools.cache
+def code_version(stage: str, root: Path | None = None) -> str:
+    """Return the hash (16 hex characters) of the code that decides ``stage``; worked out once per process.
+
+    Comments, formatting and docstrings do not count. ``root`` is the folder that holds ``audits`` (default: the
+    installed one). Raises ValueError for an unknown stage, RuntimeError when a pattern of ``SOURCES`` finds no file.
+    """
+    root = root or source_root()
+    tree = hashlib.sha256()
+    for path in code_files(stage, root):
+        tree.update(f"{path.relative_to(root).as_posix()}\n{code_of(path.read_text('utf-8'))}\n".encode())
+    return tree.hexdigest()[:16]
+
+
+def source_root() -> Path:
+    """Return the folder that holds the package ``audits``."""
+    import audits
+
+    return Path(str(audits.__file__)).resolve().parent.parent
+
+
+def code_files(stage: str, root: Path) -> list[Path]:
+    """Return the source files below ``root`` that decide ``stage``, imported audits modules included, sorted."""
+    if stage not in SOURCES:
+        raise ValueError(f"no stage {stage!r}; stages: {', '.join(SOURCES)}")
+    waiting: list[Path] = []
+    for pattern in SOURCES[stage]:
+        found = sorted(root.glob(pattern))
+        if not found:
+            raise RuntimeError(f"stage {stage!r}: no source file matches {root / pattern}")
+        waiting += found
+    files: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in files and path.relative_to(root).as_posix() not in DECIDE_NOTHING:
+            files.add(path)
+            waiting += _imported(path, root)
+    return sorted(files)
+
+
+def _imported(path: Path, root: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = path.relative_to(root).parts[: -node.level] if node.level else ()
+            module = ".".join([*package, *([node.module] if node.module else [])])
+            names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == "audits":
+                place = root.joinpath(*name.split("."))
+                yield from (file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
+
+
+def code_of(source: str) -> str:
+    """Return the syntax tree of ``source`` as text, without positions, comments and strings that stand alone."""
+    return _tree(ast.parse(source))
+
+
+def _tree(node: Any) -> str:
+    if isinstance(node, list):
+        return f"[{','.join(_tree(item) for item in node if not _is_docstring(item))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = ((name, getattr(node, name, None)) for name in node._fields if name != "type_ignores")
+    # Fields that are empty are left out: newer Pythons add such fields to old nodes.
+    inside = ",".join(f"{name}={_tree(value)}" for name, value in fields if value is not None and value != [])
+    return f"{type(node).__name__}({inside})"
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

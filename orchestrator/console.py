@@ -1,0 +1,218 @@
+"""What the user sees: one live bar per stage on a terminal, plain lines in a pipe, and nobody else's chatter."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+PIPE_WIDTH = 160  # columns of a table where no terminal says how wide it is
+LINE_EVERY = 10.0  # seconds after which a pipe hears of progress
+LINE_SHARE = 0.1  # share of a stage after which a pipe hears of progress
+
+
+class Advance(Protocol):
+    """Say how far a stage is; a new ``total`` replaces the one it began with."""
+
+    def __call__(self, done: int, total: int | None = None) -> None: ...
+
+
+class Outlet:
+    """A text stream that follows the user's screen: ``sys.stdout`` or ``sys.stderr``, or its duplicate while quiet."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.duplicate: IO[str] | None = None
+
+    @property
+    def stream(self) -> IO[str]:
+        """The stream to write to now (looked up each time, so that a replaced ``sys.stdout`` is honoured)."""
+        return self.duplicate or (sys.stdout if self.descriptor == 1 else sys.stderr)
+
+    def write(self, text: str) -> int:
+        """Write ``text`` to the screen."""
+        return self.stream.write(text)
+
+    def flush(self) -> None:
+        """Flush the stream in use."""
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Say whether a person is looking."""
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the stream in use."""
+        return self.stream.fileno()
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the stream in use."""
+        return getattr(self.stream, "encoding", None) or "utf-8"
+
+    def is_real(self) -> bool:
+        """Say whether the stream writes to its own descriptor, so that redirecting that would move it."""
+        try:
+            return self.stream.fileno() == self.descriptor
+        except (OSError, ValueError, AttributeError):
+            return False
+
+
+class Terminal:
+    """Where a run speaks to the user: standard output, or standard error when standard output belongs to JSON.
+
+    ``log``: file that takes what other libraries print during ``quiet()`` (None: it is thrown away). ``clock`` returns
+    seconds.
+    """
+
+    def __init__(
+        self, log: Path | None = None, json: bool = False, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.log = log
+        self.json = json
+        self.clock = clock
+        self.outlet = Outlet(2 if json else 1)
+        self.depth = 0
+        stream = cast(IO[str], self.outlet)
+        width = None if self.outlet.isatty() else int(os.environ.get("COLUMNS", PIPE_WIDTH))
+        self.console = Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+    def line(self, text: str) -> None:
+        """Print one line of plain text."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def table(self, renderable: RenderableType) -> None:
+        """Print a rich table (or anything else that rich can draw)."""
+        self.console.print(renderable)
+
+    @contextmanager
+    def stage(self, title: str, total: int) -> Iterator[Advance]:
+        """Show the progress of a stage of ``total`` steps; yields ``advance(done, total=None)``.
+
+        Ends with one line that says how long it took, also when the stage fails.
+        """
+        begin = self.clock()
+        shown = Lines(self, title, total, begin)
+        try:
+            if self.console.is_terminal:
+                with self.bar(title, shown) as advance:
+                    yield advance
+            else:
+                shown.start()
+                yield shown.advance
+        except BaseException:
+            self.line(f"{title}: stopped at {shown.done} of {shown.total} after {seconds(self.clock() - begin)}")
+            raise
+        self.line(f"{title}: done, {shown.done} of {shown.total} in {seconds(self.clock() - begin)}")
+
+    @contextmanager
+    def bar(self, title: str, state: Lines) -> Iterator[Advance]:
+        """Show a live bar with the time that is left; it disappears at the end."""
+        progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+            redirect_stdout=False,  # rich would put itself where the outlet looks for the screen
+            redirect_stderr=False,
+        )
+        with progress:
+            task = progress.add_task(escape(title), total=state.total)
+
+            def advance(done: int, total: int | None = None) -> None:
+                state.done, state.total = done, state.total if total is None else total
+                progress.update(task, completed=done, total=state.total)
+
+            yield advance
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Send everything that is printed meanwhile, by any library or child process, to the log file.
+
+        Works on the descriptors 1 and 2; the terminal itself keeps speaking through a duplicate. May be nested;
+        everything is restored at the end, also after an exception.
+        """
+        if self.depth:
+            self.depth += 1
+            try:
+                yield
+            finally:
+                self.depth -= 1
+            return
+        flush_streams()
+        target = os.open(self.log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        kept = (os.dup(1), os.dup(2))
+        if self.outlet.is_real():
+            own = os.dup(self.outlet.descriptor)
+            self.outlet.duplicate = open(own, "w", encoding=self.outlet.encoding, errors="replace", buffering=1)  # noqa: SIM115 - closed below
+        self.depth = 1
+        try:
+            os.dup2(target, 1)
+            os.dup2(target, 2)
+            yield
+        finally:
+            flush_streams()
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+            for descriptor in (*kept, target):
+                os.close(descriptor)
+            duplicate, self.outlet.duplicate = self.outlet.duplicate, None
+            self.depth = 0
+            if duplicate is not None:
+                duplicate.close()
+
+
+class Lines:
+    """Progress as plain lines: at the start, then every tenth of the stage or ten seconds, not both at once."""
+
+    def __init__(self, terminal: Terminal, title: str, total: int, begin: float) -> None:
+        self.terminal, self.title, self.total, self.begin = terminal, title, total, begin
+        self.done = 0
+        self.said_at, self.said_share = begin, 0.0
+
+    def start(self) -> None:
+        """Say that the stage begins."""
+        self.terminal.line(f"{self.title}: {self.total} to do")
+
+    def advance(self, done: int, total: int | None = None) -> None:
+        """Say how far the stage is, if it is time to say so (never at the end: the stage says that itself)."""
+        self.done, self.total = done, self.total if total is None else total
+        now, share = self.terminal.clock(), done / self.total if self.total else 1.0
+        due = now - self.said_at >= LINE_EVERY or share - self.said_share >= LINE_SHARE - 1e-9
+        if not due or done >= self.total or done <= 0:
+            return
+        self.said_at, self.said_share = now, share
+        spent = now - self.begin
+        left = spent / done * (self.total - done)
+        text = f"{self.title}: {done} of {self.total} ({share:.0%}), {seconds(spent)} gone, about {seconds(left)} left"
+        self.terminal.line(text)
+
+
+def flush_streams() -> None:
+    """Flush Python's own buffers, so that nothing changes sides with a descriptor."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+
+
+def seconds(value: float) -> str:
+    """Return a duration as a person says it: 0.4 s, 12 s, 3 min 05 s, 2 h 10 min."""
+    if value < 9.95:
+        return f"{value:.1f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,291 @@
+"""From a plan to a result: train and unlearn what is missing, attack, score, report, track."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.schedule import Job, Schedule, Scheduler, missing, open_scheduler, schedule
+from orchestrator.stages import OpenWorkshop
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from actors.jobs import Workers
+    from orchestrator.console import Terminal
+    from orchestrator.plan import Plan
+    from orchestrator.store import Store
+    from tune_spaces.registry import Sweep
+
+__all__ = ["Result", "run_audit", "run_sweep", "schedule"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run: ``document`` as in result.json and the scores table."""
+
+    document: dict[str, Any]
+    scores: pa.Table = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of result.json."""
+        return self.document
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a sweep (or the only one of an audit): its plan, what differs, and its jobs."""
+
+    name: str
+    overrides: Mapping[str, Any]
+    plan: Plan
+    jobs: Schedule
+
+
+def run_audit(plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
+    """Carry out one audit and leave result, scores, figures, report and tracking in ``out``."""
+    return Run(plan, out, terminal, name=f"{plan.audit.kind}-audit", rebuild=rebuild).audit()
+
+
+def run_sweep(sweep: Sweep, plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
+    """Carry out every setting of ``sweep`` over one shared population; see ``run_audit``."""
+    return Run(plan, out, terminal, name=sweep.name, rebuild=rebuild).sweep(sweep)
+
+
+class Run:
+    """One run of a plan: where its work is kept, who does it, and what it says meanwhile."""
+
+    def __init__(self, plan: Plan, out: Path, terminal: Terminal, *, name: str, rebuild: bool) -> None:
+        from orchestrator.store import Store, default_store_uri
+        from orchestrator.tracking import check_uri
+
+        self.begin = time.perf_counter()
+        self.plan = plan
+        self.out = out
+        self.terminal = terminal
+        self.name = name
+        self.rebuild = rebuild
+        check_uri(plan.tracking.uri)
+        self.scheduler = open_scheduler(plan)
+        self.store: Store = Store(plan.compute.store or default_store_uri())
+        self.workers = workers_of(plan, self.scheduler.device, self.store, terminal)
+
+    def audit(self) -> Result:
+        """Run the plan as it is."""
+        setting = Setting("base", {}, self.plan, self.scheduler.schedule())
+        counts = self.prepare([setting])
+        self.attack(setting)
+        return self.finish([setting], counts, makes="")
+
+    def sweep(self, sweep: Sweep) -> Result:
+        """Run every setting of a sweep; the models are those of all settings together, each trained once."""
+        settings = []
+        for name, overrides in sweep.settings.items():
+            plan = self.plan.changed(overrides) if overrides else self.plan
+            scheduler = Scheduler(plan, self.scheduler.data, self.scheduler.device)
+            settings.append(Setting(name, overrides, plan, scheduler.schedule()))
+        counts = self.prepare(settings)
+        self.trials(sweep, settings)
+        return self.finish(settings, counts, makes=sweep.makes)
+
+    def prepare(self, settings: Sequence[Setting]) -> dict[str, int]:
+        """Record the run, check the store if asked, and train and unlearn what is missing; return the counts."""
+        held: dict[str, list[str]] = {}
+        for setting in settings:
+            for stage, keys in setting.jobs.keys().items():
+                held.setdefault(stage, []).extend(keys)
+        self.store.record_run(self.name, self.plan.deciding(), held)
+        if self.rebuild:
+            self.drop_damaged(held)
+        unique = {job.key: job for setting in settings for job in (*setting.jobs.models, *setting.jobs.utility_units)}
+        todo = list(missing(unique.values(), self.present()))
+        made = [job for job in todo if job.stage != "utility"]
+        models = sum(job.stage != "utility" for job in unique.values())
+        self.terminal.line(f"population: {models} models, {models - len(made)} reused, {len(made)} to train or unlearn")
+        if todo:
+            self.populate(todo)
+        return {"models": models, "reused": models - len(made), "trained": len(made)}
+
+    def populate(self, jobs: Sequence[Job]) -> None:
+        """Train, unlearn and measure through one queue, served by one Ray Train run."""
+        from actors.population import train_population
+
+        stage_of = {job.key: job.stage for job in jobs}
+        with self.terminal.stage("training and unlearning", len(jobs)) as advance, self.terminal.quiet():
+            train_population(
+                jobs,
+                self.workshop(self.plan),
+                self.workers,
+                on_progress=advance,
+                is_done=lambda key: self.store.has(stage_of[key], key),
+            )
+
+    def attack(self, setting: Setting) -> None:
+        """Search and score what is missing, on the attack pool."""
+        from actors.attack_pool import run_units
+
+        units = list(missing((*setting.jobs.search_units, *setting.jobs.score_units), self.present()))
+        if not units:
+            return
+        with self.terminal.stage("attacking", len(units)) as advance, self.terminal.quiet():
+            run_units(units, self.workshop(setting.plan), self.workers, on_progress=advance)
+
+    def trials(self, sweep: Sweep, settings: Sequence[Setting]) -> None:
+        """Run the settings that are not yet scored as Ray Tune trials, the dearest first."""
+        from actors.trials import run_trials
+
+        present = self.present()
+        left = [setting for setting in settings if any(missing(setting.jobs.score_units, present))]
+        self.terminal.line(f"settings: {len(settings)}, {len(settings) - len(left)} reused, {len(left)} to run")
+        if not left:
+            return
+        left.sort(key=lambda setting: -setting.plan.audit.search.steps)
+        names = [setting.name for setting in left]
+        trial = RunSetting({setting.name: self.workshop(setting.plan) for setting in left})
+        with self.terminal.stage("attacking, by setting", len(left)) as advance, self.terminal.quiet():
+            space = sweep.space(names) if self.workers.count else {"setting": {"grid_search": names}}
+            run_trials(space, trial, self.workers, name=sweep.name, on_progress=advance)
+
+    def finish(self, settings: Sequence[Setting], counts: dict[str, int], makes: str) -> Result:
+        """Read the scores, sum them up, write the report and track the run."""
+        from orchestrator.result import summed_up
+        from orchestrator.score_table import whole_table
+        from orchestrator.stages import SCORES
+        from orchestrator.store import unpack_table
+
+        with self.terminal.stage("summing up", 3) as advance:
+            parts = [
+                (setting.name, unpack_table(self.store.get("score", job.key).read(SCORES)))
+                for setting in settings
+                for job in setting.jobs.score_units
+            ]
+            scores = whole_table(parts)
+            document = summed_up(self.name, settings, scores, self.store, self.scheduler, counts, makes)
+            document["seconds"] = round(time.perf_counter() - self.begin, 3)
+            write_outputs(self.out, document, scores, self.plan)
+            advance(1)
+            self.report()
+            advance(2)
+            self.track(document)
+            advance(3)
+        return Result(document, scores)
+
+    def report(self) -> None:
+        """Write the figures and the page."""
+        from orchestrator.report.render import write_report
+
+        write_report(self.out)
+
+    def track(self, document: dict[str, Any]) -> None:
+        """Log the run; a tracking server that is away costs the tracking, not the audit."""
+        from orchestrator.tracking import TrackingFailed, log_result
+
+        try:
+            with self.terminal.quiet():
+                tracked = log_result(document, self.out, self.plan.tracking.uri, self.plan.tracking.experiment)
+        except TrackingFailed as error:
+            document["warnings"].append(f"not tracked: {error}")
+            return
+        document["tracking"] = tracked
+
+    def present(self) -> dict[str, set[str]]:
+        """Return what the store has, stage → keys."""
+        return {stage: self.store.keys(stage) for stage in ("train", "unlearn", "utility", "search", "score")}
+
+    def drop_damaged(self, held: Mapping[str, Sequence[str]]) -> None:
+        """Read every artefact that the run refers to and drop those that are damaged."""
+        from orchestrator.faults import CorruptArtefact
+
+        present = self.present()
+        wanted = [(stage, key) for stage, keys in held.items() for key in dict.fromkeys(keys) if key in present[stage]]
+        dropped = 0
+        with self.terminal.stage("checking the store", len(wanted)) as advance:
+            for done, (stage, key) in enumerate(wanted, start=1):
+                try:
+                    self.store.verify(stage, key)
+                except CorruptArtefact as error:
+                    self.terminal.line(str(error).replace("; run again with --rebuild to compute it anew", ": dropped"))
+                    self.store.drop(stage, key)
+                    dropped += 1
+                advance(done)
+        self.terminal.line(f"store: {len(wanted)} artefacts checked, {dropped} damaged and dropped")
+
+    def workshop(self, plan: Plan) -> OpenWorkshop:
+        """Return what a worker needs to do the jobs of ``plan``."""
+        data = self.scheduler.data
+        return OpenWorkshop(plan.resolved(), self.store.uri, self.scheduler.device, data.fingerprint)
+
+
+@dataclass(frozen=True)
+class RunSetting:
+    """A Tune trial: does the searches and scores of one setting over models that are ready.
+
+    Called with ``{"setting": name}``; what the store has is not done again, so a repeated trial costs nothing. Returns
+    the mean AUC over targets of each unlearning method × attack.
+    """
+
+    workshops: Mapping[str, OpenWorkshop]
+
+    def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
+        """Run one setting."""
+        from audits.evaluation.summary import cells, per_target_auc
+        from orchestrator.plan import plan_from
+        from orchestrator.score_table import whole_table
+        from orchestrator.stages import SCORES
+        from orchestrator.store import Store, unpack_table
+
+        opened = self.workshops[config["setting"]]
+        perform = opened()
+        store = Store(opened.store)
+        jobs = schedule(plan_from(opened.plan))
+        present = {stage: store.keys(stage) for stage in ("search", "score")}
+        for job in missing((*jobs.search_units, *jobs.score_units), present):
+            perform(job)
+        parts = [
+            (config["setting"], unpack_table(store.get("score", job.key).read(SCORES))) for job in jobs.score_units
+        ]
+        columns = {name: column.to_numpy() for name, column in zip_columns(whole_table(parts))}
+        return {f"{cell.unlearner}.{cell.attack}.auc": mean(per_target_auc(cell)) for cell in cells(columns)}
+
+
+def zip_columns(table: pa.Table) -> list[tuple[str, Any]]:
+    """Return the columns of a table by name."""
+    return list(zip(table.column_names, table.columns, strict=True))
+
+
+def mean(values: Mapping[int, float]) -> float:
+    """Return the mean of the values."""
+    return sum(values.values()) / len(values)
+
+
+def workers_of(plan: Plan, device: str, store: Store, terminal: Terminal) -> Workers:
+    """Return how many workers the plan asks for and where Ray keeps its own files."""
+    from actors.cluster import size_workers
+    from actors.jobs import Workers
+
+    compute = plan.compute
+    gpus = compute.gpus_per_worker or (1.0 if device.startswith("cuda") else 0.0)
+    local = store.uri.removeprefix("file://")
+    storage = local + ".ray" if "://" not in local else os.path.abspath(".orch/ray")
+    count = size_workers(compute.workers, gpus, address=compute.address, storage=storage)
+    log = str(terminal.log or "")
+    return Workers(count, 1.0, gpus, compute.threads, compute.address, storage, log)
+
+
+def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: Plan) -> None:
+    """Write result.json, scores.parquet and plan.yaml, each whole or not at all."""
+    from orchestrator.store import pack_table
+
+    for name, data in (
+        ("scores.parquet", pack_table(scores)),
+        ("plan.yaml", plan.to_yaml().encode()),
+        ("result.json", json.dumps(document, indent=1).encode()),
+    ):
+        part = out / f".{name}.part"
+        part.write_bytes(data)
+        part.replace(out / name)

@@ -1,0 +1,153 @@
+"""Reading plan files: YAML in, a plain mapping out; every defect of the text is one line with its place."""
+
+from __future__ import annotations
+
+import math
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from audits.errors import BadInput, did_you_mean
+
+DEFAULT_PLAN = "apollo-fashion14"
+
+# YAML 1.1, which PyYAML speaks, reads 2e-3 and 1e5 as text; YAML 1.2 and everybody else read numbers.
+EXPONENT_NUMBER = re.compile(r"^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+$")
+
+
+class PlanLoader(yaml.SafeLoader):
+    """PyYAML's safe loader that refuses a key given twice and reads ``2e-3`` as a number."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping of ``node``; raises on duplicate keys and on keys that are not text."""
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is None:
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain word", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} is given twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+PlanLoader.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT_NUMBER, list("-+0123456789"))
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """Return what ``text`` says; ``source`` names it in the ``BadInput`` of garbled YAML."""
+    try:
+        value = yaml.load(text, Loader=PlanLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
+        raise BadInput(f"{place}: not valid YAML: {flat(error.problem or str(error))}{tab_hint(error)}") from None
+    except yaml.YAMLError as error:
+        raise BadInput(f"{source}: not valid YAML: {flat(str(error))}") from None
+    except ValueError as error:  # e.g. the date 2024-99-99
+        raise BadInput(f"{source}: not valid YAML: {flat(str(error))}") from None
+    except RecursionError:
+        raise too_deep(source) from None
+    try:
+        refuse_unusable(value, source)
+    except RecursionError:
+        raise too_deep(source) from None
+    return value
+
+
+def too_deep(source: str) -> BadInput:
+    """Return the error of a text that is nested without end or refers to itself."""
+    return BadInput(f"{source}: nested too deeply or referring to itself; a plan has at most four levels")
+
+
+def tab_hint(error: yaml.MarkedYAMLError) -> str:
+    """Return what to do about a tab, the most common defect of a hand-written YAML file."""
+    return "; indent with spaces, not tabs" if "'\\t'" in str(error.problem) else ""
+
+
+def flat(text: str) -> str:
+    """Return ``text`` on one line."""
+    return " ".join(text.split())
+
+
+def refuse_unusable(value: Any, source: str, path: str = "") -> None:
+    """Raise ``BadInput`` for values that no plan can hold (infinities, dates, sets), naming their place."""
+    here = f"{source}: {path}" if path else source
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise BadInput(f"{here}: key {key!r} is not text; fields of a plan are words")
+            refuse_unusable(item, source, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            refuse_unusable(item, source, f"{path}.{index}" if path else str(index))
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise BadInput(f"{here} is {value}; allowed: a finite number")
+    elif not isinstance(value, str | int | float | bool | None):
+        raise BadInput(f"{here} is a {type(value).__name__} ({value}); write it in quotes if it is meant as text")
+
+
+def read_plan_file(path: Path) -> dict[str, Any]:
+    """Return the mapping that the plan file ``path`` holds; raises ``BadInput``."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not a text file (byte {error.start} is not UTF-8); a plan is YAML text") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    value = parse_yaml(text, str(path))
+    if value is None:
+        raise BadInput(f"{path}: empty plan; `orch cp {DEFAULT_PLAN} FILE` writes one to edit")
+    if not isinstance(value, dict):
+        raise BadInput(
+            f"{path}: a plan is a mapping of sections (audit:, data:, split: …), not a {type(value).__name__}"
+        )
+    return value
+
+
+def shipped_plans() -> dict[str, str]:
+    """Return name → YAML text of the plans that come with the package."""
+    folder = resources.files("orchestrator") / "plans"
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name)
+    return {entry.name.removesuffix(".yaml"): entry.read_text(encoding="utf-8") for entry in files}
+
+
+def shipped_text(name: str) -> str:
+    """Return the YAML text of the shipped plan ``name``; raises ``BadInput`` when there is none."""
+    plans = shipped_plans()
+    if name not in plans:
+        raise BadInput(f"no shipped plan {name!r}{did_you_mean(name, plans)}; shipped: {', '.join(plans)}")
+    return plans[name]
+
+
+def shipped_plan(name: str) -> dict[str, Any]:
+    """Return the mapping of the shipped plan ``name``; raises ``BadInput`` when there is none."""
+    value = parse_yaml(shipped_text(name), name)
+    if not isinstance(value, dict):
+        raise BadInput(f"the shipped plan {name!r} is damaged; install the package again")
+    return value
+
+
+def read_plan(source: str | None) -> dict[str, Any]:
+    """Return the mapping of a plan file, of a shipped plan given by name, or of the embedded default (None)."""
+    if source is None:
+        return shipped_plan(DEFAULT_PLAN)
+    path = Path(source)
+    if path.exists():
+        return read_plan_file(path)
+    plans = shipped_plans()
+    if source in plans:
+        return shipped_plan(source)
+    near = did_you_mean(source, [*plans, *(str(file) for file in nearby_plans(path))])
+    raise BadInput(f"no plan {source!r}{near}: neither a file nor a shipped plan; shipped: {', '.join(plans)}")
+
+
+def nearby_plans(path: Path) -> list[Path]:
+    """Return the YAML files beside ``path``, for a close match."""
+    try:
+        return sorted(path.parent.glob("*.y*ml"))
+    except OSError:
+        return []

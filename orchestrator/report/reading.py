@@ -1,0 +1,188 @@
+"""What a finished run holds, in the terms of the report: names, main setting, swept values, utility per unlearner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.errors import BadInput
+from audits.evaluation.summary import Cell, cells
+
+Row = dict[str, Any]
+
+SCHEMA = "orch.result/1"
+WORDS = {
+    "apollo": "Apollo",
+    "apollo_offline": "Apollo offline",
+    "lira": "LiRA",
+    "u_lira": "U-LiRA",
+    "u_mia": "U-MIA",
+    "rmia": "RMIA",
+    "scrub": "SCRUB",
+    "identity": "identity (control)",
+    "retrain": "retrain (control)",
+    "labels": "Labels only",
+    "posteriors": "Posteriors",
+}
+AXES = {
+    "audit.search.beta": "β/α",
+    "audit.search.shadows": "shadow models m",
+    "audit.search.epsilon": "ε (radius per step)",
+    "audit.search.steps": "steps T",
+}
+ALPHA, BETA, SHADOWS = "audit.search.alpha", "audit.search.beta", "audit.search.shadows"
+
+
+def words(name: str) -> str:
+    """Return a component's name as the report writes it."""
+    return WORDS.get(name, name.replace("_", " "))
+
+
+def heading(name: str) -> str:
+    """Return a component's name with a capital, without the word control: for headings and axis titles."""
+    text = words(name).removesuffix(" (control)")
+    return text[0].upper() + text[1:]
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Return a rate as a percentage, a dash where there is none."""
+    return "–" if value is None or value != value else f"{value * 100:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def look_up(plan: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a dotted path of the resolved plan, or None."""
+    value: Any = plan
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One swept quantity: its axis label and the settings along it, sorted by value."""
+
+    axis: str
+    values: tuple[float, ...]
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: ``result`` as in result.json and the scores table as columns."""
+
+    result: dict[str, Any]
+    scores: dict[str, NDArray[Any]]
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The resolved plan."""
+        return dict(self.result["plan"])
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        return float(look_up(self.plan, "audit.level") or 0.95)
+
+    @property
+    def fpr(self) -> float:
+        """The promised false-positive rate of the tables: the first one."""
+        return float(self.result["table"][0]["promised_fpr"])
+
+    @cached_property
+    def main_setting(self) -> str:
+        """The setting of the main table: the plan itself, else the first one."""
+        for entry in self.result["settings"]:
+            if all(look_up(self.plan, path) == value for path, value in entry["overrides"].items()):
+                return str(entry["setting"])
+        return str(self.result["settings"][0]["setting"])
+
+    def rows(self, setting: str | None = None) -> list[Row]:
+        """Return the table rows of a setting (the main one by default) at the promised rate of the tables."""
+        wanted = setting or self.main_setting
+        return [row for row in self.result["table"] if row["setting"] == wanted and row["promised_fpr"] == self.fpr]
+
+    @cached_property
+    def unlearners(self) -> list[str]:
+        """Unlearners of the main table, in its order."""
+        return list(dict.fromkeys(row["unlearner"] for row in self.rows()))
+
+    @cached_property
+    def attacks(self) -> list[str]:
+        """Attacks of the main table, in its order."""
+        return list(dict.fromkeys(row["attack"] for row in self.rows()))
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Cell]:
+        """Scores of the main setting by (unlearner, attack)."""
+        rows = self.scores["setting"] == self.main_setting
+        chosen = {name: column[rows] for name, column in self.scores.items()}
+        return {(cell.unlearner, cell.attack): cell for cell in cells(chosen)}
+
+    @cached_property
+    def panels(self) -> list[Panel]:
+        """Swept quantities: settings that change one of them only (α, β count as their ratio), and the plan's own."""
+        found: dict[str, dict[float, str]] = {}
+        for entry in self.result["settings"]:
+            paths = set(entry["overrides"])
+            path = BETA if paths and paths <= {ALPHA, BETA} else min(paths, default="")
+            value = self._value(entry, path)
+            if value is not None and (len(paths) == 1 or path == BETA):
+                found.setdefault(path, {})[value] = str(entry["setting"])
+        panels = []
+        for path, settings in found.items():
+            own = self._value({"overrides": {}}, path)
+            if own is not None:
+                settings.setdefault(own, self.main_setting)
+            if len(settings) > 1:
+                axis = AXES.get(path, path.removeprefix("audit."))
+                panels.append(Panel(axis, tuple(sorted(settings)), tuple(settings[v] for v in sorted(settings))))
+        return panels
+
+    def _value(self, entry: Mapping[str, Any], path: str) -> float | None:
+        """Return the number that a setting gives to a swept path (β over α; null shadows are all of them)."""
+
+        def value(name: str) -> Any:
+            return entry["overrides"].get(name, look_up(self.plan, name))
+
+        number = value(path)
+        if path == SHADOWS and number is None:
+            number = value("split.shadows")
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            return None
+        return float(number) / float(value(ALPHA) or 1.0) if path == BETA else float(number)
+
+    def utility(self, unlearner: str) -> Row:
+        """Return the means over targets of an unlearner's utility rows and how often each flag was raised."""
+        rows = [row for row in self.result["utility"] if row["unlearner"] == unlearner]
+        names = ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds")
+        means: Row = {name: float(np.mean([row[name] for row in rows])) if rows else float("nan") for name in names}
+        flags = [row["flag"] for row in rows if row["flag"]]
+        means["flags"] = {flag: flags.count(flag) for flag in dict.fromkeys(flags)}
+        means["targets"] = len(rows)
+        return means
+
+
+def read_run(out: Path) -> Run:
+    """Read result.json and scores.parquet of a run; raise BadInput when one is missing or of another schema."""
+    import pyarrow.parquet as pq
+
+    for name in ("result.json", "scores.parquet"):
+        if not (out / name).is_file():
+            raise BadInput(f"{out} is not a finished run: {name} is missing")
+    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    if result.get("schema") != SCHEMA:
+        raise BadInput(f"{out / 'result.json'} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
+    if not result["table"]:
+        raise BadInput(f"{out / 'result.json'} has an empty table: nothing to report")
+    table = pq.read_table(out / "scores.parquet")
+    scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    return Run(result, scores)

@@ -1,0 +1,185 @@
+"""Write the report of a finished run: figures as SVG and PNG, and one HTML page that needs no network and no script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from orchestrator.report import figures, sweeps
+from orchestrator.report.glossary import GLOSSARY, WHO
+from orchestrator.report.reading import SHADOWS, Row, Run, look_up, percent, read_run, words
+from orchestrator.report.style import drawing, save
+from orchestrator.report.verdict import corrected_p, search_gains, verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def write_report(out: Path) -> Path:
+    """Write ``figures/*.svg|png`` and ``report.html`` under ``out`` from its result.json and scores.parquet.
+
+    Same run, same bytes. Returns the page's path; raises BadInput when the run is not finished.
+    """
+    run = read_run(out)
+    page = out / "report.html"
+    page.write_text(_page(run, _draw(run, out / "figures")), encoding="utf-8")
+    return page
+
+
+def _draw(run: Run, folder: Path) -> dict[str, str]:
+    """Write every figure that the run has something for, and return them as SVG elements by name."""
+    makers: dict[str, Callable[[], Figure | None]] = {
+        "auc": lambda: figures.forest(run),
+        "roc": lambda: figures.roc_curves(run, logarithmic=False),
+        "roc_log": lambda: figures.roc_curves(run, logarithmic=True),
+        "privacy_utility": lambda: figures.privacy_utility(run),
+        "radius_heat_map": lambda: figures.heat_maps(run.result.get("heatmap") or {}, run.unlearners),
+    }
+    for attack in sweeps.swept_attacks(run):
+        makers[f"sweep_{attack}"] = lambda attack=attack: sweeps.sweep_curves(run, attack)  # type: ignore[misc]  # a default binds the loop's value
+    drawn = {}
+    for name, make in makers.items():
+        with drawing(name):
+            figure = make()
+        if figure is not None:
+            drawn[name] = save(figure, name, folder)
+    return drawn
+
+
+def _page(run: Run, svgs: dict[str, str]) -> str:
+    """Fill the template."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
+
+    def figure(name: str, caption: str, kind: str = "") -> Markup:
+        if name not in svgs:
+            return Markup("")
+        svg = svgs[name].replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
+        return Markup(f'<figure class="{kind}" id="{name}">{svg}<figcaption>{escape(caption)}</figcaption></figure>')
+
+    environment = Environment(
+        loader=PackageLoader("orchestrator.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    swept = [name.removeprefix("sweep_") for name in svgs if name.startswith("sweep_")]
+    first = run.rows()[0]
+    template = environment.get_template("report.html.j2")
+    return template.render(
+        result={"warnings": [], **run.result},
+        figure=figure,
+        verdict=verdict(run),
+        audited=_audited(run),
+        effort=_effort(run),
+        counts=f"{first['targets']} targets, {first['forget']} forgotten and {first['unseen']} unseen points in all.",
+        level=f"{run.level * 100:g} %",
+        fpr=f"{run.fpr * 100:g} %",
+        accesses=_accesses(run),
+        gains=_gain_table(run),
+        utility=[(name, run.utility(name)) for name in run.unlearners if run.utility(name)["targets"]],
+        curves=[(f"sweep_{attack}", attack) for attack in swept],
+        sweep_tables=[(attack, _sweep_table(run, attack)) for attack in swept],
+        unlearners=run.unlearners,
+        heat="radius_heat_map" in svgs,
+        glossary=GLOSSARY,
+        command=command(run),
+        versions=sorted(run.result["versions"].items()),
+        plan=yaml.safe_dump(run.plan, sort_keys=False, allow_unicode=True),
+        settings=_changes(run),
+        words=words,
+        three=lambda value: "–" if value is None else f"{value:.3f}",
+        share=percent,
+        span=span,
+        signed=lambda value: f"{value:+.3f}".replace("-", "−"),
+        small_p=small_p,
+        pvalue=lambda row: small_p(corrected_p(row)),
+        missed=lambda row: not row["found_fpr_low"] <= run.fpr <= row["found_fpr_high"],
+    )
+
+
+def span(row: Row, name: str, hundredths: bool = False) -> str:
+    """Return ``[low, high]`` of a table row's field, a dash where the result does not hold it."""
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    if low is None or high is None:
+        return "–"
+    return f"[{low * 100:.1f}, {high * 100:.1f}]" if hundredths else f"[{low:.3f}, {high:.3f}]"
+
+
+def small_p(value: float) -> str:
+    """Return a p-value with as many digits as it is worth."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
+def command(run: Run) -> str:
+    """Return the command that repeats the run from the plan beside the report."""
+    if "command" in run.result:
+        return str(run.result["command"])
+    if len(run.result["settings"]) > 1:
+        return f"orch sweep {run.result['name']} plan.yaml --out again"
+    return f"orch audit {run.result['kind']} plan.yaml --out again"
+
+
+def _audited(run: Run) -> str:
+    plan = run.plan
+    methods = ", ".join(words(name) for name in run.unlearners)
+    parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}", f"unlearned by {methods}"]
+    size, forget = look_up(plan, "split.train_size"), look_up(plan, "split.forget")
+    if size and forget:
+        parts.append(f"{forget * 100:g} % of {size} training points forgotten")
+    return "; ".join(parts) + "."
+
+
+def _effort(run: Run) -> str:
+    models = run.result.get("population", {})
+    shadows = look_up(run.plan, SHADOWS) or look_up(run.plan, "split.shadows")
+    parts = [f"{run.rows()[0]['targets']} target models", f"{shadows} shadow models per set" if shadows else ""]
+    if models:
+        parts.append(f"{models['models']} models in all ({models['trained']} trained, {models['reused']} reused)")
+    parts.append(f"{run.result['seconds']:.0f} s")
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _accesses(run: Run) -> list[dict[str, Any]]:
+    """Return the main table grouped by what the attacker must see, then by unlearner."""
+    rows = run.rows()
+    groups = []
+    for access in dict.fromkeys(row["access"] for row in rows):
+        blocks = [
+            {"name": words(name), "rows": [r for r in rows if r["access"] == access and r["unlearner"] == name]}
+            for name in run.unlearners
+        ]
+        filled = [block for block in blocks if block["rows"]]
+        groups.append(
+            {"title": words(access), "who": WHO.get(access, "see the attack’s description."), "blocks": filled}
+        )
+    return groups
+
+
+def _gain_table(run: Run) -> dict[str, Any] | None:
+    """Return paired differences as a table of unlearners × (attack, reference)."""
+    gains = search_gains(run)
+    columns = list(dict.fromkeys((gain.attack, gain.reference) for gain in gains))
+    found = {(gain.unlearner, gain.attack, gain.reference): gain for gain in gains}
+    rows = [(name, [found.get((name, *column)) for column in columns]) for name in run.unlearners]
+    return {"columns": columns, "rows": rows} if gains else None
+
+
+def _sweep_table(run: Run, attack: str) -> list[tuple[str, list[Row | None]]]:
+    """Return (setting, one row per unlearner) over all settings."""
+    table = []
+    for entry in run.result["settings"]:
+        rows = {row["unlearner"]: row for row in run.rows(entry["setting"]) if row["attack"] == attack}
+        table.append((entry["setting"], [rows.get(name) for name in run.unlearners]))
+    return table
+
+
+def _changes(run: Run) -> list[tuple[str, str]]:
+    """Return what each setting of a sweep changes."""
+    entries = run.result["settings"]
+    if len(entries) < 2:
+        return []
+    return [
+        (entry["setting"], ", ".join(f"{path} = {value}" for path, value in entry["overrides"].items()) or "the plan")
+        for entry in entries
+    ]

@@ -1,0 +1,90 @@
+"""How figures look and how they become files: the same bytes for the same run, legible on paper, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, MUTED, GRID, PAPER = "#1f2328", "#6a7079", "#d9dde3", "#fefefe"
+# Okabe and Ito (2008): told apart with any colour vision; each series also has its own marker or line style.
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d3b", "#7a7a7a")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
+LABELS, POSTERIORS = SERIES[0], SERIES[1]
+
+_VARIABLES = {
+    INK: "--ink",
+    MUTED: "--muted",
+    GRID: "--grid",
+    PAPER: "--paper",
+    "#0072b2": "--blue",
+    "#8a6d3b": "--brown",
+}
+_RC: dict[Any, Any] = {
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "savefig.facecolor": PAPER,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.5,
+    "svg.fonttype": "path",
+    "axes.axisbelow": True,
+}
+
+
+@contextmanager
+def drawing(name: str) -> Iterator[None]:
+    """Draw under the report's style; ``name`` salts the ids of the SVG, so that several fit into one page."""
+    import matplotlib
+
+    with matplotlib.rc_context({**_RC, "svg.hashsalt": f"orch/{name}"}):
+        yield
+
+
+def save(figure: Figure, name: str, folder: Path) -> str:
+    """Write ``name``.svg and ``name``.png under ``folder`` and return the SVG for a page (colours as CSS variables)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = BytesIO()
+    with drawing(name):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once: both files keep the same places
+        box = figure.get_tightbbox().padded(0.08)
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches=box)
+        figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None}, bbox_inches=box)
+    (folder / f"{name}.svg").write_bytes(buffer.getvalue())
+    return for_page(buffer.getvalue().decode("utf-8"))
+
+
+def for_page(svg: str) -> str:
+    """Return the ``<svg>`` element alone, scalable, its greys replaced by the page's variables (dark mode, print)."""
+    element = svg[svg.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>\s*", "", element, flags=re.DOTALL)
+    element = re.sub(r' (width|height)="[\d.]+pt"', "", element, count=2)
+    for colour, variable in _VARIABLES.items():
+        element = element.replace(colour, f"var({variable})")
+    return element

@@ -1,0 +1,70 @@
+"""The scores table: one row per attack and candidate, from which every metric, figure and report is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.attacks.base import Attack, Finding, fix_threshold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from audits.data.partition import Candidates
+
+
+def score_rows(
+    label: str,
+    attack: Attack,
+    finding: Finding,
+    asked: Candidates,
+    labels: np.ndarray[Any, Any],
+    shadow_set: int,
+    rates: Sequence[float],
+) -> pa.Table:
+    """Return the rows of one attack on one shadow set; thresholds come from the finding's null alone."""
+    import pyarrow as pa
+
+    count = len(asked.ids)
+    columns: dict[str, Any] = {
+        "unlearner": pa.array([label] * count, pa.string()),
+        "attack": pa.array([attack.name] * count, pa.string()),
+        "access": pa.array([attack.access] * count, pa.string()),
+        "target": pa.array(asked.target.astype(np.int32)),
+        "shadow_set": pa.array(np.full(count, shadow_set, np.int32)),
+        "point_id": pa.array(asked.ids),
+        "group": pa.array(np.where(asked.forgotten, "forget", "unseen").tolist(), pa.string()),
+        "label": pa.array(labels.astype(np.int32)),
+        "score": pa.array(finding.score),
+        "queries": pa.array(finding.queries),
+    }
+    for rate in rates:
+        columns[f"decision_{rate:g}"] = pa.array(fix_threshold(finding.null, rate).decide(finding.score))
+    return pa.table(columns)
+
+
+def whole_table(parts: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+    """Return the tables of all settings (name, table) as one, sorted by setting, unlearner, attack, target and point.
+
+    Settings, unlearners and attacks keep the order in which they first appear.
+    """
+    import pyarrow as pa
+
+    tables = [table.add_column(0, "setting", pa.array([name] * len(table), pa.string())) for name, table in parts]
+    joined = pa.concat_tables(tables)
+    order = np.lexsort(
+        [
+            joined["point_id"].to_numpy(),
+            joined["target"].to_numpy(),
+            *(first_seen(joined[name].to_pylist()) for name in ("attack", "unlearner", "setting")),
+        ]
+    )
+    return joined.take(pa.array(order)).combine_chunks()
+
+
+def first_seen(words: list[str]) -> np.ndarray[Any, Any]:
+    """Return, for each word, the rank of its first appearance."""
+    ranks = {word: rank for rank, word in enumerate(dict.fromkeys(words))}
+    return np.array([ranks[word] for word in words])

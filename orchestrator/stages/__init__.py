@@ -1,0 +1,17 @@
+"""The body of each stage: read artefacts, call the audits, return the files of one artefact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orchestrator.stages.models import METRICS, train, unlearn, utility
+from orchestrator.stages.scoring import DETAILS, SCORES, score
+from orchestrator.stages.searching import EVIDENCE, search
+from orchestrator.stages.workshop import WEIGHTS, Body, OpenWorkshop, Workshop
+
+__all__ = ["DETAILS", "EVIDENCE", "METRICS", "SCORES", "WEIGHTS", "OpenWorkshop", "Workshop", "bodies"]
+
+
+def bodies() -> Mapping[str, Body]:
+    """Return stage → body."""
+    return {"train": train, "unlearn": unlearn, "utility": utility, "search": search, "score": score}

@@ -1,0 +1,85 @@
+"""Stages that make and measure models: train, unlearn, utility."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from audits.errors import BadInput
+from orchestrator.schedule import Job
+from orchestrator.stages.workshop import WEIGHTS, Workshop
+from orchestrator.store import pack_json
+
+if TYPE_CHECKING:
+    from torch import nn
+
+METRICS = "metrics.json"
+
+
+def train(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """Train one model and say how well it fits."""
+    from audits.training.loop import accuracy, train_model
+
+    member = shop.members[job.member]
+    points = shop.tensors(member.train)
+    try:
+        model = train_model(shop.build, points, shop.plan.recipe, shop.seed("train", member.name))
+    except FloatingPointError as error:
+        raise BadInput(f"recipe: {member.name}: {error}") from None
+    return {WEIGHTS: pack_weights(model), METRICS: pack_json({"train_accuracy": accuracy(model, points)})}
+
+
+def unlearn(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """Make one model forget its forget set."""
+    member = shop.members[job.member]
+    model = shop.model(shop.scheduler.trained(member))
+    changed = (
+        shop.methods[job.label]
+        .unlearner()
+        .unlearn(
+            model,
+            shop.tensors(member.forget),
+            shop.tensors(member.retain),
+            seed=shop.seed("unlearn", job.label, member.name),
+            recipe=shop.plan.recipe,
+            build=shop.build,
+        )
+    )
+    return {WEIGHTS: pack_weights(changed)}
+
+
+def utility(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """Measure one unlearned target: accuracies, distance from the original model, seconds it took."""
+    from audits.training.loop import accuracy
+
+    member, entry = shop.members[job.member], shop.methods[job.label]
+    before, after = shop.scheduler.trained(member), shop.scheduler.unlearned(member, entry)
+    model, original = shop.model(after), shop.model(before)
+    test = shop.tensors(shop.scheduler.partition.test)
+    found = {
+        "retain_accuracy": accuracy(model, shop.tensors(member.retain)),
+        "forget_accuracy": accuracy(model, shop.tensors(member.forget)),
+        "test_accuracy": accuracy(model, test),
+        "test_accuracy_before": accuracy(original, test),
+        "distance": distance(model, original),
+        "norm": distance(original, None),
+        "seconds": 0.0 if before == after else shop.store.get(after.stage, after.key).seconds,
+    }
+    return {METRICS: pack_json(found)}
+
+
+def pack_weights(model: nn.Module) -> bytes:
+    """Return a model's parameters and buffers as safetensors."""
+    from safetensors.torch import save
+
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    return bytes(save(state))
+
+
+def distance(model: nn.Module, original: nn.Module | None) -> float:
+    """Return ‖θ_u − θ‖₂ over all parameters in float64; without ``original`` the norm ‖θ_u‖₂."""
+    from torch.nn.utils import parameters_to_vector
+
+    change = parameters_to_vector(model.parameters()).double()
+    if original is not None:
+        change = change - parameters_to_vector(original.parameters()).double()
+    return float(change.norm())

@@ -1,0 +1,119 @@
+"""Where work is done: one ``Workshop`` a process, with the plan's data, partition and recently read models."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from audits.errors import BadInput
+from orchestrator.schedule import Job, Reference, Scheduler, data_of
+from orchestrator.store import Store
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from audits.data.partition import Member
+    from audits.data.tensors import TensorSet
+    from orchestrator.plan import Plan
+    from orchestrator.plan_sections import UnlearningMethod
+
+WEIGHTS = "weights.safetensors"
+MODELS_IN_MEMORY = 256
+
+Body = Callable[["Workshop", Job], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True)
+class OpenWorkshop:
+    """Opens the workshop of a plan in a worker process; small and picklable.
+
+    ``plan`` holds the plan's plain values; ``fingerprint`` is that of the data on the driver, which every worker must
+    find too.
+    """
+
+    plan: dict[str, Any]
+    store: str
+    device: str
+    fingerprint: str
+
+    def __call__(self) -> Callable[[Any], None]:
+        """Return the function that does a job."""
+        import torch
+
+        from orchestrator.plan import plan_from
+
+        plan = plan_from(self.plan)
+        torch.set_num_threads(plan.compute.threads)
+        data = data_of(plan.data.name, plan.data.root)
+        if data.fingerprint != self.fingerprint:
+            raise BadInput(
+                f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
+                f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
+            )
+        return Workshop(Scheduler(plan, data, self.device), Store(self.store)).perform
+
+
+class Workshop:
+    """Does jobs of one plan, one at a time."""
+
+    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+        self.scheduler = scheduler
+        self.store = store
+        self.members = {member.name: member for member in scheduler.partition.members}
+        self.methods = {entry.label: entry for entry in scheduler.plan.unlearning}
+        self.models: OrderedDict[str, nn.Module] = OrderedDict()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in hand."""
+        return self.scheduler.plan
+
+    def perform(self, job: Any) -> None:
+        """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker."""
+        from orchestrator.stages import bodies
+
+        begin = time.perf_counter()
+        files = bodies()[job.stage](self, job)
+        self.store.put(job.stage, job.key, job.document, files, seconds=time.perf_counter() - begin)
+
+    def tensors(self, ids: Any) -> TensorSet:
+        """Return the points ``ids`` on the device of the plan."""
+        return self.scheduler.data.tensors(ids, self.scheduler.device)
+
+    def seed(self, purpose: str, *index: str) -> int:
+        """Return the seed of one random choice of this plan."""
+        from audits.seeds import derive_seed
+
+        return derive_seed(self.plan.seed, purpose, *index)
+
+    def build(self, seed: int) -> nn.Module:
+        """Return a fresh model of the plan's architecture."""
+        data = self.scheduler.data
+        return self.plan.model.architecture().build(data.shape, len(data.classes), seed)
+
+    def originals(self, members: Sequence[Member]) -> list[nn.Module]:
+        """Return the trained models of ``members``."""
+        return [self.model(self.scheduler.trained(member)) for member in members]
+
+    def forgetful(self, members: Sequence[Member], entry: UnlearningMethod) -> list[nn.Module]:
+        """Return the models of ``members`` after unlearning by ``entry``."""
+        return [self.model(self.scheduler.unlearned(member, entry)) for member in members]
+
+    def model(self, reference: Reference) -> nn.Module:
+        """Return a stored model in eval mode with frozen parameters; recently used ones stay in memory."""
+        if reference.key in self.models:
+            self.models.move_to_end(reference.key)
+            return self.models[reference.key]
+        from safetensors.torch import load
+
+        weights = load(self.store.get(reference.stage, reference.key).read(WEIGHTS))
+        model = self.build(0)
+        model.load_state_dict(weights)
+        model = model.to(self.scheduler.device).eval().requires_grad_(False)
+        self.models[reference.key] = model
+        if len(self.models) > MODELS_IN_MEMORY:
+            self.models.popitem(last=False)
+        return model

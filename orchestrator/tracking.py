@@ -1,0 +1,249 @@
+"""MLflow tracking: a finished run's files become one parent run with a child run for each setting.
+
+Everything is logged by the driver from result files, in batches. Metric names (``gradient_ascent.apollo.auc``) are the
+same in every child, so that the UI compares settings column by column.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from audits.errors import BadInput, did_you_mean
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric, Param, RunTag
+
+SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks", "databricks-uc")
+SCORES = ("auc", "auc_low", "auc_high", "auc_p", "tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low",
+          "found_fpr_high", "roc_tpr", "queries_per_point")  # fmt: skip
+UTILITY = ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds")
+FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
+BATCH = {"metrics": 900, "params": 90, "tags": 90}  # below the server's limits of 1000, 100 and 100 in one request
+NOISY = ("mlflow", "alembic", "sqlalchemy", "urllib3", "git")
+
+
+class TrackingFailed(RuntimeError):
+    """Tracking could not be completed; the audit's own files are whole. The message is one line."""
+
+
+def check_uri(uri: str | None) -> None:
+    """Raise BadInput for a tracking URI that cannot work (scheme, server address, folder); contacts no server."""
+    if uri is None:
+        return
+    parts = urlsplit(uri)
+    scheme = parts.scheme.split("+")[0]
+    if scheme not in SCHEMES:
+        shown = "a plain path" if not scheme or len(scheme) == 1 else f"scheme {scheme!r}"
+        raise BadInput(
+            f"tracking.uri {uri!r} has {shown}{did_you_mean(scheme, SCHEMES)}; allowed: sqlite:////absolute/file.db, "
+            "http(s)://host:port, postgresql://…, mysql://…, mssql://…, databricks"
+        )
+    if scheme in ("http", "https") and not parts.hostname:
+        raise BadInput(f"tracking.uri {uri!r} names no host; write http://host:port")
+    if scheme == "sqlite":
+        _check_sqlite(uri, Path(parts.path.removeprefix("/")))
+
+
+def _check_sqlite(uri: str, file: Path) -> None:
+    """Refuse a database that does not name a file in a folder that can be written."""
+    if not file.name:
+        raise BadInput(f"tracking.uri {uri!r} names no file; write sqlite:////absolute/path/mlflow.db")
+    folder = file.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise BadInput(f"tracking.uri {uri!r}: {file.parent} is not a folder that can be written")
+
+
+def resolve_uri(uri: str | None, out: Path) -> str:
+    """Return the URI in use: the plan's, else MLFLOW_TRACKING_URI, else a SQLite database under ``out``."""
+    chosen = uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{out.resolve() / 'mlflow.db'}"
+    check_uri(chosen)
+    return chosen
+
+
+def log_result(result: Mapping[str, Any], out: Path, uri: str | None, experiment: str) -> dict[str, Any]:
+    """Log a finished run and return ``{"uri", "experiment", "parent", "children": {setting: run id}}``.
+
+    ``out`` holds result.json, scores.parquet, plan.yaml, report.html and figures/. Artifacts of a database that has no
+    server go to ``out/mlartifacts``. Logging a run again makes a second parent with the same ``orch.plan_hash`` tag.
+    Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
+    """
+    where = resolve_uri(uri, out)
+    with _quiet_mlflow() as errors:
+        try:
+            return _log(result, out, where, experiment)
+        except errors as error:
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise TrackingFailed(
+                f"MLflow at {where} failed: {reason[0][:300]}; the results in {out} are whole"
+            ) from error
+
+
+@contextmanager
+def _quiet_mlflow() -> Iterator[tuple[type[Exception], ...]]:
+    """Import MLflow without telemetry, with its log below warnings silenced; yield what it raises when it fails."""
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    import mlflow  # noqa: F401  # configures its loggers, which are quietened next
+    import requests
+    import sqlalchemy.exc
+    from mlflow.exceptions import MlflowException
+
+    levels = {name: logging.getLogger(name).level for name in NOISY}
+    for name in NOISY:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        yield MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError, OSError
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _log(result: Mapping[str, Any], out: Path, uri: str, experiment: str) -> dict[str, Any]:
+    """Create the parent run, its children and their content."""
+    from mlflow import MlflowClient
+
+    if uri.startswith("sqlite:"):
+        Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
+    client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+    identity = _experiment(client, uri, experiment, out)
+    plan_hash = _plan_hash(result["plan"])
+    tags = {"orch.plan_hash": plan_hash, "orch.kind": str(result["kind"]), "mlflow.source.name": "orch"}
+    parent = _start(client, identity, str(result["name"]), {**tags, "orch.level": "parent"})
+    try:
+        children = _log_runs(client, identity, parent, result, out, tags)
+    except BaseException:
+        client.set_terminated(parent, "FAILED")
+        raise
+    client.set_terminated(parent, "FINISHED")
+    return {"uri": uri, "experiment": experiment, "parent": parent, "children": children}
+
+
+def _log_runs(
+    client: MlflowClient, identity: str, parent: str, result: Mapping[str, Any], out: Path, tags: Mapping[str, str]
+) -> dict[str, str]:
+    """Fill the parent and return the child run of each setting."""
+    params = flatten(result["plan"])
+    population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
+    main = str(result["settings"][0]["setting"])
+    _fill(client, parent, params, {**_metrics(result, main), **population, "seconds": float(result["seconds"])})
+    for name in FILES:
+        if (out / name).is_file():
+            client.log_artifact(parent, str(out / name))
+    if (out / "figures").is_dir():
+        client.log_artifacts(parent, str(out / "figures"), "figures")
+    children = {}
+    for entry in result["settings"]:
+        name, overrides = str(entry["setting"]), dict(entry["overrides"])
+        child = _start(client, identity, name, {**tags, "orch.level": "setting", "mlflow.parentRunId": parent})
+        children[name] = child
+        _fill(client, child, {**params, **flatten(overrides), "setting": name}, _metrics(result, name))
+        _log_scores(client, child, out / "scores.parquet", name)
+        client.set_terminated(child, "FINISHED")
+    return children
+
+
+def _experiment(client: MlflowClient, uri: str, name: str, out: Path) -> str:
+    """Return the experiment's id, made where it does not exist (with local artifacts for a database without server)."""
+    found = client.get_experiment_by_name(name)
+    if found is not None:
+        if found.lifecycle_stage != "active":
+            client.restore_experiment(found.experiment_id)
+        return str(found.experiment_id)
+    local = (
+        None if urlsplit(uri).scheme.startswith(("http", "databricks")) else (out.resolve() / "mlartifacts").as_uri()
+    )
+    return client.create_experiment(name, artifact_location=local)
+
+
+def _start(client: MlflowClient, experiment: str, name: str, tags: Mapping[str, str]) -> str:
+    """Create a run and return its id."""
+    return str(client.create_run(experiment, run_name=name, tags=dict(tags)).info.run_id)
+
+
+def _fill(client: MlflowClient, run: str, params: Mapping[str, Any], metrics: Mapping[str, float]) -> None:
+    """Log parameters and metrics in as few requests as the server's limits allow."""
+    from mlflow.entities import Metric, Param
+
+    now = int(time.time() * 1000)
+    rows = [Metric(_key(name), value, now, 0) for name, value in metrics.items()]
+    settings = [Param(_key(name), str(value)[:6000]) for name, value in params.items()]
+    for start in range(0, max(len(rows), 1), BATCH["metrics"]):
+        client.log_batch(run, metrics=rows[start : start + BATCH["metrics"]])
+    for start in range(0, len(settings), BATCH["params"]):
+        client.log_batch(run, params=settings[start : start + BATCH["params"]])
+
+
+def _metrics(result: Mapping[str, Any], setting: str) -> dict[str, float]:
+    """Return ``unlearner.attack.metric`` of a setting and ``unlearner.utility.metric`` averaged over targets."""
+    found: dict[str, float] = {}
+    first = result["table"][0]["promised_fpr"]
+    for row in result["table"]:
+        if row["setting"] == setting:
+            suffix = "" if row["promised_fpr"] == first else f"_at_{row['promised_fpr']:g}"
+            names = (name for name in SCORES if row.get(name) is not None)
+            found |= {
+                f"{row['unlearner']}.{row['attack']}.{name}" + (suffix if "pr" in name else ""): float(row[name])
+                for name in names
+            }
+    for unlearner in dict.fromkeys(row["unlearner"] for row in result["utility"]):
+        rows = [row for row in result["utility"] if row["unlearner"] == unlearner]
+        for name in UTILITY:
+            found[f"{unlearner}.utility.{name}"] = sum(float(row[name]) for row in rows) / len(rows)
+    return found
+
+
+def _log_scores(client: MlflowClient, run: str, scores: Path, setting: str) -> None:
+    """Log the part of the scores table that belongs to one setting."""
+    import tempfile
+
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(scores, filters=[("setting", "=", setting)])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.parquet"
+        pq.write_table(table, file)
+        client.log_artifact(run, str(file))
+
+
+def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a nested plan as ``dotted.path: value``; lists of mappings by their ``method`` or position."""
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{path}.")
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            names = [str(item.get("method", index)) for index, item in enumerate(value)]
+            flat[path] = ", ".join(names)
+            for index, (name, item) in enumerate(zip(names, value, strict=True)):
+                label = name if names.count(name) == 1 else f"{name}.{index}"
+                flat |= flatten({k: v for k, v in item.items() if k != "method"}, f"{path}.{label}.")
+        else:
+            flat[path] = value
+    return flat
+
+
+def _key(name: str) -> str:
+    """Return a name with only the characters that MLflow allows."""
+    return re.sub(r"[^\w\-. /]", "_", name)
+
+
+def _plan_hash(plan: Mapping[str, Any]) -> str:
+    """Return a short hash of the resolved plan, the same for the same audit."""
+    import hashlib
+
+    return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()[:16]

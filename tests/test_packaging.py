@@ -1,0 +1,206 @@
+"""The distribution: import contracts, what is inside the package, the command, the Makefile's promises."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import distribution, entry_points
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = ("orchestrator", "actors", "tune_spaces", "audits")
+BIN = Path(sys.executable).parent
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / "lint-imports"), "--no-cache"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def copy_of_the_packages(folder: Path) -> Path:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def test_import_contracts_hold() -> None:
+    result = lint_imports(ROOT)
+    assert result.returncode == 0, result.stdout
+    assert "0 broken" in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "line", "broken"),
+    [
+        ("audits/errors.py", "import actors", "Imports go down only"),
+        ("actors/__init__.py", "import tune_spaces", "Imports go down only"),
+        ("orchestrator/__init__.py", "import ray.tune", "Ray is imported"),
+        ("audits/errors.py", "import mlflow", "MLflow is imported"),
+        ("orchestrator/__init__.py", "import mlflow.tracking", "MLflow is imported"),
+        ("orchestrator/__init__.py", "import click", "Click is imported"),
+        ("audits/errors.py", "import pydantic", "Audits is a plain library"),
+    ],
+)
+def test_import_contracts_notice_a_breach(tmp_path: Path, place: str, line: str, broken: str) -> None:
+    copy = copy_of_the_packages(tmp_path)
+    with (copy / place).open("a") as file:
+        file.write(f"\n{line}\n")
+    result = lint_imports(copy)
+    assert result.returncode == 1
+    assert re.search(rf"{broken}[^\n]* BROKEN", result.stdout)
+
+
+def test_tune_spaces_import_ray_inside_space_only() -> None:
+    def imports_ray(node: ast.AST) -> bool:
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        return any(module.split(".")[0] == "ray" for module in modules)
+
+    for path in python_files("tune_spaces"):
+        tree = ast.parse(path.read_text())
+        inside = {
+            id(child)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.name.endswith("space")
+            for child in ast.walk(node)
+        }
+        assert not [node for node in ast.walk(tree) if imports_ray(node) and id(node) not in inside], path
+
+
+def test_nothing_unpickles() -> None:
+    unsafe = re.compile(
+        r"\b(pickle|cPickle|dill|joblib)\.loads?\(|weights_only\s*=\s*False|allow_pickle\s*=\s*True|read_pickle"
+    )
+    for path in python_files(*PACKAGES):
+        assert not unsafe.search(path.read_text()), path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
+                assert "weights_only=True" in ast.unparse(node), path
+
+
+def test_the_console_script_resolves() -> None:
+    (script,) = [entry for entry in entry_points(group="console_scripts") if entry.name == "orch"]
+    assert script.value == PYPROJECT["project"]["scripts"]["orch"]
+    assert callable(script.load())
+
+
+def test_package_data_lies_beside_the_code() -> None:
+    embedded = files("audits.data.fashion14")
+    assert 8_000_000 < len((embedded / "fashion14.parquet").read_bytes()) < 9_500_000
+    assert "Zalando SE" in (embedded / "LICENSE").read_text()
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
+    source = copy_of_the_packages(tmp_path / "source")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    subprocess.run([*command, str(tmp_path), str(source)], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    expected = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert expected - inside == set()
+    assert any(name.endswith("licenses/LICENSE") for name in inside)
+
+
+def test_the_licence_is_apache_2() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    assert PYPROJECT["project"]["license"] == "Apache-2.0"
+
+
+def test_the_version_is_the_changelogs_latest() -> None:
+    latest = re.search(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert latest is not None
+    assert latest[1] == PYPROJECT["project"]["version"] == distribution("orch-audit").version
+
+
+def make(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    surroundings = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=folder,
+        env={**surroundings, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_make_demo_runs_the_sweep_and_make_test_lints_and_tests(tmp_path: Path) -> None:
+    ready = tmp_path / "orch-installed"
+    ready.touch()
+    os.utime(ready, (2**32, 2**32))
+    demo = make("--dry-run", "demo", f"VENV={tmp_path}").stdout
+    assert demo.split() == [f"{tmp_path}/bin/orch", "sweep", "apollo-ablation", "--out", "demo-out"]
+    test = make("--dry-run", "test", f"VENV={tmp_path}").stdout
+    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "pytest"):
+        assert f"{tool}" in test
+    assert "pip install" not in demo + test
+
+
+def test_make_installs_once_per_pyproject(tmp_path: Path) -> None:
+    for target in ("demo", "test", "lint"):
+        script = make("--dry-run", target, f"VENV={tmp_path / 'none'}").stdout
+        assert script.count("pip install") == 1
+        assert "-m venv" in script
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("exit 1", "is not a Python of version 3.11 or newer"),
+        ('case "$*" in *ensurepip*) exit 1;; esac', "apt-get install python3-venv"),
+    ],
+)
+def test_make_says_in_one_line_why_no_environment_can_be_made(tmp_path: Path, body: str, says: str) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{body}\n")
+    python.chmod(0o755)
+    result = make("install", f"VENV={tmp_path / 'none'}", f"PYTHON={python}")
+    assert result.returncode != 0
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_make_says_that_there_is_no_python(tmp_path: Path) -> None:
+    for tool in ("sh", "make", "touch", "test"):
+        found = shutil.which(tool)
+        assert found
+        (tmp_path / tool).symlink_to(found)
+    result = make("install", f"VENV={tmp_path / 'none'}", PATH=str(tmp_path))
+    assert "no Python 3.11 or newer found" in result.stderr
+
+
+def test_ci_runs_make_test() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec make test")

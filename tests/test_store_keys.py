@@ -1,0 +1,298 @@
+"""Keys of artefacts: whatever decides a result changes the key, nothing else does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audits.training.recipe import Recipe
+from orchestrator.codeversion import SOURCES, code_files, source_root
+from orchestrator.store import (
+    ABSENT,
+    artefact_key,
+    code_version,
+    differences,
+    digest,
+    pack_arrays,
+    pack_table,
+    unpack_arrays,
+    unpack_table,
+)
+
+RECIPE = asdict(Recipe())
+TRAIN: dict[str, Any] = {
+    "code": "0011223344556677",
+    "data": "fingerprint",
+    "points": digest(np.arange(500)),
+    "model": {"name": "mlp", "settings": {"hidden": [128, 128]}},
+    "recipe": RECIPE,
+    "privacy": {"noise": 1.1, "clip_norm": 1.0, "delta": 1e-5},
+    "seed": 3,
+}
+UNLEARN: dict[str, Any] = {
+    "model": artefact_key("train", TRAIN),
+    "forget": digest(np.arange(50)),
+    "method": {"method": "gradient_ascent", "learning_rate": 0.04, "epochs": 10, "clip_norm": 0.1},
+    "seed": 4,
+}
+
+
+def leaves(document: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for name, value in document.items():
+        found += leaves(value, (*path, name)) if isinstance(value, Mapping) else [(*path, name)]
+    return found
+
+
+def changed(document: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    name, *rest = path
+    value = document[name]
+    if rest:
+        return {**document, name: changed(value, tuple(rest))}
+    if isinstance(value, bool) or value is None:
+        return {**document, name: not value}
+    if isinstance(value, list):
+        return {**document, name: [*value, 1]}
+    return {**document, name: value + ("x" if isinstance(value, str) else 1)}
+
+
+@pytest.mark.parametrize(
+    ("stage", "document", "path"),
+    [("train", TRAIN, path) for path in leaves(TRAIN)] + [("unlearn", UNLEARN, path) for path in leaves(UNLEARN)],
+    ids=lambda value: ".".join(value) if isinstance(value, tuple) else "",
+)
+def test_every_setting_is_in_the_key(stage: str, document: dict[str, Any], path: tuple[str, ...]) -> None:
+    other = changed(document, path)
+    assert artefact_key(stage, other) != artefact_key(stage, document)
+    assert [row[0] for row in differences(document, other)] == [".".join(path)]
+
+
+def test_a_model_trained_with_other_epochs_has_another_key_and_so_has_what_is_made_of_it() -> None:
+    longer = TRAIN | {"recipe": asdict(replace(Recipe(), epochs=61))}
+    assert artefact_key("train", longer) != artefact_key("train", TRAIN)
+    made_of_it = UNLEARN | {"model": artefact_key("train", longer)}
+    assert artefact_key("unlearn", made_of_it) != artefact_key("unlearn", UNLEARN)
+
+
+def test_a_private_recipe_is_not_taken_for_a_plain_one() -> None:
+    plain = {name: value for name, value in TRAIN.items() if name != "privacy"}
+    assert artefact_key("train", plain) != artefact_key("train", TRAIN)
+    assert ("privacy", ABSENT, TRAIN["privacy"]) in differences(plain, TRAIN)
+
+
+def test_two_stages_never_share_a_key() -> None:
+    assert artefact_key("search", TRAIN) != artefact_key("score", TRAIN)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(-3, 3) | st.text("ab", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+documents = st.dictionaries(st.sampled_from("abc"), json_values, max_size=3)
+
+
+@settings(deadline=None)
+@given(documents, documents)
+def test_keys_are_equal_exactly_when_no_field_differs(a: dict[str, Any], b: dict[str, Any]) -> None:
+    assert (artefact_key("train", a) == artefact_key("train", b)) == (differences(a, b) == [])
+
+
+@settings(deadline=None)
+@given(documents)
+def test_the_order_of_fields_and_the_types_of_numbers_do_not_change_a_key(document: dict[str, Any]) -> None:
+    def rewritten(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: rewritten(value[name]) for name in reversed(value)}
+        if isinstance(value, list):
+            return tuple(rewritten(item) for item in value)
+        return np.float64(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    assert artefact_key("train", rewritten(document)) == artefact_key("train", document)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (float("nan"), ValueError, r"document\.recipe\.rate is nan"),
+        (b"bytes", TypeError, r"document\.recipe\.rate is a bytes"),
+        (Path("x"), TypeError, "JSON"),
+        ({1: 2}, TypeError, "names of fields are strings"),
+    ],
+)
+def test_values_without_one_spelling_are_refused(value: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        artefact_key("train", {"recipe": {"rate": value}})
+
+
+def test_differences_name_the_field_and_both_values() -> None:
+    a = {"recipe": {"epochs": 3, "layers": [1, {"width": 2}]}, "seed": 1, "points": [1, 2]}
+    b = {"recipe": {"epochs": 4, "layers": [1, {"width": 5}]}, "private": True, "points": [1, 2, 3], "seed": 1}
+    assert differences(a, b) == [
+        ("points", [1, 2], [1, 2, 3]),
+        ("private", ABSENT, True),
+        ("recipe.epochs", 3, 4),
+        ("recipe.layers[1].width", 2, 5),
+    ]
+
+
+MODULE = '''
+"""Train a model."""
+
+from audits.models.mlp import build  # the architecture
+
+
+def fit(epochs: int) -> int:
+    """Return the number of steps."""
+    return epochs * 2
+'''
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("training", "models", "data", "unlearning", "attacks", "oracles", "evaluation"):
+        (tmp_path / "audits" / name).mkdir(parents=True)
+        (tmp_path / "audits" / name / "__init__.py").write_text("")
+    (tmp_path / "audits" / "training" / "loop.py").write_text(MODULE)
+    (tmp_path / "audits" / "models" / "mlp.py").write_text("from audits.shapes import sides\nbuild = sides\n")
+    (tmp_path / "audits" / "shapes.py").write_text("sides = 4\n")
+    (tmp_path / "audits" / "seeds.py").write_text("def derive_seed(): return 1\n")
+    (tmp_path / "audits" / "errors.py").write_text("class BadInput(ValueError): pass\n")
+    (tmp_path / "audits" / "attacks" / "lira.py").write_text("from audits.errors import BadInput\nshift = 1\n")
+    return tmp_path
+
+
+def versions(tree: Path) -> dict[str, str]:
+    code_version.cache_clear()
+    return {stage: code_version(stage, tree) for stage in SOURCES}
+
+
+def stages_changed_by(tree: Path, file: str, text: str) -> set[str]:
+    before = versions(tree)
+    (tree / "audits" / file).write_text(text)
+    after = versions(tree)
+    return {stage for stage in SOURCES if before[stage] != after[stage]}
+
+
+def test_changed_training_code_changes_what_is_trained_and_unlearned(tree: Path) -> None:
+    assert stages_changed_by(tree, "training/loop.py", MODULE.replace("* 2", "* 3")) == {"train", "unlearn"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MODULE.replace("Train a model.", "Fit a network."),
+        MODULE.replace('    """Return the number of steps."""\n', ""),
+        MODULE.replace("  # the architecture", ""),
+        MODULE.replace("epochs * 2", "(\n        epochs\n        * 2\n    )"),
+        "\n\n" + MODULE + "\n# the end\n",
+    ],
+    ids=["docstring", "no docstring", "comment", "formatting", "blank lines"],
+)
+def test_comments_docstrings_and_formatting_change_nothing(tree: Path, text: str) -> None:
+    assert stages_changed_by(tree, "training/loop.py", text) == set()
+
+
+def test_each_part_of_the_code_decides_its_stages(tree: Path) -> None:
+    assert stages_changed_by(tree, "unlearning/scrub.py", "steps = 1\n") == {"unlearn"}
+    assert stages_changed_by(tree, "evaluation/roc.py", "points = 1\n") == {"score"}
+    assert stages_changed_by(tree, "attacks/lira.py", "from audits.errors import BadInput\nshift = 2\n") == {
+        "search",
+        "score",
+    }
+    assert stages_changed_by(tree, "models/cnn.py", "width = 1\n") == set(SOURCES)
+    assert stages_changed_by(tree, "errors.py", "class BadInput(Exception): pass\n") == set()
+
+
+def test_a_module_that_a_stage_only_imports_decides_it_too(tree: Path) -> None:
+    assert stages_changed_by(tree, "shapes.py", "sides = 5\n") == set(SOURCES)
+
+
+def test_a_pattern_that_finds_no_code_is_an_error(tree: Path) -> None:
+    (tree / "audits" / "seeds.py").unlink()
+    code_version.cache_clear()
+    with pytest.raises(RuntimeError, match=r"seeds\.py"):
+        code_version("train", tree)
+    with pytest.raises(ValueError, match="no stage 'trian'; stages: train"):
+        code_version("trian", tree)
+
+
+def test_every_stage_has_code_in_the_installed_package() -> None:
+    for stage in SOURCES:
+        assert source_root() / "audits" / "seeds.py" in code_files(stage, source_root())
+        assert len(code_version(stage)) == 16
+    assert source_root() / "audits" / "training" / "recipe.py" in code_files("train", source_root())
+
+
+def test_a_digest_depends_on_values_shape_and_dtype_only() -> None:
+    rows = np.arange(12, dtype=np.int32).reshape(3, 4)
+    others = [rows.astype(np.int64), rows.reshape(4, 3), rows + 1, rows.tobytes(), rows[:0], np.int32(0)]
+    assert len({digest(array) for array in [rows, *others]}) == 7
+    assert digest(np.asfortranarray(rows)) == digest(rows) == digest(rows.astype(">i4"))
+    assert digest(np.repeat(rows, 2, axis=0)[::2]) == digest(rows)
+    with pytest.raises(TypeError, match="objects"):
+        digest(np.array([object()]))
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text("abc.", min_size=1, max_size=4), st.sampled_from(["f4", "f8", "i4", "i8", "u1", "?"])))
+def test_arrays_come_back_as_they_were_packed(dtypes: dict[str, str]) -> None:
+    arrays = {name: (np.arange(6) % 2).astype(dtype).reshape(2, 3).T for name, dtype in dtypes.items()}
+    arrays |= {"scalar": np.array(2.5), "none": np.zeros((0, 3), np.float32)}
+    found = unpack_arrays(pack_arrays(arrays))
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(found[name], array)
+    assert pack_arrays(dict(reversed(arrays.items()))) == pack_arrays(arrays)
+
+
+def test_equal_tables_are_packed_into_equal_bytes() -> None:
+    columns = {"name": ["a", "b", None, "a"], "score": [0.5, float("nan"), 1e-300, -0.0], "point": [3, 1, 2, 2]}
+    whole = pa.table(columns)
+    chunked = pa.concat_tables([whole.slice(0, 1), whole.slice(1, 3)])
+    padded = pa.concat_tables([whole, whole]).slice(4, 4)
+    data = pack_table(whole)
+    assert pack_table(chunked) == data
+    assert pack_table(padded) == data
+    encoded = [
+        part.set_column(0, "name", part["name"].dictionary_encode()) for part in (whole.slice(2), whole.slice(0, 2))
+    ]
+    assert pack_table(pa.concat_tables(reversed(encoded))) == data
+    assert pack_table(whole.replace_schema_metadata({"written": "today"})) == data
+    assert pack_table(unpack_table(data)) == data
+    assert unpack_table(data).select(["name", "point"]).equals(whole.select(["name", "point"]))
+
+
+def test_packing_does_not_depend_on_the_process() -> None:
+    code = textwrap.dedent("""
+        import hashlib, numpy, pyarrow
+        from orchestrator.store import pack_arrays, pack_table, artefact_key
+        table = pack_table(pyarrow.table({"a": ["x", "y"], "b": [1.5, 2.5]}))
+        arrays = pack_arrays({name: numpy.arange(3.0) for name in {"one", "two", "three"}})
+        print(hashlib.sha256(table + arrays).hexdigest(), artefact_key("train", {"b": {"y": 1, "x": 2.0}, "a": [1]}))
+    """)
+
+    def output(hash_seed: str) -> str:
+        process = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=source_root(),
+            env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return process.stdout
+
+    assert output("1") == output("2")
