@@ -10,7 +10,8 @@ from actors.jobs import Workers, WorkersLost
 from audits.errors import BadInput
 
 PATIENCE_SECONDS = 120.0
-"""How long a cluster may have no room for any worker before the run gives up."""
+GROWING_PATIENCE_SECONDS = 1800.0
+"""How long a cluster may have no room for any worker before the run gives up; longer if an autoscaler can add nodes."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ class RoomWatch:
             self._empty_since = None
         elif self._empty_since is None:
             self._empty_since = now
-        elif now - self._empty_since > PATIENCE_SECONDS:
+        elif now - self._empty_since > (GROWING_PATIENCE_SECONDS if cluster.most else PATIENCE_SECONDS):
             raise WorkersLost(
-                f"no machine for a worker for {PATIENCE_SECONDS:.0f} s: the cluster is down to {cluster}; start nodes "
-                f"and run the same command again{self._workers.see_log()}"
+                f"no room for a worker for {now - self._empty_since:.0f} s: the cluster is down to {cluster}; start "
+                f"nodes and run the same command again{self._workers.see_log()}"
             )

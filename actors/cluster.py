@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import socket
 import sys
@@ -21,6 +22,8 @@ from audits.errors import BadInput
 __all__ = ["connect", "describe", "limit_threads", "run_folder", "size_workers", "usable_cpus"]
 
 OBJECT_STORE_BYTES = 256 * 2**20
+TOKEN = secrets.token_hex(32)
+"""Of this process's private clusters (one for all of them, because Ray remembers the first)."""
 LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
 LOCAL_WORKERS_PER_CPU = 8
@@ -33,10 +36,12 @@ QUIET = {
     "RAY_TRAIN_METRICS_ENABLED": "0",
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "20",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
-"""Set while connected: no statistics, working folder unchanged (paths stay valid), deaths noticed soon, no loggers."""
+"""Set while connected, unless the user did: no statistics, the working folder unchanged (paths stay valid), deaths
+noticed soon, a lost node not waited for (the group tries again with what is left), no loggers."""
 
 
 def size_workers(
@@ -89,18 +94,22 @@ def limit_threads(threads: int) -> None:
 
 
 @contextmanager
-def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables, and put the old state back on leaving."""
+def environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables (None removes one), and put the old state back on leaving."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _set_environment(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @contextmanager
@@ -108,9 +117,9 @@ def connect(workers: Workers) -> Iterator[None]:
     """Start a private Ray cluster or join the one at ``workers.address``; only what was started here is shut down.
 
     Inside another ``connect`` (or with Ray already initialised by the caller) nothing is started. A private cluster
-    listens without a token, on this machine, for this process; its files are in ``workers.storage`` and stay there when
-    the block raises. On a joined cluster token authentication is the cluster's matter. Raises BadInput when nothing
-    answers at the address, or the storage folder cannot be used.
+    takes orders from this process only (a token of its own); its files are in ``workers.storage`` and stay there when
+    the block raises. A joined cluster's token is the user's matter. Raises BadInput when nothing answers at the
+    address, or the storage folder cannot be used.
     """
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
@@ -145,7 +154,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             f"{workers.count} workers are too many for the {usable_cpus()} CPUs of this machine "
             f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
         )
-    with environment({"RAY_AUTH_MODE": "disabled"}), _ray_folder(workers.storage) as folder:
+    with environment(_private_token()), _ray_folder(workers.storage) as folder:
         with environment(threads):  # inherited by every process of the cluster, not kept in this one
             ray.init(
                 address="local",
@@ -160,6 +169,16 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             yield
         finally:
             ray.shutdown()
+
+
+def _private_token() -> dict[str, str | None]:
+    """Return the environment of a token of this process's own, kept out of the user's home (Ray's default place).
+
+    Ray listens on every network interface, also for a private cluster. A choice that the user made stands.
+    """
+    if "RAY_AUTH_MODE" in os.environ:
+        return {}
+    return {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": TOKEN}
 
 
 @contextmanager

@@ -148,13 +148,12 @@ def _trainer(
 
             ray.get(server.blame.remote(list(worker_exceptions)))
 
-    elastic = workers.address is not None and workers.count > 1
     return TorchTrainer(
         _serve,
         train_loop_config={"server": server, "jobs": jobs, "make_perform": make_perform, "threads": workers.threads},
         torch_config=NoGroup(),
         scaling_config=ScalingConfig(
-            num_workers=(1, workers.count) if elastic else workers.count,
+            num_workers=workers.count if workers.address is None else (1, workers.count),
             use_gpu=workers.gpus > 0,
             resources_per_worker={"CPU": workers.cpus} | ({"GPU": workers.gpus} if workers.gpus else {}),
             elastic_resize_monitor_interval_s=RESIZE_SECONDS,

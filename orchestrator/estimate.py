@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from orchestrator.plan import Plan
+    from orchestrator.probe import Probe
+    from orchestrator.schedule import Job
     from orchestrator.store import Artefact, Store
 
-Basis = Literal["the store", "a probe"]
+Basis = Literal["the store", "a probe", "the store, a probe"]
 ALONG_A_WALK = ("apollo", "apollo_offline", "apollo_paper", "random_directions")  # one query a step and direction
 START_SECONDS = 20.0  # of worker processes that import torch and join one training run
 # Fields of an artefact's document that decide how long it takes to make.
-DECIDES_TIME = ("recipe", "model", "architecture", "method", "unlearner", "settings", "search", "attack")
-
-
-class ScheduledJob(Protocol):
-    """What is read of a job of ``orchestrator.pipeline.schedule``: its key and, if it has one, its document."""
-
-    @property
-    def key(self) -> str:
-        """Key of the artefact that the job makes."""
+DECIDES_TIME = ("model", "recipe", "count", "method", "settings", "kind", "search", "chunk", "attacks", "platform")
 
 
 @dataclass(frozen=True)
@@ -116,57 +111,75 @@ class Cost:
 def estimate(plan: Plan) -> Cost:
     """Return what ``plan`` would cost with the store as it is now. Starts no workers.
 
-    A stage takes what it took when an artefact of the same kind was made (same model, recipe, settings), else what
-    a few training steps on random data say, scaled to the stage.
+    A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
+    random data say, scaled.
     """
     from orchestrator.pipeline import schedule
     from orchestrator.probe import Probe
+    from orchestrator.schedule import device_of
     from orchestrator.store import Store, default_store_uri
 
     store = Store(plan.compute.store or default_store_uri())
     jobs = schedule(plan)
-    device = chosen_device(plan)
+    device = device_of(plan)
     probe = Probe(plan, device)
-    stages = (
-        stage_cost(store, "train", jobs.train_jobs, probe.train_seconds, probe.model_bytes),
-        stage_cost(store, "unlearn", jobs.unlearn_jobs, probe.unlearn_seconds, probe.model_bytes),
-        stage_cost(store, "search", jobs.search_units, probe.search_seconds, lambda: 0),
-        stage_cost(store, "score", jobs.score_units, probe.score_seconds, lambda: 0),
+    trained = {job.key: job.document for job in jobs.train_jobs}
+    stages = tuple(
+        stage_cost(store, stage, work, trained, probe)
+        for stage, work in (
+            ("train", jobs.train_jobs),
+            ("unlearn", jobs.unlearn_jobs),
+            ("utility", jobs.utility_units),
+            ("search", jobs.search_units),
+            ("score", jobs.score_units),
+        )
     )
     return Cost(stages, tuple(label_queries(plan)), worker_count(plan), device, store.uri)
 
 
 def stage_cost(
-    store: Store,
-    stage: str,
-    jobs: Sequence[ScheduledJob],
-    probe: Callable[[], float],
-    model_bytes: Callable[[], int],
+    store: Store, stage: str, jobs: Sequence[Job], trained: Mapping[str, Mapping[str, Any]], probe: Probe
 ) -> StageCost:
-    """Return the cost of one stage; the probe runs only when the store knows no artefact of the kind."""
+    """Return the cost of one stage; ``trained``: documents of the plan's training jobs by key."""
     present = store.keys(stage)
     unique = {job.key: job for job in jobs}
-    reused = sum(key in present for key in unique)
-    if reused == len(unique):
-        return StageCost(stage, len(unique), reused, 0.0, "the store", 0)
     missing = [job for key, job in unique.items() if key not in present]
-    past = alike(store.artefacts(stage, on_damage=lambda *_: None), missing)
-    if past:
-        seconds = statistics.median(artefact.seconds for artefact in past)
-        size = round(statistics.median(artefact.size for artefact in past))
-        return StageCost(stage, len(unique), reused, seconds, "the store", size)
-    return StageCost(stage, len(unique), reused, probe(), "a probe", model_bytes())
+    if not missing:
+        return StageCost(stage, len(unique), len(unique), 0.0, "the store", 0)
+    past = past_work(store, stage, trained)
+    seconds, sizes, guessed = [], [], 0
+    for job in missing:
+        alike = past.get(kind(job.document, trained))
+        guessed += alike is None
+        seconds.append(statistics.fmean(work.seconds for work in alike) if alike else probe.seconds(job))
+        sizes.append(statistics.fmean(work.size for work in alike) if alike else probe.size(job))
+    basis: Basis = "the store" if not guessed else "a probe" if guessed == len(missing) else "the store, a probe"
+    reused = len(unique) - len(missing)
+    return StageCost(stage, len(unique), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
 
 
-def alike(artefacts: Iterable[Artefact], jobs: Sequence[ScheduledJob]) -> list[Artefact]:
-    """Return the artefacts of the same kind as the jobs: equal in every field that decides how long one takes."""
-    kinds = [kind(document) for job in jobs if (document := getattr(job, "document", None))]
-    return [artefact for artefact in artefacts if artefact.seconds > 0 and kind(artefact.document) in kinds]
+def past_work(store: Store, stage: str, trained: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Artefact]]:
+    """Return the artefacts of a stage by kind; damaged ones are passed over."""
+    documents = dict(trained)
+    if stage in ("search", "utility"):
+        kept = store.artefacts("train", on_damage=lambda *_: None)
+        documents.update((artefact.key, artefact.document) for artefact in kept)
+    found: dict[str, list[Artefact]] = {}
+    for artefact in store.artefacts(stage, on_damage=lambda *_: None):
+        if artefact.seconds > 0:
+            found.setdefault(kind(artefact.document, documents), []).append(artefact)
+    return found
 
 
-def kind(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an artefact's document that decides how long it takes to make."""
-    return {field: document[field] for field in DECIDES_TIME if field in document}
+def kind(document: Mapping[str, Any], trained: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the part of a document that decides how long the work takes, as text."""
+    found = {field: document[field] for field in DECIDES_TIME if field in document}
+    original = document.get("original") or [[]]
+    key = document.get("trained") or next(iter(original[0]), "")
+    if key:
+        found["shadows"] = len(original[0])
+        found["trained"] = {field: trained.get(key, {}).get(field) for field in ("model", "recipe")}
+    return json.dumps(found, sort_keys=True)
 
 
 def label_queries(plan: Plan) -> Iterable[Queries]:
@@ -186,12 +199,3 @@ def worker_count(plan: Plan) -> int:
     from actors.cluster import size_workers
 
     return size_workers(plan.compute.workers, plan.compute.gpus_per_worker)
-
-
-def chosen_device(plan: Plan) -> str:
-    """Return the device that the plan gets on this machine."""
-    if plan.compute.device != "auto":
-        return plan.compute.device
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -32,9 +32,9 @@ def listing(kind: str) -> list[tuple[str, str]]:
 
             return [(CATALOGUE[name].form, CATALOGUE[name].description) for name in CATALOGUE]
         case "sweeps":
-            from tune_spaces.registry import SWEEPS
+            from tune_spaces import SWEEPS
 
-            return described(SWEEPS)
+            return [(name, SWEEPS[name].title) for name in SWEEPS]
         case "plans":
             from orchestrator.plan_files import shipped_plans
 

@@ -19,7 +19,8 @@ LOG_FILE = "orch.log"
 def claim_folder(out: Path, plan: Plan, *, force: bool = False) -> Path:
     """Make ``out`` ready for a run of ``plan``, write the resolved plan into it, and return its log file.
 
-    Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the run of another plan (unless ``force``).
+    Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of another plan (unless
+    ``force``); a run that was interrupted before its result may be followed by any other.
     """
     if out.exists() and not out.is_dir():
         raise BadInput(f"--out {out} is a file; give a folder")
@@ -37,14 +38,14 @@ def claim_folder(out: Path, plan: Plan, *, force: bool = False) -> Path:
 
 
 def refuse_other_plan(out: Path, plan: Plan) -> None:
-    """Raise ``BadInput`` when ``out`` holds the run of a plan whose scores would be other ones."""
+    """Raise ``BadInput`` when ``out`` holds the finished run of a plan whose scores would be other ones."""
     from orchestrator.keys import differences
     from orchestrator.plan import plan_from
     from orchestrator.plan_files import read_plan_file
 
     file = out / PLAN_FILE
     what_to_do = "choose another --out, or add --force to write over it"
-    if not file.exists():
+    if not (file.exists() and (out / RESULT_FILE).exists()):
         return
     try:
         former = plan_from(read_plan_file(file))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,8 +79,9 @@ class Run:
     def audit(self) -> Result:
         """Run the plan as it is."""
         setting = Setting("base", {}, self.plan, self.scheduler.schedule())
-        counts = self.prepare([setting])
-        self.attack(setting)
+        with self.session([setting]):
+            counts = self.prepare([setting])
+            self.attack(setting)
         return self.finish([setting], counts, makes="")
 
     def sweep(self, sweep: Sweep) -> Result:
@@ -89,12 +91,16 @@ class Run:
             plan = self.plan.changed(overrides) if overrides else self.plan
             scheduler = Scheduler(plan, self.scheduler.data, self.scheduler.device)
             settings.append(Setting(name, overrides, plan, scheduler.schedule()))
-        counts = self.prepare(settings)
-        self.trials(sweep, settings)
+        with self.session(settings):
+            counts = self.prepare(settings)
+            self.trials(sweep, settings)
         return self.finish(settings, counts, makes=sweep.makes)
 
-    def prepare(self, settings: Sequence[Setting]) -> dict[str, int]:
-        """Record the run, check the store if asked, and train and unlearn what is missing; return the counts."""
+    @contextmanager
+    def session(self, settings: Sequence[Setting]) -> Iterator[None]:
+        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do."""
+        from actors.cluster import connect
+
         held: dict[str, list[str]] = {}
         for setting in settings:
             for stage, keys in setting.jobs.keys().items():
@@ -102,6 +108,16 @@ class Run:
         self.store.record_run(self.name, self.plan.deciding(), held)
         if self.rebuild:
             self.drop_damaged(held)
+        present = self.present()
+        left = any(next(missing((*each.jobs.models, *each.jobs.units), present), None) for each in settings)
+        if not left or not self.workers.count:
+            yield
+            return
+        with self.terminal.quiet(), connect(self.workers):
+            yield
+
+    def prepare(self, settings: Sequence[Setting]) -> dict[str, int]:
+        """Train, unlearn and measure what is missing; return how many models there are, reused and made."""
         unique = {job.key: job for setting in settings for job in (*setting.jobs.models, *setting.jobs.utility_units)}
         todo = list(missing(unique.values(), self.present()))
         made = [job for job in todo if job.stage != "utility"]
@@ -140,7 +156,7 @@ class Run:
         from actors.trials import run_trials
 
         present = self.present()
-        left = [setting for setting in settings if any(missing(setting.jobs.score_units, present))]
+        left = [setting for setting in settings if any(True for _ in missing(setting.jobs.score_units, present))]
         self.terminal.line(f"settings: {len(settings)}, {len(settings) - len(left)} reused, {len(left)} to run")
         if not left:
             return

@@ -146,7 +146,7 @@ def rate_problems(plan: Plan) -> list[str]:
 
 def weaknesses(plan: Plan) -> tuple[str, ...]:
     """Return what will weaken the result: shared training data, too few targets for an interval over targets."""
-    lines = [f"split: {line}" for line in overlap_warnings(plan.split.design())]
+    lines = list(overlap_warnings(plan.split.design()))
     if plan.split.targets < 2:
         lines.append("split.targets is 1: nothing shows how much targets differ; use 5 or more for honest intervals")
     if all(entry.method in ("identity", "retrain") for entry in plan.unlearning):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from orchestrator.plan import Plan
+    from orchestrator.schedule import Job
 
 STEPS = 8
 
@@ -28,35 +28,33 @@ class Probe:
             self.measured = time_steps(self.plan, self.device)
         return self.measured
 
-    def model_bytes(self) -> int:
-        """Return the bytes of one stored model."""
-        return self.measure()[1]
+    def size(self, job: Job) -> int:
+        """Return the bytes of a job's artefact: those of a model, or nothing worth counting."""
+        return self.measure()[1] if job.stage in ("train", "unlearn") else 0
 
-    def train_seconds(self) -> float:
-        """Return seconds for one model."""
-        recipe, size = self.plan.recipe, self.plan.split.train_size
-        return self.measure()[0] * recipe.epochs * math.ceil(size / recipe.batch_size)
+    def seconds(self, job: Job) -> float:
+        """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points."""
+        return self.measure()[0] * self.steps(job)
 
-    def unlearn_seconds(self) -> float:
-        """Return the mean over methods; an epoch of a method counts as one over the retain set (an upper end)."""
-        retain = self.plan.split.train_size
-        seconds = []
-        for entry in self.plan.unlearning:
-            epochs, batch = entry.settings.get("epochs", 0), entry.settings.get("batch_size", 64)
-            again = self.train_seconds() if entry.method == "retrain" else 0.0
-            seconds.append(again or self.measure()[0] * epochs * math.ceil(retain / batch))
-        return statistics.fmean(seconds)
-
-    def search_seconds(self) -> float:
-        """Return seconds of one unit: all shadows × candidates of a set × both directions × T steps."""
-        split, search = self.plan.split, self.plan.audit.search
-        rows = 2 * split.targets_per_shadow_set * (split.candidates.forget + split.candidates.unseen)
-        batches = (search.shadows or split.shadows) * search.steps * math.ceil(rows / self.plan.recipe.batch_size)
-        return self.measure()[0] * batches
-
-    def score_seconds(self) -> float:
-        """Return seconds of one unit: a few forward passes, which take less than as many training steps."""
-        return self.measure()[0] * (1 + 2 * self.plan.audit.search.steps)
+    def steps(self, job: Job) -> float:
+        """Return the work of a job in training steps of the recipe's batch size."""
+        recipe, split, batch = self.plan.recipe, self.plan.split, self.plan.recipe.batch_size
+        training = recipe.epochs * math.ceil(split.train_size / batch)
+        match job.stage:
+            case "train":
+                return training
+            case "unlearn" if job.document["method"] == "retrain":
+                return training
+            case "unlearn":  # an epoch counts as one over the retain set: an upper end
+                settings = job.document["settings"]
+                return float(
+                    settings.get("epochs", 0) * math.ceil(split.train_size / settings.get("batch_size", batch))
+                )
+            case "search":  # all shadows × the candidates of a shard × two directions × T steps
+                rows = 2 * int(job.document["count"]) * self.plan.audit.search.steps
+                return 2 * len(job.document["original"][0]) * rows / batch
+            case _:
+                return math.ceil((split.train_size + split.test_pool) / batch)
 
 
 def time_steps(plan: Plan, device: str) -> tuple[float, int]:

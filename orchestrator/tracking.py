@@ -6,29 +6,27 @@ same in every child, so that the UI compares settings column by column.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.report.reading import Run
+from orchestrator.tracking_content import allowed_name, flatten, metrics, plan_hash
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Metric, Param, RunTag
 
-SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks", "databricks-uc")
-SCORES = ("auc", "auc_low", "auc_high", "auc_p", "tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low",
-          "found_fpr_high", "roc_tpr", "queries_per_point")  # fmt: skip
-UTILITY = ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds")
+SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
-BATCH = {"metrics": 900, "params": 90, "tags": 90}  # below the server's limits of 1000, 100 and 100 in one request
+METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
 NOISY = ("mlflow", "alembic", "sqlalchemy", "urllib3", "git")
 
 
@@ -45,11 +43,11 @@ def check_uri(uri: str | None) -> None:
     if scheme not in SCHEMES:
         shown = "a plain path" if not scheme or len(scheme) == 1 else f"scheme {scheme!r}"
         raise BadInput(
-            f"tracking.uri {uri!r} has {shown}{did_you_mean(scheme, SCHEMES)}; allowed: sqlite:////absolute/file.db, "
-            "http(s)://host:port, postgresql://…, mysql://…, mssql://…, databricks"
+            f"tracking.uri {masked(uri)!r} has {shown}{did_you_mean(scheme, SCHEMES)}; "
+            "allowed: sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
         )
     if scheme in ("http", "https") and not parts.hostname:
-        raise BadInput(f"tracking.uri {uri!r} names no host; write http://host:port")
+        raise BadInput(f"tracking.uri {masked(uri)!r} names no host; write http://host:port")
     if scheme == "sqlite":
         _check_sqlite(uri, Path(parts.path.removeprefix("/")))
 
@@ -57,12 +55,12 @@ def check_uri(uri: str | None) -> None:
 def _check_sqlite(uri: str, file: Path) -> None:
     """Refuse a database that does not name a file in a folder that can be written."""
     if not file.name:
-        raise BadInput(f"tracking.uri {uri!r} names no file; write sqlite:////absolute/path/mlflow.db")
+        raise BadInput(f"tracking.uri {masked(uri)!r} names no file; write sqlite:////absolute/path/mlflow.db")
     folder = file.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise BadInput(f"tracking.uri {uri!r}: {file.parent} is not a folder that can be written")
+        raise BadInput(f"tracking.uri {masked(uri)!r}: {file.parent} is not a folder that can be written")
 
 
 def resolve_uri(uri: str | None, out: Path) -> str:
@@ -84,10 +82,20 @@ def log_result(result: Mapping[str, Any], out: Path, uri: str | None, experiment
         try:
             return _log(result, out, where, experiment)
         except errors as error:
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise TrackingFailed(
-                f"MLflow at {where} failed: {reason[0][:300]}; the results in {out} are whole"
-            ) from error
+            raise TrackingFailed(f"MLflow at {masked(where)} failed: {_reason(error)}; {out} is complete") from error
+
+
+def masked(text: str) -> str:
+    """Return a text in which passwords inside URIs are starred."""
+    return re.sub(r"(://[^:/@\s]*):[^@/\s]*@", r"\1:***@", text)
+
+
+def _reason(error: Exception) -> str:
+    """Return the cause of a failure in one short line."""
+    text = masked(" ".join(str(error).split())) or type(error).__name__
+    if "Max retries exceeded" in text or "Connection refused" in text:
+        return "the server does not answer"
+    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 @contextmanager
@@ -106,7 +114,9 @@ def _quiet_mlflow() -> Iterator[tuple[type[Exception], ...]]:
     for name in NOISY:
         logging.getLogger(name).setLevel(logging.ERROR)
     try:
-        yield MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError, OSError
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # SQLAlchemy's, about MLflow's own tables
+            yield MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError, OSError
     finally:
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
@@ -120,8 +130,7 @@ def _log(result: Mapping[str, Any], out: Path, uri: str, experiment: str) -> dic
         Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
     client = MlflowClient(tracking_uri=uri, registry_uri=uri)
     identity = _experiment(client, uri, experiment, out)
-    plan_hash = _plan_hash(result["plan"])
-    tags = {"orch.plan_hash": plan_hash, "orch.kind": str(result["kind"]), "mlflow.source.name": "orch"}
+    tags = {"orch.plan_hash": plan_hash(result["plan"]), "orch.kind": str(result["kind"]), "mlflow.source.name": "orch"}
     parent = _start(client, identity, str(result["name"]), {**tags, "orch.level": "parent"})
     try:
         children = _log_runs(client, identity, parent, result, out, tags)
@@ -129,7 +138,7 @@ def _log(result: Mapping[str, Any], out: Path, uri: str, experiment: str) -> dic
         client.set_terminated(parent, "FAILED")
         raise
     client.set_terminated(parent, "FINISHED")
-    return {"uri": uri, "experiment": experiment, "parent": parent, "children": children}
+    return {"uri": masked(uri), "experiment": experiment, "parent": parent, "children": children}
 
 
 def _log_runs(
@@ -138,8 +147,8 @@ def _log_runs(
     """Fill the parent and return the child run of each setting."""
     params = flatten(result["plan"])
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
-    main = str(result["settings"][0]["setting"])
-    _fill(client, parent, params, {**_metrics(result, main), **population, "seconds": float(result["seconds"])})
+    main = Run(dict(result), scores={}).main_setting
+    _fill(client, parent, params, {**metrics(result, main), **population, "seconds": float(result["seconds"])})
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))
@@ -150,7 +159,7 @@ def _log_runs(
         name, overrides = str(entry["setting"]), dict(entry["overrides"])
         child = _start(client, identity, name, {**tags, "orch.level": "setting", "mlflow.parentRunId": parent})
         children[name] = child
-        _fill(client, child, {**params, **flatten(overrides), "setting": name}, _metrics(result, name))
+        _fill(client, child, {**params, **flatten(overrides), "setting": name}, metrics(result, name))
         _log_scores(client, child, out / "scores.parquet", name)
         client.set_terminated(child, "FINISHED")
     return children
@@ -163,9 +172,7 @@ def _experiment(client: MlflowClient, uri: str, name: str, out: Path) -> str:
         if found.lifecycle_stage != "active":
             client.restore_experiment(found.experiment_id)
         return str(found.experiment_id)
-    local = (
-        None if urlsplit(uri).scheme.startswith(("http", "databricks")) else (out.resolve() / "mlartifacts").as_uri()
-    )
+    local = None if urlsplit(uri).scheme.startswith("http") else (out.resolve() / "mlartifacts").as_uri()
     return client.create_experiment(name, artifact_location=local)
 
 
@@ -174,36 +181,17 @@ def _start(client: MlflowClient, experiment: str, name: str, tags: Mapping[str, 
     return str(client.create_run(experiment, run_name=name, tags=dict(tags)).info.run_id)
 
 
-def _fill(client: MlflowClient, run: str, params: Mapping[str, Any], metrics: Mapping[str, float]) -> None:
+def _fill(client: MlflowClient, run: str, params: Mapping[str, Any], values: Mapping[str, float]) -> None:
     """Log parameters and metrics in as few requests as the server's limits allow."""
     from mlflow.entities import Metric, Param
 
     now = int(time.time() * 1000)
-    rows = [Metric(_key(name), value, now, 0) for name, value in metrics.items()]
-    settings = [Param(_key(name), str(value)[:6000]) for name, value in params.items()]
-    for start in range(0, max(len(rows), 1), BATCH["metrics"]):
-        client.log_batch(run, metrics=rows[start : start + BATCH["metrics"]])
-    for start in range(0, len(settings), BATCH["params"]):
-        client.log_batch(run, params=settings[start : start + BATCH["params"]])
-
-
-def _metrics(result: Mapping[str, Any], setting: str) -> dict[str, float]:
-    """Return ``unlearner.attack.metric`` of a setting and ``unlearner.utility.metric`` averaged over targets."""
-    found: dict[str, float] = {}
-    first = result["table"][0]["promised_fpr"]
-    for row in result["table"]:
-        if row["setting"] == setting:
-            suffix = "" if row["promised_fpr"] == first else f"_at_{row['promised_fpr']:g}"
-            names = (name for name in SCORES if row.get(name) is not None)
-            found |= {
-                f"{row['unlearner']}.{row['attack']}.{name}" + (suffix if "pr" in name else ""): float(row[name])
-                for name in names
-            }
-    for unlearner in dict.fromkeys(row["unlearner"] for row in result["utility"]):
-        rows = [row for row in result["utility"] if row["unlearner"] == unlearner]
-        for name in UTILITY:
-            found[f"{unlearner}.utility.{name}"] = sum(float(row[name]) for row in rows) / len(rows)
-    return found
+    rows = [Metric(allowed_name(name), value, now, 0) for name, value in values.items()]
+    settings = [Param(allowed_name(name), str(value)[:6000]) for name, value in params.items()]
+    for start in range(0, max(len(rows), 1), METRICS_A_REQUEST):
+        client.log_batch(run, metrics=rows[start : start + METRICS_A_REQUEST])
+    for start in range(0, len(settings), PARAMS_A_REQUEST):
+        client.log_batch(run, params=settings[start : start + PARAMS_A_REQUEST])
 
 
 def _log_scores(client: MlflowClient, run: str, scores: Path, setting: str) -> None:
@@ -217,33 +205,3 @@ def _log_scores(client: MlflowClient, run: str, scores: Path, setting: str) -> N
         file = Path(folder) / "scores.parquet"
         pq.write_table(table, file)
         client.log_artifact(run, str(file))
-
-
-def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a nested plan as ``dotted.path: value``; lists of mappings by their ``method`` or position."""
-    flat: dict[str, Any] = {}
-    for key, value in nested.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
-            flat |= flatten(value, f"{path}.")
-        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-            names = [str(item.get("method", index)) for index, item in enumerate(value)]
-            flat[path] = ", ".join(names)
-            for index, (name, item) in enumerate(zip(names, value, strict=True)):
-                label = name if names.count(name) == 1 else f"{name}.{index}"
-                flat |= flatten({k: v for k, v in item.items() if k != "method"}, f"{path}.{label}.")
-        else:
-            flat[path] = value
-    return flat
-
-
-def _key(name: str) -> str:
-    """Return a name with only the characters that MLflow allows."""
-    return re.sub(r"[^\w\-. /]", "_", name)
-
-
-def _plan_hash(plan: Mapping[str, Any]) -> str:
-    """Return a short hash of the resolved plan, the same for the same audit."""
-    import hashlib
-
-    return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()[:16]

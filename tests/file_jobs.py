@@ -110,16 +110,15 @@ def drive(folder: Path, workers: Workers, on_progress: Callable[[int, int], None
     train_population(missing, make_perform, workers, on_progress=on_progress, is_done=partial(is_done, folder))
 
 
-def die_after(count: int, done: int, total: int) -> None:
-    """Kill this process once ``count`` jobs are done."""
-    if done >= count:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 def main_killed(folder: Path, storage: str) -> None:
-    """A driver that is killed in the middle of its run, the first time."""
+    """A driver that is killed while one worker holds a job and the other has finished all that it could, once."""
     first = not (folder / "planned").exists()
-    drive(folder, Workers(2, storage=storage), partial(die_after, 4) if first else ignore, chain(folder))
+
+    def die(done: int, total: int) -> None:
+        if first and done == total - 3 and (folder / "held").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    drive(folder, Workers(2, storage=storage), die, chain(folder, j1_0="hold_once"))
 
 
 def main_nodes(folder: Path, storage: str) -> None:

@@ -47,9 +47,13 @@ def test_a_slow_stage_speaks_every_ten_seconds(capsys: pytest.CaptureFixture[str
 
 
 def test_a_failing_stage_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RuntimeError), Terminal(clock=Clock()).stage("train", 5) as advance:
-        advance(2)
-        raise RuntimeError
+    def work() -> None:
+        with Terminal(clock=Clock()).stage("train", 5) as advance:
+            advance(2)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        work()
     assert capsys.readouterr().out.splitlines()[-1] == "train: stopped at 2 of 5 after 0.0 s"
 
 

@@ -43,7 +43,9 @@ def test_what_was_not_measured_does_not_pass() -> None:
     assert "no row" in failures([parse_gate("scrub.single_query.auc=0.99")], ROWS, PLAN)[0]
 
 
-@pytest.mark.parametrize("text", ["auc", "auc=", "auc=high", "auc=1", "auc=-0.1", "auc=nan", "acu=0.5", "a.b=0.5", "=1"])
+@pytest.mark.parametrize(
+    "text", ["auc", "auc=", "auc=high", "auc=1", "auc=-0.1", "auc=nan", "acu=0.5", "a.b=0.5", "=1"]
+)
 def test_gates_that_mean_nothing_are_refused(text: str) -> None:
     with pytest.raises(BadInput, match="--fail-above"):
         parse_gate(text)

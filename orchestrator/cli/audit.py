@@ -47,9 +47,9 @@ def command(
     if kind not in AUDITS:
         raise BadInput(f"no audit {kind!r}{did_you_mean(kind, AUDITS)}; audits: {', '.join(AUDITS)}")
     from orchestrator.console import Terminal
+    from orchestrator.ending import show_result
     from orchestrator.gate import check_gates, failures, parse_gate
     from orchestrator.output_folder import claim_folder
-    from orchestrator.result_table import show_result
 
     gates = [parse_gate(text) for text in limits]
     plan = planned(source, overrides, workers, store)

@@ -37,7 +37,7 @@ def run_options(function: F) -> F:
     """Add --out, --json, --rebuild and --force."""
     for option in (
         click.option("--force", is_flag=True, help="Write into a folder that holds the run of another plan."),
-        click.option("--rebuild", is_flag=True, help="Compute everything anew, whatever the store has."),
+        click.option("--rebuild", is_flag=True, help="Check every stored artefact and compute damaged ones anew."),
         json_option,
         click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the result; runs/NAME by default."),
     ):

@@ -34,13 +34,13 @@ def command(
     Models are trained once and shared by all settings; whatever the store has is used again, so the same command
     goes on where an interrupted one stopped.
     """
-    from tune_spaces.registry import SWEEPS
+    from tune_spaces import SWEEPS
 
     sweep = SWEEPS[name]
     from audits.errors import BadInput
     from orchestrator.console import Terminal
+    from orchestrator.ending import show_result
     from orchestrator.output_folder import PLAN_FILE, claim_folder
-    from orchestrator.result_table import show_result
 
     folder = Path(out or f"runs/{name}")
     if resume:

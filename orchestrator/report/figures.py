@@ -77,7 +77,7 @@ def _forest_legend(figure: Figure, run: Run) -> None:
 
 
 def roc_curves(run: Run, *, logarithmic: bool) -> Figure:
-    """Draw one ROC panel per unlearner: targets' curves averaged at equal FPR, with bands over targets for two attacks."""
+    """Draw one ROC panel per unlearner: targets' curves averaged at equal FPR, with bands for two attacks."""
     unseen = min(int((~cell.member).sum()) for cell in run.cells.values())
     per_target = unseen / max(np.unique(next(iter(run.cells.values())).target).size, 1)
     lowest = 0.5 / per_target

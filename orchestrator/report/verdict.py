@@ -156,9 +156,9 @@ def _luck(run: Run) -> Sentence:
         "plain",
         "Luck",
         f"Of the {shown} intervals in the main table, about {luck:.0f} are expected to miss the truth by luck "
-        f"({percent(run.level, 0)} intervals; {luck_auc:.1f} of the {len(rows)} AUC intervals). “Above chance” is judged "
-        f"by permutation tests with Holm’s correction over the {len(rows)} rows, never by single intervals. A null "
-        "result is no proof of safety: it says that these attacks, with this number of points, saw nothing.",
+        f"({percent(run.level, 0)} intervals; {luck_auc:.1f} of the {len(rows)} AUC intervals). “Above chance” is "
+        f"judged by permutation tests with Holm’s correction over the {len(rows)} rows, never by single intervals. "
+        "A null result is no proof of safety: it says that these attacks, with this number of points, saw nothing.",
     )
 
 

@@ -1,0 +1,301 @@
+"""The command line: lazy imports, exit codes, options, and what each command hands to the pipeline."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from result_fixture import write_run
+
+from audits.errors import BadInput
+from orchestrator import pipeline
+from orchestrator.cli.main import COMMANDS, main
+from orchestrator.faults import CorruptArtefact
+from orchestrator.plan import load_plan
+from orchestrator.plan_files import shipped_plans
+
+HEAVY = ("torch", "ray", "mlflow", "numpy", "scipy", "pandas", "matplotlib", "pyarrow", "sklearn", "pydantic", "rich")
+HELP = [[], *([name] for name in COMMANDS), ["data", "ls"], ["data", "shard"]]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the pipeline returns, as far as the command line reads it."""
+
+    document: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of result.json."""
+        return self.document
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder with no store named."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+    monkeypatch.delenv("ORCH_DEBUG", raising=False)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the content of a drawn result.json."""
+    document: dict[str, Any] = write_run(tmp_path_factory.mktemp("run"))
+    return document
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Replace the pipeline by one that writes down its arguments and returns a drawn result."""
+    seen: list[tuple[Any, ...]] = []
+
+    def run_audit(plan: Any, out: Path, terminal: Any, *, rebuild: bool = False) -> Done:
+        seen.append((plan, out, rebuild))
+        terminal.line("at work")
+        (out / "result.json").touch()
+        return Done(drawn)
+
+    def run_sweep(sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False) -> Done:
+        seen.append((sweep.name, plan, out, rebuild))
+        return Done(drawn)
+
+    monkeypatch.setattr(pipeline, "run_audit", run_audit)
+    monkeypatch.setattr(pipeline, "run_sweep", run_sweep)
+    return seen
+
+
+def test_no_help_imports_anything_heavy() -> None:
+    script = "\n".join(
+        [
+            "import contextlib, io, sys",
+            "from orchestrator.cli.main import main",
+            f"for arguments in {HELP!r}:",
+            "    with contextlib.redirect_stdout(io.StringIO()) as text:",
+            "        code = main([*arguments, '--help'])",
+            "    assert code == 0 and 'Usage: orch' in text.getvalue(), arguments",
+            f"    heavy = [name for name in {HEAVY!r} if name in sys.modules]",
+            "    assert not heavy, (arguments, heavy)",
+        ]
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_top_level_help_imports_no_subcommand() -> None:
+    script = "\n".join(
+        [
+            "import sys",
+            "from orchestrator.cli.main import main",
+            "assert main(['--help']) == 0",
+            "print([name for name in sys.modules if name.startswith('orchestrator.cli.')])",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "['orchestrator.cli.session', 'orchestrator.cli.main']"
+
+
+def test_every_command_of_the_table_exists_and_says_what_the_table_says() -> None:
+    from orchestrator.cli.main import group
+
+    context = group.make_context("orch", ["ls", "plans"])
+    for name in COMMANDS:
+        command = group.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+
+
+def test_audit_runs_the_plan_and_ends_with_the_table_and_the_report(
+    calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["audit", "apollo", "--set", "seed=3", "--workers", "1", "--store", "s"]) == 0
+    ((plan, out, rebuild),) = calls
+    assert (plan.seed, plan.compute.workers, plan.compute.store, rebuild) == (3, 1, "s", False)
+    assert out == Path("runs/apollo")
+    assert load_plan(str(tmp_path / "runs/apollo/plan.yaml")).resolved() == plan.resolved()
+    printed = capsys.readouterr().out
+    assert "LiRA" in printed
+    assert printed.splitlines()[-1] == "report: runs/apollo/report.html"
+
+
+def test_json_alone_goes_to_standard_output(calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "apollo", "--json", "--out", "here", "--rebuild"]) == 0
+    seen = capsys.readouterr()
+    assert json.loads(seen.out)["schema"] == "orch.result/1"
+    assert "at work" in seen.err
+    assert calls[0][1:] == (Path("here"), True)
+
+
+def test_a_failed_gate_exits_with_1_after_the_result(
+    calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "apollo", "--fail-above", "auc=0.99"]) == 0
+    assert main(["audit", "apollo", "--fail-above", "auc=0.51", "--fail-above", "identity.lira.auc=0.99"]) == 1
+    assert "gate auc=0.51: auc is" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_sweep_starts_from_its_base_plan_and_resumes_by_the_plan_of_the_run(calls: list[tuple[Any, ...]]) -> None:
+    assert main(["sweep", "apollo-ablation", "--set", "seed=5"]) == 0
+    assert main(["sweep", "apollo-ablation", "--resume"]) == 0
+    first, second = calls
+    assert first[0] == "apollo-ablation"
+    assert second[1].plan_hash == first[1].plan_hash
+    assert second[1].seed == 5
+    assert first[2] == Path("runs/apollo-ablation")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (BadInput("no such thing"), 2, "orch: no such thing"),
+        (
+            CorruptArtefact("artefact train/1 is damaged"),
+            3,
+            "orch: artefact train/1 is damaged (log: runs/apollo/orch.log)",
+        ),
+        (RuntimeError("it\nbroke"), 3, "orch: RuntimeError: it (log: runs/apollo/orch.log)"),
+        (KeyboardInterrupt(), 130, "orch: stopped; finished models are kept; run the same command again to go on"),
+    ],
+)
+def test_whatever_happens_is_one_line_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(pipeline, "run_audit", fail)
+    assert main(["audit", "apollo"]) == code
+    assert capsys.readouterr().err.splitlines() == [said]
+    if code == 3:
+        assert "Traceback" in Path("runs/apollo/orch.log").read_text()
+        monkeypatch.setenv("ORCH_DEBUG", "1")
+        with pytest.raises(type(error)):
+            main(["audit", "apollo"])
+
+
+def test_a_break_before_the_run_has_a_log_is_written_to_a_file_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("x")
+
+    monkeypatch.setattr("orchestrator.plan_files.shipped_plans", fail)
+    assert main(["ls", "plans"]) == 3
+    log = Path(capsys.readouterr().err.strip().partition("(log: ")[2].rstrip(")"))
+    assert "RuntimeError: x" in log.read_text()
+    log.unlink()
+
+
+def test_a_folder_with_the_run_of_another_plan_is_left_alone_without_force(
+    calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "apollo", "--out", "o"]) == 0
+    assert main(["audit", "apollo", "--out", "o", "--workers", "0"]) == 0
+    assert main(["audit", "apollo", "--out", "o", "--set", "seed=1"]) == 2
+    assert "(seed: 0 there, 1 here)" in capsys.readouterr().err
+    assert main(["audit", "apollo", "--out", "o", "--set", "seed=1", "--force"]) == 0
+    assert len(calls) == 3
+
+
+def test_cp_copies_a_shipped_plan_and_overwrites_only_with_force(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cp", "apollo-smoke", "mine.yaml"]) == 0
+    assert Path("mine.yaml").read_text() == shipped_plans()["apollo-smoke"]
+    assert main(["cp", "apollo-fashion14", "mine.yaml"]) == 2
+    assert main(["cp", "apollo-fashion14", "mine.yaml", "--force"]) == 0
+    assert main(["cp", "apollo-smoke", "."]) == 0
+    assert Path("apollo-smoke.yaml").exists()
+
+
+def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--set", "split.shadows=15", "--set", "audit.fpr=[0.001]"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert main(["validate", "apollo-smoke"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "apollo-smoke is valid"
+
+
+@pytest.mark.parametrize("kind", ["audits", "attacks", "unlearners", "models", "data", "sweeps", "plans"])
+def test_ls_describes_everything_in_one_line_each(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows
+    assert all(row["description"] and "\n" not in row["description"] for row in rows)
+    assert main(["ls", kind]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [row["name"] for row in rows]
+
+
+def test_plan_counts_what_is_missing_and_what_the_store_has(capsys: pytest.CaptureFixture[str]) -> None:
+    from orchestrator.store import Store
+
+    plan = load_plan("apollo-smoke")
+    jobs = pipeline.schedule(plan)
+    store = Store("store")
+    for job in jobs.train_jobs[:5]:
+        store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
+    assert main(["plan", "apollo-smoke", "--store", "store", "--workers", "2", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    train, unlearn = cost["stages"][:2]
+    models = 3 + 3 * (4 + 2)
+    assert (train["needed"], train["reused"], train["missing"]) == (models, 5, models - 5)
+    assert (train["unit_seconds"], train["basis"]) == (7.0, "the store")
+    assert (unlearn["needed"], unlearn["reused"], unlearn["basis"]) == (2 * models, 0, "a probe")
+    queries = {entry["attack"]: entry["per_target"] for entry in cost["queries"]}
+    assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 5)
+    assert cost["gpu_hours"] is None
+    assert main(["plan", "apollo-smoke", "--store", "store"]) == 0
+    assert "probe" in capsys.readouterr().out
+    assert not Path(".orch").exists()
+
+
+def test_report_renders_a_finished_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from orchestrator.report import render
+
+    seen: list[Path] = []
+    monkeypatch.setattr(render, "write_report", seen.append)
+    Path("run").mkdir()
+    assert main(["report", "run"]) == 2
+    Path("run/result.json").touch()
+    Path("run/scores.parquet").touch()
+    assert main(["report", "run"]) == 0
+    assert seen == [Path("run")]
+
+
+def test_data_are_listed_and_sharded(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "ls", "--json"]) == 0
+    states = {row["name"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+    assert states["fashion14"] == "present"
+    assert main(["data", "ls"]) == 0
+    assert main(["data", "shard", "digits", "out", "--points", "1000"]) == 0
+    assert len(list(Path("out").iterdir())) == 2
+    assert main(["data", "shard", "digits", "out"]) == 2
+    assert main(["validate", "apollo-smoke", "--set", "data.name=parquet:out"]) == 0
+
+
+def test_doctor_names_what_is_wrong_and_the_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)
+    assert {"Python", "torch", "Ray", "CPUs", "memory", "store", "output", "data", "tracking"} <= {
+        finding["subject"] for finding in findings
+    }
+    Path("file").touch()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:/somewhere")
+    assert main(["doctor", "--out", "file/x"]) == 3
+    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
+    assert len(failed) == 2
+    assert all("→" in line for line in failed)
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m orchestrator.cli.main ls attacks; echo code $? >&2"
+    root = Path(__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        ["bash", "-c", f"({command}) | true"], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stderr in ("code 141\n", "code 0\n")

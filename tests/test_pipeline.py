@@ -1,0 +1,174 @@
+"""One audit through all rooms, in this process: what it leaves behind, what it computes again, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from orchestrator.console import Terminal
+from orchestrator.output_folder import claim_folder
+from orchestrator.pipeline import run_audit, run_sweep
+from orchestrator.plan import load_plan
+from orchestrator.schedule import missing, schedule
+from orchestrator.store import CorruptArtefact, Store
+from tune_spaces.registry import Sweep
+
+TINY = (
+    "split.targets=2",
+    "split.train_size=60",
+    "split.target_pool=120",
+    "split.candidates={forget: 12, unseen: 12}",
+    "recipe.epochs=3",
+    "audit.fpr=[0.5]",
+    "compute.workers=0",
+)
+
+
+def tiny_plan(store: Path, *overrides: str):
+    return load_plan("apollo-smoke", (*TINY, f"compute.store={store}", *overrides))
+
+
+def run(plan, out: Path, **options):
+    log = claim_folder(out, plan, force=True)
+    return run_audit(plan, out, Terminal(log), **options)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished audit: plan, output folder, store folder, result."""
+    place = tmp_path_factory.mktemp("audit")
+    plan = tiny_plan(place / "store")
+    return plan, place / "out", place / "store", run(plan, place / "out")
+
+
+def test_an_audit_leaves_the_promised_files(finished):
+    _, out, _, result = finished
+    names = {path.name for path in out.iterdir()}
+    assert {"result.json", "scores.parquet", "report.html", "figures", "plan.yaml"} <= names
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".png"}
+    document = json.loads((out / "result.json").read_text())
+    assert document["schema"] == "orch.result/1"
+    assert document["table"] == json.loads(json.dumps(result.document["table"]))
+
+
+def test_the_scores_table_has_a_row_for_every_attack_unlearner_and_candidate(finished):
+    plan, out, _, _ = finished
+    table = pq.read_table(out / "scores.parquet")
+    candidates = plan.split.targets * (plan.split.candidates.forget + plan.split.candidates.unseen)
+    assert len(table) == candidates * len(plan.unlearning) * len(plan.audit.attacks)
+    assert set(table["group"].to_pylist()) == {"forget", "unseen"}
+    decisions = table["decision_0.5"].to_numpy()
+    assert ((decisions >= 0) & (decisions <= 1)).all()
+    assert np.isfinite(table["score"].to_numpy()).all()
+
+
+def test_the_controls_stand_in_the_table(finished):
+    _, _, _, result = finished
+    assert {"identity", "retrain"} <= {row["unlearner"] for row in result.document["table"]}
+
+
+def test_identity_is_the_trained_model_and_costs_no_artefact(finished):
+    plan, _, store, _ = finished
+    jobs = schedule(plan)
+    members = len(jobs.train_jobs)
+    assert len(jobs.unlearn_jobs) == members * (len(plan.unlearning) - 1)
+    assert len(Store(store).keys("unlearn")) == len(jobs.unlearn_jobs)
+
+
+def test_the_same_command_again_trains_nothing_and_gives_the_same_scores(finished, tmp_path):
+    plan, out, _, _ = finished
+    again = run(plan, tmp_path / "again")
+    assert again.document["population"]["trained"] == 0
+    assert (tmp_path / "again" / "scores.parquet").read_bytes() == (out / "scores.parquet").read_bytes()
+
+
+def test_more_targets_train_only_what_is_new(finished, tmp_path):
+    plan, _, store, _ = finished
+    more = tiny_plan(store, "split.targets=3", "split.target_pool=180")
+    old, new = schedule(plan), schedule(more)
+    present = {stage: Store(store).keys(stage) for stage in ("train", "unlearn")}
+    todo = list(missing(new.models, present))
+    assert len(new.models) > len(old.models)
+    assert len(todo) < len(new.models)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["recipe.epochs=4", "recipe.weight_decay=0.5", "seed=9", "recipe.dtype=bfloat16", "model.settings.hidden=[16]"],
+)
+def test_whatever_decides_a_model_changes_its_key(finished, change):
+    plan, _, store, _ = finished
+    before = {job.member: job.key for job in schedule(plan).train_jobs}
+    after = {job.member: job.key for job in schedule(tiny_plan(store, change)).train_jobs}
+    assert all(before[name] != after[name] for name in before)
+
+
+def test_unlearning_settings_change_unlearned_models_only(finished):
+    plan, _, store, _ = finished
+    changed = schedule(tiny_plan(store, "unlearning.1.learning_rate=0.01"))
+    before = schedule(plan)
+    assert [job.key for job in before.train_jobs] == [job.key for job in changed.train_jobs]
+    kept = {job.key for job in before.unlearn_jobs} & {job.key for job in changed.unlearn_jobs}
+    assert {job.label for job in changed.unlearn_jobs if job.key not in kept} == {"gradient_ascent"}
+
+
+def test_workers_and_address_do_not_change_a_key(finished):
+    plan, _, store, _ = finished
+    other = schedule(tiny_plan(store, "compute.workers=3", "compute.address=10.0.0.1:6379"))
+    assert [job.key for job in schedule(plan).models] == [job.key for job in other.models]
+
+
+def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
+    plan, out, _, _ = finished
+    import shutil
+
+    store = tmp_path / "store"
+    shutil.copytree(finished[2], store)
+    plan = tiny_plan(store, "audit.search.steps=3")
+    victim = next((store / "train").rglob("weights-*.safetensors"))
+    victim.write_bytes(victim.read_bytes()[:-1] + b"\x00")
+    with pytest.raises(CorruptArtefact, match="--rebuild"):
+        run(plan, tmp_path / "broken")
+    rebuilt = run(plan, tmp_path / "rebuilt", rebuild=True)
+    assert rebuilt.document["population"]["trained"] == 1
+    whole = run(tiny_plan(finished[2], "audit.search.steps=3"), tmp_path / "whole")
+    assert rebuilt.scores.equals(whole.scores)
+
+
+def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
+    plan, _, store, _ = finished
+    sweep = Sweep(
+        name="two-widths",
+        title="",
+        base="apollo-smoke",
+        settings={"base": {}, "epsilon=0.3": {"audit.search.epsilon": 0.3}, "m=4": {"audit.search.shadows": 4}},
+        metric="apollo AUC",
+        makes="a figure",
+    )
+    plan = tiny_plan(store)
+    out = tmp_path / "sweep"
+    result = run_sweep(sweep, plan, out, Terminal(claim_folder(out, plan)))
+    assert result.document["population"]["trained"] == 0
+    assert [entry["setting"] for entry in result.document["settings"]] == list(sweep.settings)
+    settings = result.scores["setting"].to_pylist()
+    base = result.scores.filter(np.array(settings) == "base").drop_columns(["setting"])
+    single = pq.read_table(finished[1] / "scores.parquet").drop_columns(["setting"])
+    assert base.equals(single)
+
+
+def test_a_recorded_run_keeps_its_artefacts_from_collection(finished):
+    _, _, store, _ = finished
+    held = {key for record in Store(store).runs() for key in record.keys["train"]}
+    assert Store(store).keys("train") <= held
+
+
+def test_candidates_cut_into_shards_change_no_decision_by_more_than_rounding(finished, tmp_path):
+    plan, _, store, result = finished
+    small = run(tiny_plan(store, "compute.chunk=7"), tmp_path / "small")
+    assert len(schedule(tiny_plan(store, "compute.chunk=7")).search_units) > len(schedule(plan).search_units)
+    a, b = result.scores["score"].to_numpy(), small.scores["score"].to_numpy()
+    assert np.mean(np.abs(a - b) < 1e-6) > 0.99

@@ -1,0 +1,175 @@
+"""The report: complete, honest, the same bytes for the same run, one file without network or script."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from result_fixture import AREA, ATTACKS, write_run
+from rich.console import Console
+
+from audits.errors import BadInput
+from orchestrator.report import tables
+from orchestrator.report.reading import Run, read_run
+from orchestrator.report.render import write_report
+from orchestrator.report.verdict import search_gains, verdict
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    out = tmp_path_factory.mktemp("audit")
+    write_run(out)
+    write_report(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    out = tmp_path_factory.mktemp("sweep")
+    write_run(out, sweep=True, targets=3, points=70)
+    write_report(out)
+    return out
+
+
+class Outline(HTMLParser):
+    """Collects tags that stay open, addresses and scripts of a page."""
+
+    void = frozenset(["meta", "link", "br", "img", "hr", "input"])
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.addresses, self.tags = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.void:
+            assert self.open.pop() == tag
+
+
+def test_page_is_one_file_without_network_or_script(audit):
+    page = Outline((audit / "report.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    assert not page.tags & {"script", "link", "iframe", "object"}
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in page.addresses)
+
+
+def test_page_holds_every_row_control_and_term(audit):
+    text = (audit / "report.html").read_text(encoding="utf-8")
+    result = json.loads((audit / "result.json").read_text())
+    for row in result["table"]:
+        assert f'{row["auc"]:.3f} <span class="ci">[{row["auc_low"]:.3f}, {row["auc_high"]:.3f}]' in text
+    for term in ("retrained from scratch", "nothing unlearned", "did not move", "Holm", "expected to miss", "Promised"):
+        assert term in text
+    assert result["warnings"][0] in text and "learning_rate: 0.04" in text and "orch audit apollo plan.yaml" in text
+    order = [text.index(word) for word in ("Control: retrained", "Control: nothing", "<b>Gradient ascent</b>")]
+    assert order == sorted(order)
+
+
+def test_text_from_the_run_is_escaped(tmp_path):
+    result = write_run(tmp_path, targets=2, points=100)
+    result["warnings"] = ["<script>alert(1)</script>"]
+    result["name"] = "a<b"
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "<script>" not in text and "&lt;script&gt;" in text and "a&lt;b" in text
+
+
+def test_same_run_gives_the_same_bytes(audit, tmp_path):
+    write_run(tmp_path)
+    write_report(tmp_path)
+    first = {path.relative_to(audit): path.read_bytes() for path in audit.rglob("*") if path.is_file()}
+    again = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert first.keys() == again.keys()
+    assert [name for name in first if first[name] != again[name]] == []
+
+
+def test_figures_come_as_svg_and_png_without_dates(sweep):
+    names = {path.stem for path in (sweep / "figures").iterdir()}
+    assert names == {
+        "auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "sweep_apollo", "sweep_apollo_offline",
+    }  # fmt: skip
+    for name in names:
+        svg = (sweep / "figures" / f"{name}.svg").read_text()
+        assert "<dc:date>" not in svg and "fonts.googleapis" not in svg
+        assert (sweep / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs(audit):
+    text = (audit / "report.html").read_text(encoding="utf-8")
+    figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    assert len(figures) == 5 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
+    clips = [set(re.findall(r'<clipPath id="([^"]+)"', svg)) for svg in figures]
+    assert sum(map(len, clips)) == len(set().union(*clips))
+
+
+def test_sweep_panels_hold_the_plan_value_and_every_trial(sweep):
+    run = read_run(sweep)
+    panels = {panel.axis: panel for panel in run.panels}
+    assert panels["β/α"].values == (1.0, 2.0, 4.0, 8.0, 16.0)
+    assert panels["β/α"].settings[2] == run.main_setting == "base"
+    assert panels["shadow models m"].values == (4.0, 8.0, 16.0)
+    assert panels["steps T"].values == (1.0, 3.0, 5.0, 10.0)
+    text = (sweep / "report.html").read_text(encoding="utf-8")
+    assert "orch sweep apollo-ablation plan.yaml" in text and "epsilon=0.05" in text
+
+
+def changed(out, unlearner, **fields):
+    run = read_run(out)
+    table = [row | fields if row["unlearner"] == unlearner else row for row in run.result["table"]]
+    return Run(run.result | {"table": table}, run.scores)
+
+
+def test_verdict_alarms_when_a_control_fails(audit):
+    plain = verdict(read_run(audit))
+    assert [sentence.kind for sentence in plain[:3]] == ["good", "good", "leak"]
+    broken = verdict(changed(audit, "retrain", auc_p_holm=0.001, auc=0.4))
+    assert broken[0].kind == "bad" and "must not" in broken[0].text
+    powerless = verdict(changed(audit, "identity", auc_p_holm=1.0, above_chance=False))
+    assert powerless[1].kind == "bad" and "no power" in powerless[1].text
+
+
+def test_verdict_names_null_attacks_and_broken_promises(audit):
+    null = verdict(changed(audit, "scrub", auc_p_holm=1.0, above_chance=False))
+    sentence = next(part for part in null if part.head == "SCRUB")
+    assert sentence.kind == "plain" and "No attack lies above chance" in sentence.text
+    assert all(name in sentence.text for name in ("Apollo", "LiRA", "label gap"))
+    late = verdict(changed(audit, "scrub", found_fpr=0.3, found_fpr_low=0.2, found_fpr_high=0.4))
+    promise = next(part for part in late if part.head.startswith("Promised"))
+    assert promise.kind == "bad" and "SCRUB × Apollo" in promise.text
+
+
+def test_search_gains_are_paired_over_targets(audit):
+    gains = {(gain.unlearner, gain.attack, gain.reference): gain.difference for gain in search_gains(read_run(audit))}
+    run = read_run(audit)
+    area = {(row["unlearner"], row["attack"]): row["auc"] for row in run.rows()}
+    difference = gains["identity", "apollo", "single_query"]
+    assert difference.mean == pytest.approx(area["identity", "apollo"] - area["identity", "single_query"])
+    assert difference.low < difference.mean < difference.high and difference.targets == 8
+
+
+def test_terminal_table_fits_one_hundred_columns_uncut(audit):
+    result = json.loads((audit / "result.json").read_text())
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 – closed with the process
+    console.print(tables.main_table(result))
+    text = console.export_text()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 100
+    for row in result["table"]:
+        assert tables.with_interval(row, "auc") in text and tables.with_interval(row, "tpr") in text
+    assert text.count("*") == sum(row["above_chance"] for row in result["table"]) + 1
+    assert all(text.count(name) >= len(AREA) for name in ("Apollo offline", "single query", "LiRA"))
+    assert len(ATTACKS) == 7
+
+
+def test_unfinished_or_foreign_runs_are_refused_in_one_line(tmp_path):
+    with pytest.raises(BadInput, match=r"not a finished run: result\.json is missing"):
+        write_report(tmp_path)
+    result = write_run(tmp_path, targets=2, points=100)
+    (tmp_path / "result.json").write_text(json.dumps(result | {"schema": "other/9"}))
+    with pytest.raises(BadInput, match="schema 'other/9'"):
+        write_report(tmp_path)
