@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 PIPE_WIDTH = 160  # columns of a table where no terminal says how wide it is
 LINE_EVERY = 10.0  # seconds after which a pipe hears of progress
 LINE_SHARE = 0.1  # share of a stage after which a pipe hears of progress
+LINE_GAP = 1.0  # seconds between two lines at the least
 
 
 class Advance(Protocol):
@@ -174,7 +175,7 @@ class Terminal:
 
 
 class Lines:
-    """Progress as plain lines: at the start, then every tenth of the stage or ten seconds, not both at once."""
+    """Progress as plain lines: at the start, then after each tenth of the stage or ten seconds, a second apart."""
 
     def __init__(self, terminal: Terminal, title: str, total: int, begin: float) -> None:
         self.terminal, self.title, self.total, self.begin = terminal, title, total, begin
@@ -189,7 +190,8 @@ class Lines:
         """Say how far the stage is, if it is time to say so (never at the end: the stage says that itself)."""
         self.done, self.total = done, self.total if total is None else total
         now, share = self.terminal.clock(), done / self.total if self.total else 1.0
-        due = now - self.said_at >= LINE_EVERY or share - self.said_share >= LINE_SHARE - 1e-9
+        waited = now - self.said_at
+        due = waited >= LINE_EVERY or (waited >= LINE_GAP and share - self.said_share >= LINE_SHARE - 1e-9)
         if not due or done >= self.total or done <= 0:
             return
         self.said_at, self.said_share = now, share

@@ -82,7 +82,7 @@ class Run:
         with self.session([setting]):
             counts = self.prepare([setting])
             self.attack(setting)
-        return self.finish([setting], counts, makes="")
+        return self.finish([setting], counts)
 
     def sweep(self, sweep: Sweep) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
@@ -94,7 +94,7 @@ class Run:
         with self.session(settings):
             counts = self.prepare(settings)
             self.trials(sweep, settings)
-        return self.finish(settings, counts, makes=sweep.makes)
+        return self.finish(settings, counts, sweep)
 
     @contextmanager
     def session(self, settings: Sequence[Setting]) -> Iterator[None]:
@@ -167,10 +167,10 @@ class Run:
             space = sweep.space(names) if self.workers.count else {"setting": {"grid_search": names}}
             run_trials(space, trial, self.workers, name=sweep.name, on_progress=advance)
 
-    def finish(self, settings: Sequence[Setting], counts: dict[str, int], makes: str) -> Result:
+    def finish(self, settings: Sequence[Setting], counts: dict[str, int], sweep: Sweep | None = None) -> Result:
         """Read the scores, sum them up, write the report and track the run."""
         from orchestrator.result import summed_up
-        from orchestrator.score_table import whole_table
+        from orchestrator.score_table import pooled, whole_table
         from orchestrator.stages import SCORES
         from orchestrator.store import unpack_table
 
@@ -180,8 +180,11 @@ class Run:
                 for setting in settings
                 for job in setting.jobs.score_units
             ]
+            if sweep and sweep.pooled:
+                parts = pooled(parts) + parts
             scores = whole_table(parts)
-            document = summed_up(self.name, settings, scores, self.store, self.scheduler, counts, makes)
+            document = summed_up(self.name, settings, scores, self.store, self.scheduler, counts)
+            document["makes"] = sweep.makes if sweep else ""
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
             advance(1)

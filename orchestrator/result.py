@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.score_table import POOLED, REPETITION
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -29,7 +31,6 @@ def summed_up(
     store: Store,
     scheduler: Scheduler,
     counts: Mapping[str, int],
-    makes: str,
 ) -> dict[str, Any]:
     """Return the document of a run: table, utility, controls and everything needed to run it again."""
     from audits.evaluation.null import expected_misses
@@ -45,18 +46,18 @@ def summed_up(
         permutations=plan.audit.permutations,
         seed=plan.seed,
     )
-    utility = utility_rows(settings[0], store)
-    shown = {(row["setting"], row["unlearner"], row["attack"]) for row in table if row["setting"] == settings[0].name}
-    details = details_of(settings[0], store)
+    first = table[0]["setting"]
+    shown = {(row["unlearner"], row["attack"]) for row in table if row["setting"] == first}
+    repeated = settings if first == POOLED else settings[:1]
+    details = details_of(repeated, store)
     return {
         "schema": SCHEMA,
         "name": name,
         "kind": plan.audit.kind,
-        "makes": makes,
         "seed": plan.seed,
         "settings": [{"setting": setting.name, "overrides": dict(setting.overrides)} for setting in settings],
         "table": table,
-        "utility": utility,
+        "utility": utility_rows(repeated, store),
         "heatmap": heat_maps(details),
         "paper_rule": paper_rule(details, plan.audit.permutations, plan.audit.level, plan.seed),
         "warnings": list(dict.fromkeys([*plan.warnings, *scheduler.partition.warnings, *control_warnings(table)])),
@@ -70,17 +71,19 @@ def summed_up(
     }
 
 
-def utility_rows(setting: Setting, store: Store) -> list[dict[str, Any]]:
+def utility_rows(settings: Sequence[Setting], store: Store) -> list[dict[str, Any]]:
     """Return one row for each unlearning method × target, flagged when it did not move or lost its utility."""
     import json
 
     from orchestrator.stages import METRICS
 
     rows = []
-    for job in setting.jobs.utility_units:
-        found = json.loads(store.get("utility", job.key).read(METRICS))
-        found["flag"] = flag(found, str(job.document["method"]))
-        rows.append({"unlearner": job.label, "target": int(job.member.rpartition("-")[2]), **found})
+    for place, setting in enumerate(settings):
+        for job in setting.jobs.utility_units:
+            found = json.loads(store.get("utility", job.key).read(METRICS))
+            found["flag"] = flag(found, str(job.document["method"]))
+            target = REPETITION * place + int(job.member.rpartition("-")[2])
+            rows.append({"unlearner": job.label, "target": target, **found})
     return rows
 
 
@@ -107,14 +110,16 @@ def control_warnings(table: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def details_of(setting: Setting, store: Store) -> dict[str, list[dict[str, Any]]]:
-    """Return the stored details of each unlearning method, one entry per shadow set."""
+def details_of(settings: Sequence[Setting], store: Store) -> dict[str, list[dict[str, Any]]]:
+    """Return the stored details of each unlearning method, one entry per setting and shadow set."""
     from orchestrator.stages import DETAILS
     from orchestrator.store import unpack_arrays
 
     found: dict[str, list[dict[str, Any]]] = {}
-    for job in setting.jobs.score_units:
-        found.setdefault(job.label, []).append(unpack_arrays(store.get("score", job.key).read(DETAILS)))
+    for place, setting in enumerate(settings):
+        for job in setting.jobs.score_units:
+            part = unpack_arrays(store.get("score", job.key).read(DETAILS))
+            found.setdefault(job.label, []).append(part | {"target": part["target"] + REPETITION * place})
     return found
 
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from audits.attacks.base import Attack, Finding, fix_threshold
 
+POOLED = "pooled"
+REPETITION = 1000
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -62,6 +65,24 @@ def whole_table(parts: Sequence[tuple[str, pa.Table]]) -> pa.Table:
         ]
     )
     return joined.take(pa.array(order)).combine_chunks()
+
+
+def pooled(parts: Sequence[tuple[str, pa.Table]]) -> list[tuple[str, pa.Table]]:
+    """Return the tables of repeated settings as parts of one setting ``pooled``, with targets that stay apart.
+
+    Target t of the i-th setting becomes target 1000·i + t, and its shadow set likewise.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in parts))}
+    found = []
+    for name, table in parts:
+        for column in ("target", "shadow_set"):
+            moved = pc.add(table[column], pa.scalar(REPETITION * places[name], pa.int32()))
+            table = table.set_column(table.schema.get_field_index(column), column, moved)
+        found.append((POOLED, table))
+    return found
 
 
 def first_seen(words: list[str]) -> np.ndarray[Any, Any]:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from audits.errors import BadInput, did_you_mean
-from orchestrator.report.reading import Run
 from orchestrator.tracking_content import allowed_name, flatten, metrics, plan_hash
 
 if TYPE_CHECKING:
@@ -145,6 +144,8 @@ def _log_runs(
     client: MlflowClient, identity: str, parent: str, result: Mapping[str, Any], out: Path, tags: Mapping[str, str]
 ) -> dict[str, str]:
     """Fill the parent and return the child run of each setting."""
+    from orchestrator.report.reading import Run
+
     params = flatten(result["plan"])
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
     main = Run(dict(result), scores={}).main_setting

@@ -228,29 +228,6 @@ def test_ls_describes_everything_in_one_line_each(kind: str, capsys: pytest.Capt
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [row["name"] for row in rows]
 
 
-def test_plan_counts_what_is_missing_and_what_the_store_has(capsys: pytest.CaptureFixture[str]) -> None:
-    from orchestrator.store import Store
-
-    plan = load_plan("apollo-smoke")
-    jobs = pipeline.schedule(plan)
-    store = Store("store")
-    for job in jobs.train_jobs[:5]:
-        store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
-    assert main(["plan", "apollo-smoke", "--store", "store", "--workers", "2", "--json"]) == 0
-    cost = json.loads(capsys.readouterr().out)
-    train, unlearn = cost["stages"][:2]
-    models = 3 + 3 * (4 + 2)
-    assert (train["needed"], train["reused"], train["missing"]) == (models, 5, models - 5)
-    assert (train["unit_seconds"], train["basis"]) == (7.0, "the store")
-    assert (unlearn["needed"], unlearn["reused"], unlearn["basis"]) == (2 * models, 0, "a probe")
-    queries = {entry["attack"]: entry["per_target"] for entry in cost["queries"]}
-    assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 5)
-    assert cost["gpu_hours"] is None
-    assert main(["plan", "apollo-smoke", "--store", "store"]) == 0
-    assert "probe" in capsys.readouterr().out
-    assert not Path(".orch").exists()
-
-
 def test_report_renders_a_finished_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from orchestrator.report import render
 
@@ -264,38 +241,11 @@ def test_report_renders_a_finished_run_again(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [Path("run")]
 
 
-def test_data_are_listed_and_sharded(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "ls", "--json"]) == 0
-    states = {row["name"]: row["state"] for row in json.loads(capsys.readouterr().out)}
-    assert states["fashion14"] == "present"
-    assert main(["data", "ls"]) == 0
-    assert main(["data", "shard", "digits", "out", "--points", "1000"]) == 0
-    assert len(list(Path("out").iterdir())) == 2
-    assert main(["data", "shard", "digits", "out"]) == 2
-    assert main(["validate", "apollo-smoke", "--set", "data.name=parquet:out"]) == 0
-
-
-def test_doctor_names_what_is_wrong_and_the_fix(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["doctor", "--json"]) == 0
-    findings = json.loads(capsys.readouterr().out)
-    assert {"Python", "torch", "Ray", "CPUs", "memory", "store", "output", "data", "tracking"} <= {
-        finding["subject"] for finding in findings
-    }
-    Path("file").touch()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:/somewhere")
-    assert main(["doctor", "--out", "file/x"]) == 3
-    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
-    assert len(failed) == 2
-    assert all("→" in line for line in failed)
-
-
 def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m orchestrator.cli.main ls attacks; echo code $? >&2"
-    root = Path(__file__).parent.parent
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    done = subprocess.run(
-        ["bash", "-c", f"({command}) | true"], capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stderr in ("code 141\n", "code 0\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-m", "orchestrator.cli.main", "ls", "plans"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env=environment)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

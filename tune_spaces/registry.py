@@ -16,6 +16,7 @@ class Sweep:
     """``base``: name of the shipped plan it starts from; ``settings``: setting name → dotted plan fields to change.
 
     ``metric`` names the number that the settings are compared by, ``makes`` the figure or table of the paper.
+    ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Sweep:
     settings: Mapping[str, Mapping[str, Any]]
     metric: str
     makes: str
+    pooled: bool = False
 
     def space(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """Return Ray Tune's search space: a grid over the names of the settings (all, or ``names`` in their order)."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from audits.errors import BadInput
 from audits.evaluation.roc import as_scores
@@ -61,6 +60,8 @@ def permutation_p(
 
 def _scaled_ranks(scores: Floats, member: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
     """Return ranks (n, k) of which the sum over members is AUC − ½ of each column."""
+    from scipy.stats import rankdata
+
     for column in scores.T:
         as_scores(column, member)
     inside, outside = int(member.sum()), int((~member).sum())

@@ -185,4 +185,7 @@ def read_run(out: Path) -> Run:
         raise BadInput(f"{out / 'result.json'} has an empty table: nothing to report")
     table = pq.read_table(out / "scores.parquet")
     scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    return Run(result, scores)
+    run = Run(result, scores)
+    if not run.rows():
+        raise BadInput(f"{out / 'result.json'} has no table rows for setting {run.main_setting!r}")
+    return run

@@ -36,7 +36,7 @@ def main_table(result: Mapping[str, Any]) -> Table:
     )
     for heading in ("unlearner", "attack"):
         table.add_column(heading, no_wrap=True)
-    for heading in (f"AUC [{percent}]", f"TPR@{run.fpr * 100:g}% [{percent}]", "FPR", "queries", "test"):
+    for heading in (f"AUC [{percent}]", "", f"TPR@{run.fpr * 100:g}% [{percent}]", "FPR", "queries", "test"):
         table.add_column(heading, justify="right", no_wrap=True)
     for unlearner in run.unlearners:
         rows = [row for row in run.rows() if row["unlearner"] == unlearner]
@@ -45,7 +45,8 @@ def main_table(result: Mapping[str, Any]) -> Table:
             table.add_row(
                 words(unlearner).replace(" (control)", "") if index == 0 else "",
                 words(row["attack"]),
-                with_interval(row, "auc") + ("*" if row["above_chance"] else "\N{NO-BREAK SPACE}"),
+                with_interval(row, "auc"),
+                "*" if row["above_chance"] else "",
                 with_interval(row, "tpr"),
                 short(row["found_fpr"]),
                 f"{row['queries_per_point']:.0f}",
@@ -92,9 +93,7 @@ def sweep_table(result: Mapping[str, Any], attack: str) -> Table | None:
     for entry in result["settings"]:
         rows = {row["unlearner"]: row for row in run.rows(entry["setting"]) if row["attack"] == attack}
         cells = [
-            short(rows[name]["auc"]) + ("*" if rows[name]["above_chance"] else "\N{NO-BREAK SPACE}")
-            if name in rows
-            else "–"
+            ("* " if rows[name]["above_chance"] else "") + short(rows[name]["auc"]) if name in rows else "–"
             for name in run.unlearners
         ]
         table.add_row(str(entry["setting"]), *cells)

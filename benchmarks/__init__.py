@@ -1,0 +1,1 @@
+"""Speed measured: each module is a command (``python -m benchmarks.NAME``) that prints one JSON record."""

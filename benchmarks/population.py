@@ -1,0 +1,225 @@
+"""A population of models: one Ray Train run that serves a queue, one Ray Train run per model, and no Ray at all.
+
+    python -m benchmarks.population                       # 1 and 2 workers, the models of the default plan
+
+Four forms take turns, each into a new store: ``in process`` (one after the other, without Ray), ``population`` with 1
+and with 2 workers (what audits use: one Ray Train run, workers pull models from one queue) and ``run per model`` (the
+naive way: a ``TorchTrainer`` for every model, on a Ray cluster that is already up). Every form makes populations of two
+sizes; the line through the two medians gives the fixed cost (start of Ray, of the workers, of torch in them, and the
+end) and the models per minute beyond it. All forms must give the same weights bit for bit, else the benchmark stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from actors.cluster import connect
+from actors.jobs import Workers
+from actors.population import train_population
+from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, rounded, table, write
+from orchestrator.console import Terminal
+from orchestrator.plan import Plan, load_plan
+from orchestrator.schedule import Job, data_of, schedule
+from orchestrator.stages import WEIGHTS, OpenWorkshop
+from orchestrator.store import Store
+
+Form = Callable[[Sequence[Job], OpenWorkshop, Workers], float]
+"""Trains models into the workshop's store and returns the seconds that it took."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print; see the module's text."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.population", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--sizes", nargs=2, type=int, default=(16, 64), metavar=("FEW", "MANY"), help="(default 16 64)")
+    parser.add_argument(
+        "--workers", nargs="+", type=int, default=(1, 2), help="workers of the population (default 1 2)"
+    )
+    parser.add_argument(
+        "--alone",
+        nargs=2,
+        type=int,
+        default=(1, 4),
+        metavar=("FEW", "MANY"),
+        help="sizes of the form with a Ray Train run per model (default 1 4)",
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of all forms (default 3)")
+    parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="A.B=C", help="change the plan")
+    parser.add_argument("--quick", action="store_true", help="one epoch a model: shows that it works, nothing more")
+    add_output_options(parser)
+    options = parser.parse_args(arguments)
+    plan = load_plan(None, [*options.overrides, *(["recipe.epochs=1"] if options.quick else []), "compute.device=cpu"])
+    jobs = schedule(plan).train_jobs
+    check(parser, options, len(jobs))
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "benchmark": "population",
+        "section": "population cpu",
+        "command": " ".join(["python -m benchmarks.population", *told(parser, options)]),
+        "environment": environment("cpu", plan.compute.threads),
+        "repeats": options.repeats,
+        "plan": {"data": plan.data.name, "model": plan.resolved()["model"], "recipe": plan.resolved()["recipe"]},
+        "train_size": plan.split.train_size,
+        "models_of_the_plan": len(jobs),
+        "forms": measure(plan, jobs, options),
+    }
+    record["load_average_at_end"] = round(os.getloadavg()[0], 2)
+    write(record, tables(record), options)
+
+
+def check(parser: argparse.ArgumentParser, options: argparse.Namespace, models: int) -> None:
+    """End with one line and exit code 2 on options that cannot be carried out."""
+    for name in ("sizes", "alone"):
+        few, many = getattr(options, name)
+        if not 1 <= few < many <= models:
+            parser.error(f"--{name} {few} {many}: give two growing sizes from 1 to {models}, the models of the plan")
+    if options.repeats < 1 or min(options.workers) < 1:
+        parser.error("--repeats and --workers must be 1 or more")
+
+
+def told(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
+    """Return the options that decide the numbers, as they are written on the command line."""
+    words = ["--quick"] if options.quick else []
+    for name in ("sizes", "workers", "alone"):
+        if tuple(getattr(options, name)) != parser.get_default(name):
+            words += ["--" + name, *map(str, getattr(options, name))]
+    if options.repeats != parser.get_default("repeats"):
+        words += ["--repeats", str(options.repeats)]
+    for override in options.overrides:
+        words += ["--set", override]
+    return words
+
+
+def measure(plan: Plan, jobs: Sequence[Job], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return one entry per form: seconds of every repeat, the line through their medians, seconds inside a job."""
+    forms: dict[str, tuple[Form, Workers, Sequence[int]]] = {"in process": (population, Workers(0), options.sizes)}
+    for count in options.workers:
+        forms[f"population, {count} worker{'s' * (count > 1)}"] = (population, Workers(count), options.sizes)
+    forms["run per model"] = (run_per_model, Workers(1), options.alone)
+    seconds: dict[tuple[str, int], list[float]] = {}
+    inside: dict[str, list[float]] = {name: [] for name in forms}
+    weights: dict[str, bytes] = {}
+    for turn in range(options.repeats):
+        for name, (form, workers, sizes) in forms.items():
+            for size in sizes:
+                print(f"repeat {turn + 1} of {options.repeats}: {name}, {size} models", file=sys.stderr)
+                spent, store = timed(form, plan, jobs[:size], workers)
+                seconds.setdefault((name, size), []).append(spent)
+                for key, (data, took) in store.items():
+                    inside[name].append(took)
+                    if weights.setdefault(key, data) != data:
+                        raise SystemExit(f"{name}: the weights of model {key} differ from those of the other forms")
+    return [
+        entry(name, workers.count, {size: seconds[name, size] for size in sizes}, inside[name], len(jobs))
+        for name, (_, workers, sizes) in forms.items()
+    ]
+
+
+def timed(
+    form: Form, plan: Plan, jobs: Sequence[Job], workers: Workers
+) -> tuple[float, dict[str, tuple[bytes, float]]]:
+    """Return the seconds that ``form`` takes for ``jobs``, and per key the weights and the seconds inside the job."""
+    with tempfile.TemporaryDirectory(prefix="orch-benchmark-") as folder:
+        store = Store(str(Path(folder, "store")))
+        workshop = OpenWorkshop(plan.resolved(), store.uri, "cpu", data_of(plan.data.name, plan.data.root).fingerprint)
+        log = Path(folder, "log")
+        with Terminal(log).quiet():
+            spent = form(jobs, workshop, replace(workers, storage=str(Path(folder, "ray")), log=str(log)))
+        made = [store.get(job.stage, job.key) for job in jobs]
+        return spent, {artefact.key: (artefact.read(WEIGHTS), artefact.seconds) for artefact in made}
+
+
+def population(jobs: Sequence[Job], workshop: OpenWorkshop, workers: Workers) -> float:
+    """Train as audits do: one Ray Train run over one queue; with no workers in this process."""
+    begin = time.perf_counter()
+    train_population(jobs, workshop, workers, on_progress=lambda done, total: None, is_done=lambda key: False)
+    return time.perf_counter() - begin
+
+
+def run_per_model(jobs: Sequence[Job], workshop: OpenWorkshop, workers: Workers) -> float:
+    """Train every model with a ``TorchTrainer`` of its own, one after the other, on one cluster."""
+    begin = time.perf_counter()
+    with connect(workers):
+        from ray.train import RunConfig, ScalingConfig
+        from ray.train.torch import TorchTrainer
+
+        for job in jobs:
+            TorchTrainer(
+                train_one,
+                train_loop_config={"workshop": workshop, "job": job},
+                scaling_config=ScalingConfig(num_workers=1),
+                run_config=RunConfig(storage_path=str(Path(workers.storage).resolve()), name=job.key),
+            ).fit()
+    return time.perf_counter() - begin
+
+
+def train_one(config: dict[str, Any]) -> None:
+    """Train one model (runs in the worker of a Ray Train run)."""
+    config["workshop"]()(config["job"])
+
+
+def entry(
+    name: str, workers: int, seconds: Mapping[int, Sequence[float]], inside: Sequence[float], models: int
+) -> dict[str, Any]:
+    """Return the numbers of one form; ``whole_plan_seconds`` is the line's value at all ``models`` of the plan."""
+    few, many = sorted(seconds)
+    at_few, at_many = statistics.median(seconds[few]), statistics.median(seconds[many])
+    per_model = (at_many - at_few) / (many - few)
+    fixed = at_few - few * per_model
+    return {
+        "name": name,
+        "workers": workers,
+        "seconds": {str(size): [rounded(value) for value in values] for size, values in seconds.items()},
+        "fixed_seconds": rounded(fixed),
+        "seconds_per_model": rounded(per_model),
+        "models_per_minute": rounded(60 / per_model),
+        "seconds_inside_a_job": median(inside),
+        "whole_plan_seconds": rounded(fixed + models * per_model),
+    }
+
+
+def tables(record: dict[str, Any]) -> str:
+    """Return the record as Markdown."""
+    alone = next(form for form in record["forms"] if form["name"] == "in process")
+    naive = next(form for form in record["forms"] if form["name"] == "run per model")
+    rows = []
+    for form in record["forms"]:
+        rows.append(
+            [
+                form["name"],
+                number(form["fixed_seconds"]),
+                number(form["models_per_minute"]),
+                number(alone["seconds_per_model"] / form["seconds_per_model"]),
+                number(naive["seconds_per_model"] / form["seconds_per_model"]),
+                number(form["seconds_inside_a_job"]),
+                number(form["whole_plan_seconds"]),
+            ]
+        )
+    header = [
+        "form",
+        "fixed cost, s",
+        "models per minute beyond it",
+        "against in process",
+        "against a run per model",
+        "inside a job, s",
+        f"{record['models_of_the_plan']} models, s",
+    ]
+    lines = [described(record), table(header, rows)]
+    for form in record["forms"]:
+        gain = alone["seconds_per_model"] - form["seconds_per_model"]
+        if form["name"].startswith("population") and gain > 0 and form["workers"] > 1:
+            count = max(0.0, form["fixed_seconds"] - alone["fixed_seconds"]) / gain
+            lines.append(f"\nWith {form['workers']} workers Ray pays for itself from {number(count)} models on.")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

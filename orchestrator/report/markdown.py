@@ -1,0 +1,84 @@
+"""The tables of a run as Markdown, for documents: ``orch report RUN --markdown``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from orchestrator.report.reading import Run, words
+
+Row = dict[str, Any]
+
+
+def markdown(run: Run) -> str:
+    """Return the main table, the first attack and LiRA by setting, and utility, as Markdown."""
+    rows = run.result["table"]
+    first = rows[0]["setting"]
+    parts = [main_table([row for row in rows if row["setting"] == first]), utility_table(run)]
+    settings = list(dict.fromkeys(row["setting"] for row in rows))
+    if len(settings) > 1:
+        parts.insert(1, settings_table(rows, settings))
+    return "\n\n".join(parts) + "\n"
+
+
+def main_table(rows: Sequence[Row]) -> str:
+    """Return unlearner × attack: AUC, p after Holm, TPR and found FPR with intervals, label queries."""
+    head = ["unlearner", "attack", "AUC [95 %]", "p (Holm)", "TPR [95 %]", "promised FPR", "found FPR [95 %]", "queries"]
+    body = [
+        [
+            words(row["unlearner"]),
+            f"{words(row['attack'])} ({row['access']})",
+            span(row, "auc"),
+            p_value(row["auc_p_holm"]),
+            span(row, "tpr"),
+            f"{row['promised_fpr']:g}",
+            span(row, "found_fpr"),
+            f"{row['queries_per_point']:g}",
+        ]
+        for row in rows
+    ]
+    return table(head, body)
+
+
+def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
+    """Return setting × unlearner: AUC of Apollo and of LiRA, the least p of retrain after Holm."""
+    unlearners = list(dict.fromkeys(row["unlearner"] for row in rows))
+    cells = {(row["setting"], row["unlearner"], row["attack"]): row for row in rows}
+    head = ["setting", *(f"{words(name)}: Apollo / LiRA" for name in unlearners), "least p of retrain (Holm)"]
+    body = []
+    for setting in settings:
+        pairs = [[cells.get((setting, name, attack)) for attack in ("apollo", "lira")] for name in unlearners]
+        least = min(row["auc_p_holm"] for row in rows if row["setting"] == setting and row["unlearner"] == "retrain")
+        shown = [" / ".join(f"{row['auc']:.3f}" if row else "–" for row in pair) for pair in pairs]
+        body.append([setting, *shown, p_value(least)])
+    return table(head, body)
+
+
+def utility_table(run: Run) -> str:
+    """Return the means over targets of accuracies, distance and seconds."""
+    head = ["unlearner", "retain acc.", "forget acc.", "test acc.", "‖θ_u − θ‖", "seconds", "flags"]
+    body = []
+    for name in dict.fromkeys(row["unlearner"] for row in run.result["utility"]):
+        own = [row for row in run.result["utility"] if row["unlearner"] == name]
+        fields = ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds")
+        means = [f"{sum(row[field] for row in own) / len(own):.3f}" for field in fields]
+        flags = [row["flag"] for row in own if row["flag"]]
+        said = ", ".join(f"{flag} ({flags.count(flag)} of {len(own)})" for flag in dict.fromkeys(flags))
+        body.append([words(name), *means, said])
+    return table(head, body)
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def span(row: Row, name: str) -> str:
+    """Return ``0.703 [0.668, 0.738]``."""
+    return f"{row[name]:.3f} [{row[f'{name}_low']:.3f}, {row[f'{name}_high']:.3f}]"
+
+
+def p_value(value: float) -> str:
+    """Return a p-value with three digits, or as smaller than .001."""
+    return "< .001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,63 @@
+"""What ``orch plan`` says a plan costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator import pipeline
+from orchestrator.cli.main import main
+from orchestrator.plan import load_plan
+from orchestrator.store import Store
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder with no store named."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+
+
+def test_plan_counts_what_is_missing_and_what_the_store_has(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = load_plan("apollo-smoke")
+    jobs = pipeline.schedule(plan)
+    store = Store("store")
+    for job in jobs.train_jobs[:5]:
+        store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
+    assert main(["plan", "apollo-smoke", "--store", "store", "--workers", "2", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    train, unlearn = cost["stages"][:2]
+    models = 3 + 3 * (4 + 2)
+    assert (train["needed"], train["reused"], train["missing"]) == (models, 5, models - 5)
+    assert (train["unit_seconds"], train["basis"]) == (7.0, "the store")
+    assert (unlearn["needed"], unlearn["reused"], unlearn["basis"]) == (2 * models, 0, "a probe")
+    queries = {entry["attack"]: entry["per_target"] for entry in cost["queries"]}
+    assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 5)
+    assert cost["gpu_hours"] is None
+    assert main(["plan", "apollo-smoke", "--store", "store"]) == 0
+    assert "probe" in capsys.readouterr().out
+    assert not Path(".orch").exists()
+
+
+def test_time_is_not_taken_from_models_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    other = pipeline.schedule(load_plan("apollo-smoke", ["recipe.epochs=99"]))
+    store = Store("store")
+    for job in (*other.train_jobs[:1], *other.search_units[:1]):
+        store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1e6)
+    assert main(["plan", "apollo-smoke", "--store", "store", "--json"]) == 0
+    stages = {stage["stage"]: stage for stage in json.loads(capsys.readouterr().out)["stages"]}
+    assert stages["train"]["basis"] == stages["search"]["basis"] == "a probe"
+    assert stages["train"]["unit_seconds"] < 1e5
+
+
+def test_a_finished_population_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = pipeline.schedule(load_plan("apollo-smoke"))
+    store = Store("store")
+    for job in (*jobs.models, *jobs.units):
+        store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1.0)
+    assert main(["plan", "apollo-smoke", "--store", "store", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert (cost["seconds"], cost["bytes"]) == (0.0, 0)
+    assert all(stage["missing"] == 0 for stage in cost["stages"])
