@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -111,9 +112,9 @@ def measure(plan: Plan, jobs: Sequence[Job], options: argparse.Namespace) -> lis
         for name, (form, workers, sizes) in forms.items():
             for size in sizes:
                 print(f"repeat {turn + 1} of {options.repeats}: {name}, {size} models", file=sys.stderr)
-                spent, store = timed(form, plan, jobs[:size], workers)
+                spent, models = timed(form, plan, jobs[:size], workers)
                 seconds.setdefault((name, size), []).append(spent)
-                for key, (data, took) in store.items():
+                for key, (data, took) in models.items():
                     inside[name].append(took)
                     if weights.setdefault(key, data) != data:
                         raise SystemExit(f"{name}: the weights of model {key} differ from those of the other forms")
@@ -127,14 +128,16 @@ def timed(
     form: Form, plan: Plan, jobs: Sequence[Job], workers: Workers
 ) -> tuple[float, dict[str, tuple[bytes, float]]]:
     """Return the seconds that ``form`` takes for ``jobs``, and per key the weights and the seconds inside the job."""
-    with tempfile.TemporaryDirectory(prefix="orch-benchmark-") as folder:
-        store = Store(str(Path(folder, "store")))
-        workshop = OpenWorkshop(plan.resolved(), store.uri, "cpu", data_of(plan.data.name, plan.data.root).fingerprint)
-        log = Path(folder, "log")
-        with Terminal(log).quiet():
-            spent = form(jobs, workshop, replace(workers, storage=str(Path(folder, "ray")), log=str(log)))
-        made = [store.get(job.stage, job.key) for job in jobs]
-        return spent, {artefact.key: (artefact.read(WEIGHTS), artefact.seconds) for artefact in made}
+    folder = Path(tempfile.mkdtemp(prefix="orch-benchmark-"))  # stays, with the log, when a form fails
+    store = Store(str(folder / "store"))
+    workshop = OpenWorkshop(plan.resolved(), store.uri, "cpu", data_of(plan.data.name, plan.data.root).fingerprint)
+    log = folder / "log"
+    with Terminal(log).quiet():
+        spent = form(jobs, workshop, replace(workers, storage=str(folder / "ray"), log=str(log)))
+    made = [store.get(job.stage, job.key) for job in jobs]
+    found = {artefact.key: (artefact.read(WEIGHTS), artefact.seconds) for artefact in made}
+    shutil.rmtree(folder)
+    return spent, found
 
 
 def population(jobs: Sequence[Job], workshop: OpenWorkshop, workers: Workers) -> float:

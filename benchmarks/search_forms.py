@@ -58,7 +58,7 @@ def naive(problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
                 point = moved.clone().requires_grad_(True)
                 mean_in = mean_entropy(of_in, point, truth, problem.shadows.shape)
                 mean_out = mean_entropy(of_out, point, truth, problem.shadows.shape)
-                (sign * (settings.alpha * mean_in - settings.beta * mean_out)).backward()  # type: ignore[no-untyped-call]  # torch
+                (sign * (settings.alpha * mean_in - settings.beta * mean_out)).backward()
                 assert point.grad is not None
                 start = problem.start[k, way].view(1, 1, -1)
                 moved = step_in_shell(origin, moved, point.grad, start, t, settings, problem.value_range)

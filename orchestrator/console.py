@@ -181,6 +181,7 @@ class Lines:
         self.terminal, self.title, self.total, self.begin = terminal, title, total, begin
         self.done = 0
         self.said_at, self.said_share = begin, 0.0
+        self.first: tuple[float, int] | None = None  # when the first step was done, and how many were done then
 
     def start(self) -> None:
         """Say that the stage begins."""
@@ -190,15 +191,22 @@ class Lines:
         """Say how far the stage is, if it is time to say so (never at the end: the stage says that itself)."""
         self.done, self.total = done, self.total if total is None else total
         now, share = self.terminal.clock(), done / self.total if self.total else 1.0
+        if done > 0 and self.first is None:
+            self.first = (now, done)
         waited = now - self.said_at
         due = waited >= LINE_EVERY or (waited >= LINE_GAP and share - self.said_share >= LINE_SHARE - 1e-9)
         if not due or done >= self.total or done <= 0:
             return
         self.said_at, self.said_share = now, share
-        spent = now - self.begin
-        left = spent / done * (self.total - done)
-        text = f"{self.title}: {done} of {self.total} ({share:.0%}), {seconds(spent)} gone, about {seconds(left)} left"
-        self.terminal.line(text)
+        text = f"{self.title}: {done} of {self.total} ({share:.0%}), {seconds(now - self.begin)} gone"
+        left = self.left(now, done)
+        self.terminal.line(text if left is None else f"{text}, about {seconds(left)} left")
+
+    def left(self, now: float, done: int) -> float | None:
+        """Return the seconds that are left at the pace since the first step (starting workers is no step)."""
+        if self.first is None or done <= self.first[1]:
+            return None
+        return (now - self.first[0]) / (done - self.first[1]) * (self.total - done)
 
 
 def flush_streams() -> None:

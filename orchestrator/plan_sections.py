@@ -58,13 +58,13 @@ class Audit(Section):
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = (
         "apollo",
         "apollo_offline",
+        "apollo_paper",
         "random_directions",
         "single_query",
+        "label_gap",
         "lira",
         "loss_threshold",
-        "label_gap",
     )
-    rule: Literal["calibrated", "paper"] = "calibrated"
     search: Search = Search()
     fpr: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.05,)
     level: Share = 0.95

@@ -48,6 +48,7 @@ def summed_up(
     )
     first = table[0]["setting"]
     shown = {(row["unlearner"], row["attack"]) for row in table if row["setting"] == first}
+    changes = [{"setting": setting.name, "overrides": dict(setting.overrides)} for setting in settings]
     repeated = settings if first == POOLED else settings[:1]
     details = details_of(repeated, store)
     return {
@@ -55,7 +56,7 @@ def summed_up(
         "name": name,
         "kind": plan.audit.kind,
         "seed": plan.seed,
-        "settings": [{"setting": setting.name, "overrides": dict(setting.overrides)} for setting in settings],
+        "settings": [*([{"setting": POOLED, "overrides": {}}] if first == POOLED else []), *changes],
         "table": table,
         "utility": utility_rows(repeated, store),
         "heatmap": heat_maps(details),

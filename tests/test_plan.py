@@ -143,7 +143,6 @@ def test_another_model_drops_the_settings_of_the_former() -> None:
         ("audit.search.shadows=6", ("audit.search.shadows is 6", "multiple of 4")),
         ("audit.search.epsilon=0", ("audit.search.epsilon is 0", "above 0")),
         ("audit.search.steps=0", ("audit.search.steps is 0", "1 or more")),
-        ("audit.rule=papr", ("audit.rule", "did you mean 'paper'?")),
         ("compute.workers=many", ("compute.workers", '"many"', '"auto"')),
         ("compute.workers=-1", ("compute.workers is -1",)),
         ("compute.device=tpu", ("compute.device", "cuda:N")),

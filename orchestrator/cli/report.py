@@ -9,7 +9,8 @@ import click
 
 @click.command("report")
 @click.argument("run", type=click.Path())
-def command(run: str) -> None:
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
+def command(run: str, markdown: bool) -> None:
     """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet."""
     from audits.errors import BadInput
 
@@ -19,6 +20,12 @@ def command(run: str) -> None:
         raise BadInput(
             f"{folder} has no {' and no '.join(missing)}; give the --out folder of a finished audit or sweep"
         )
+    if markdown:
+        from orchestrator.report.markdown import markdown as tables
+        from orchestrator.report.reading import read_run
+
+        click.echo(tables(read_run(folder)), nl=False)
+        return
     from orchestrator.report.render import write_report
 
     write_report(folder)
