@@ -21,7 +21,7 @@ from actors.jobs import Job, Workers
 from actors.population import train_population
 from actors.trials import expand_grid, run_trials
 from audits.errors import BadInput
-from tests.file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
+from file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
 
 GRID = {"a": {"grid_search": [1, 2, 3]}, "b": {"grid_search": ["x", "y"]}, "c": 5}
 
@@ -160,14 +160,16 @@ from pathlib import Path
 from actors.attack_pool import run_units
 from actors.cluster import size_workers
 from actors.trials import run_trials
-from tests.file_jobs import *
+from file_jobs import *
 drive(Path({str(tmp_path)!r}), Workers(0), ignore, chain(Path({str(tmp_path)!r})))
 run_units(chain(Path({str(tmp_path)!r})), make_perform, Workers(0), on_progress=ignore)
 run_trials({GRID!r}, dict, Workers(0), name="x", on_progress=ignore)
 size_workers("auto", 0.0)
 print([name for name in ("ray", "torch") if name in sys.modules])
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = Path(__file__).resolve().parent
+    paths = {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=paths)
     assert out.stdout == "[]\n"
 
 

@@ -15,7 +15,7 @@ import actors.population
 from actors.attack_pool import run_units
 from actors.job_queue import JobQueue
 from actors.jobs import Workers, WorkersLost
-from tests.file_jobs import chain, done, drive, ignore, make_perform, starts
+from file_jobs import chain, done, drive, ignore, make_perform, starts
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(280)]
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def expected(folder: Path) -> dict[str, str]:
     """What an undisturbed run writes."""
-    from tests.file_jobs import perform
+    from file_jobs import perform
 
     for unit in reversed(chain(folder)):
         perform(unit)
@@ -32,10 +32,10 @@ def expected(folder: Path) -> dict[str, str]:
 
 
 def run_driver(kind: str, folder: Path, storage: Path) -> int:
-    """Run one of tests.file_jobs' drivers in a process of its own; return its exit status."""
+    """Run one of file_jobs.py's drivers in a process of its own; return its exit status."""
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "tests.file_jobs", kind, str(folder), str(storage)]
-    environment = {**os.environ, "RAY_AUTH_TOKEN": "7" * 64, "RAY_AUTH_MODE": "token"}
+    command = [sys.executable, str(ROOT / "tests" / "file_jobs.py"), kind, str(folder), str(storage)]
+    environment = {**os.environ, "RAY_AUTH_TOKEN": "7" * 64, "RAY_AUTH_MODE": "token", "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 

@@ -145,6 +145,7 @@ def test_default_intervals_cover_and_the_percentile_bootstrap_does_not():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("targets", [5, 8])
 def test_coverage_simulation(targets):
     for mean, spread, shift in ((0.5, 0.0, 0.0), (0.6, 0.02, 0.0), (0.75, 0.04, 0.0), (0.6, 0.02, 1.0)):

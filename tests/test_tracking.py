@@ -75,6 +75,7 @@ def test_sweep_is_read_back_and_logged_twice_makes_a_second_parent(run, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_sweep_is_read_back_from_a_server(run, tmp_path):
     from mlflow import MlflowClient
 
@@ -105,7 +106,7 @@ def wait_until_healthy(port, server):
     """Ask the server's health address, with urllib3's own growing pauses between attempts."""
     import urllib3
 
-    retries = urllib3.Retry(total=12, backoff_factor=0.2, backoff_max=5)
+    retries = urllib3.Retry(total=40, backoff_factor=0.2, backoff_max=5)
     reply = urllib3.PoolManager().request("GET", f"http://127.0.0.1:{port}/health", retries=retries)
     assert reply.status == 200 and server.poll() is None
 
