@@ -12,6 +12,7 @@ end) and the models per minute beyond it. All forms must give the same weights b
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import statistics
@@ -26,6 +27,7 @@ from typing import Any
 from actors.cluster import connect
 from actors.jobs import Workers
 from actors.population import train_population
+from audits.errors import BadInput
 from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, rounded, table, write
 from orchestrator.console import Terminal
 from orchestrator.plan import Plan, load_plan
@@ -35,6 +37,9 @@ from orchestrator.store import Store
 
 Form = Callable[[Sequence[Job], OpenWorkshop, Workers], float]
 """Trains models into the workshop's store and returns the seconds that it took."""
+
+LINE = ("fixed_seconds", "seconds_per_model", "models_per_minute", "whole_plan_seconds")
+"""The numbers that come from the line through two sizes."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -48,16 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--alone",
         nargs=2,
         type=int,
-        default=(1, 4),
+        default=(0, 4),
         metavar=("FEW", "MANY"),
-        help="sizes of the form with a Ray Train run per model (default 1 4)",
+        help="sizes of the form with a Ray Train run per model; 0 starts and stops Ray only (default 0 4)",
     )
     parser.add_argument("--repeats", type=int, default=3, help="rounds of all forms (default 3)")
     parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="A.B=C", help="change the plan")
     parser.add_argument("--quick", action="store_true", help="one epoch a model: shows that it works, nothing more")
     add_output_options(parser)
     options = parser.parse_args(arguments)
-    plan = load_plan(None, [*options.overrides, *(["recipe.epochs=1"] if options.quick else []), "compute.device=cpu"])
+    quick = ["recipe.epochs=1"] if options.quick else []
+    try:
+        plan = load_plan(None, [*options.overrides, *quick, "compute.device=cpu"])
+    except BadInput as error:
+        parser.error(str(error))
     jobs = schedule(plan).train_jobs
     check(parser, options, len(jobs))
     record: dict[str, Any] = {
@@ -78,10 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def check(parser: argparse.ArgumentParser, options: argparse.Namespace, models: int) -> None:
     """End with one line and exit code 2 on options that cannot be carried out."""
-    for name in ("sizes", "alone"):
+    for name, least in (("sizes", 1), ("alone", 0)):
         few, many = getattr(options, name)
-        if not 1 <= few < many <= models:
-            parser.error(f"--{name} {few} {many}: give two growing sizes from 1 to {models}, the models of the plan")
+        if not least <= few < many <= models:
+            parser.error(f"--{name} {few} {many}: give two growing sizes from {least} to {models}, all of the plan")
     if options.repeats < 1 or min(options.workers) < 1:
         parser.error("--repeats and --workers must be 1 or more")
 
@@ -108,6 +117,7 @@ def measure(plan: Plan, jobs: Sequence[Job], options: argparse.Namespace) -> lis
     seconds: dict[tuple[str, int], list[float]] = {}
     inside: dict[str, list[float]] = {name: [] for name in forms}
     weights: dict[str, bytes] = {}
+    timed(population, plan, jobs[:1], Workers(0))  # the first run pays for this process's imports and data
     for turn in range(options.repeats):
         for name, (form, workers, sizes) in forms.items():
             for size in sizes:
@@ -172,40 +182,42 @@ def train_one(config: dict[str, Any]) -> None:
 def entry(
     name: str, workers: int, seconds: Mapping[int, Sequence[float]], inside: Sequence[float], models: int
 ) -> dict[str, Any]:
-    """Return the numbers of one form; ``whole_plan_seconds`` is the line's value at all ``models`` of the plan."""
+    """Return the numbers of one form; ``whole_plan_seconds`` is the line's value at all ``models`` of the plan.
+
+    The line's numbers are None when the larger population was not slower (too much else was running).
+    """
     few, many = sorted(seconds)
     at_few, at_many = statistics.median(seconds[few]), statistics.median(seconds[many])
     per_model = (at_many - at_few) / (many - few)
     fixed = at_few - few * per_model
-    return {
+    found = {
         "name": name,
         "workers": workers,
         "seconds": {str(size): [rounded(value) for value in values] for size, values in seconds.items()},
-        "fixed_seconds": rounded(fixed),
-        "seconds_per_model": rounded(per_model),
-        "models_per_minute": rounded(60 / per_model),
         "seconds_inside_a_job": median(inside),
-        "whole_plan_seconds": rounded(fixed + models * per_model),
     }
+    if per_model <= 0:  # something else was using the machine
+        return {**found, **dict.fromkeys(LINE)}
+    line = (fixed, per_model, 60 / per_model, fixed + models * per_model)
+    return {**found, **dict(zip(LINE, map(rounded, line), strict=True))}
 
 
 def tables(record: dict[str, Any]) -> str:
     """Return the record as Markdown."""
-    alone = next(form for form in record["forms"] if form["name"] == "in process")
-    naive = next(form for form in record["forms"] if form["name"] == "run per model")
-    rows = []
-    for form in record["forms"]:
-        rows.append(
-            [
-                form["name"],
-                number(form["fixed_seconds"]),
-                number(form["models_per_minute"]),
-                number(alone["seconds_per_model"] / form["seconds_per_model"]),
-                number(naive["seconds_per_model"] / form["seconds_per_model"]),
-                number(form["seconds_inside_a_job"]),
-                number(form["whole_plan_seconds"]),
-            ]
-        )
+    forms = {form["name"]: form for form in record["forms"]}
+    alone, naive = forms["in process"], forms["run per model"]
+    rows = [
+        [
+            form["name"],
+            shown(form["fixed_seconds"]),
+            shown(form["models_per_minute"]),
+            shown(quotient(form["models_per_minute"], alone["models_per_minute"])),
+            shown(quotient(form["models_per_minute"], naive["models_per_minute"])),
+            shown(form["seconds_inside_a_job"]),
+            shown(form["whole_plan_seconds"]),
+        ]
+        for form in record["forms"]
+    ]
     header = [
         "form",
         "fixed cost, s",
@@ -215,13 +227,28 @@ def tables(record: dict[str, Any]) -> str:
         "inside a job, s",
         f"{record['models_of_the_plan']} models, s",
     ]
-    lines = [described(record), table(header, rows)]
-    for form in record["forms"]:
-        gain = alone["seconds_per_model"] - form["seconds_per_model"]
-        if form["name"].startswith("population") and gain > 0 and form["workers"] > 1:
-            count = max(0.0, form["fixed_seconds"] - alone["fixed_seconds"]) / gain
-            lines.append(f"\nWith {form['workers']} workers Ray pays for itself from {number(count)} models on.")
-    return "\n".join(lines)
+    return described(record) + "\n" + table(header, rows) + "".join(pays(form, alone) for form in record["forms"])
+
+
+def pays(form: Mapping[str, Any], alone: Mapping[str, Any]) -> str:
+    """Return from how many models on ``form`` is faster than the form ``alone``; nothing if it never is."""
+    if form is alone or form["seconds_per_model"] is None or alone["seconds_per_model"] is None:
+        return ""
+    gain = alone["seconds_per_model"] - form["seconds_per_model"]
+    if gain <= 0:
+        return ""
+    count = math.ceil(max(0.0, form["fixed_seconds"] - alone["fixed_seconds"]) / gain)
+    return f"\n\nFrom {count} models on, faster than in process: {form['name']}."
+
+
+def quotient(value: float | None, other: float | None) -> float | None:
+    """Return value / other, or None when either was not measured."""
+    return None if value is None or other is None else value / other
+
+
+def shown(value: float | None) -> str:
+    """Return a number for a reader, or a dash for one that could not be measured."""
+    return "–" if value is None else number(value)
 
 
 if __name__ == "__main__":

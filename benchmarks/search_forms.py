@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def mean_confidence(
     models: list[nn.Module], point: torch.Tensor, truth: torch.Tensor, shape: tuple[int, ...]
 ) -> torch.Tensor:
     """Return the mean over ``models`` of the probability of the true label at one point."""
-    return torch.stack([model(point.view(1, *shape)).softmax(1)[0, truth[0]] for model in models]).mean()
+    return torch.stack([model(point.view(1, *shape)).softmax(1).gather(1, truth.view(1, 1)) for model in models]).mean()
 
 
 def forget_gradients(problem: Problem) -> None:
@@ -121,12 +122,13 @@ def peak_bytes(case: Case, form: str, device: str, threads: int) -> int:
 def resident_bytes(reset: bool = False) -> int:
     """Return the most memory that this process has held; ``reset`` lets the count begin at what it holds now.
 
-    Where the system cannot reset it (others than Linux), the count goes back to the start of the process.
+    Where that cannot be reset (other systems than Linux), the count goes back to the start of the process.
     """
     status = Path("/proc/self/status")
     if status.is_file():
         if reset:
-            Path("/proc/self/clear_refs").write_text("5")
+            with suppress(PermissionError):  # some containers refuse; the count then goes back to the start as well
+                Path("/proc/self/clear_refs").write_text("5")
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
     import resource

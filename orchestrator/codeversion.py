@@ -9,34 +9,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_MODELS_AND_DATA = ("audits/models/**/*.py", "audits/data/partition.py", "audits/data/tensors.py", "audits/seeds.py")
-_TRAIN = ("audits/training/**/*.py", *_MODELS_AND_DATA)
-_ATTACKS = ("audits/attacks/**/*.py", "audits/oracles/**/*.py", "audits/models/**/*.py", "audits/seeds.py")
-_MAKING = ("orchestrator/stages/models.py", "orchestrator/stages/workshop.py")
+_BASE = ("audits/models/registry.py", "audits/data/partition.py", "audits/data/tensors.py", "audits/seeds.py")
+_TRAIN = ("audits/training/**/*.py", *_BASE, "orchestrator/stages/models.py", "orchestrator/stages/workshop.py")
+_WALK = ("audits/attacks/gather.py", "audits/attacks/search.py", "audits/attacks/evidence.py", "audits/oracles/**/*.py")
+_JUDGING = ("audits/attacks/base.py", "audits/attacks/heat.py")
 
 SOURCES: dict[str, tuple[str, ...]] = {
-    "train": (*_TRAIN, *_MAKING),
-    "unlearn": (*_TRAIN, "audits/unlearning/**/*.py", *_MAKING),
-    "utility": (*_TRAIN, *_MAKING),
-    "search": (*_ATTACKS, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py"),
-    "score": (*_ATTACKS, "orchestrator/stages/scoring.py", "orchestrator/score_table.py"),
+    "train": _TRAIN,
+    "unlearn": (*_TRAIN, "audits/unlearning/base.py"),
+    "utility": _TRAIN,
+    "search": (*_WALK, *_BASE, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py"),
+    "score": (*_JUDGING, "orchestrator/stages/scoring.py", "orchestrator/score_table.py"),
 }
 """Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""
 
-DECIDE_NOTHING = frozenset({"audits/errors.py", "audits/registry.py"})
-"""Modules that every stage imports and that only find names and word messages."""
+DECIDE_NOTHING = frozenset(
+    {"audits/errors.py", "audits/registry.py"}
+    | {f"audits/{package}/__init__.py" for package in ("attacks", "models", "unlearning")}
+)
+"""Modules that only find names and word messages, or list all components of a kind."""
 
 
 @functools.cache
-def code_version(stage: str, root: Path | None = None) -> str:
+def code_version(stage: str, components: tuple[str, ...] = (), root: Path | None = None) -> str:
     """Return the hash (16 hex characters) of the code that decides ``stage``; worked out once per process.
 
-    Comments, formatting and docstrings do not count. ``root`` is the folder that holds ``audits`` (default: the
-    installed one). Raises ValueError for an unknown stage, RuntimeError when a pattern of ``SOURCES`` finds no file.
+    ``components`` are the modules of the architecture, method or attacks that take part (``audits.models.mlp``): code
+    of the others does not count, so a new attack leaves old scores valid. Comments, formatting and docstrings do not
+    count either. ``root`` is the folder that holds ``audits`` (default: the installed one). Raises ValueError for an unknown
+    stage, RuntimeError when a pattern of ``SOURCES`` or a component finds no file.
     """
     root = root or source_root()
     tree = hashlib.sha256()
-    for path in code_files(stage, root):
+    for path in code_files(stage, root, components):
         tree.update(f"{path.relative_to(root).as_posix()}\n{code_of(path.read_text('utf-8'))}\n".encode())
     return tree.hexdigest()[:16]
 
@@ -48,12 +53,12 @@ def source_root() -> Path:
     return Path(str(audits.__file__)).resolve().parent.parent
 
 
-def code_files(stage: str, root: Path) -> list[Path]:
+def code_files(stage: str, root: Path, components: tuple[str, ...] = ()) -> list[Path]:
     """Return the source files below ``root`` that decide ``stage``, imported audits modules included, sorted."""
     if stage not in SOURCES:
         raise ValueError(f"no stage {stage!r}; stages: {', '.join(SOURCES)}")
     waiting: list[Path] = []
-    for pattern in SOURCES[stage]:
+    for pattern in (*SOURCES[stage], *(f"{name.replace('.', '/')}.py" for name in components)):
         found = sorted(root.glob(pattern))
         if not found:
             raise RuntimeError(f"stage {stage!r}: no source file matches {root / pattern}")

@@ -97,6 +97,13 @@ class Scheduler:
         return self.plan.resolved()
 
     @cached_property
+    def architecture(self) -> type:
+        """The class of the plan's architecture."""
+        from audits.models import MODELS
+
+        return MODELS[self.plan.model.name]
+
+    @cached_property
     def platform(self) -> dict[str, Any]:
         """What decides the last bits of a number beside the plan: library, device, threads."""
         from importlib.metadata import version
@@ -179,6 +186,8 @@ class Scheduler:
 
     def unlearn_job(self, member: Member, entry: UnlearningMethod) -> Job:
         """Return the job that makes ``member`` forget by the method ``entry``."""
+        from audits.unlearning import UNLEARNERS
+
         train = self.trained(member)
         document = {
             "train": train.key,
@@ -192,7 +201,8 @@ class Scheduler:
             "recipe": self.resolved["recipe"],
             "member": member.name,
         }
-        return self.job("unlearn", document, (train.key,), member=member.name, label=entry.label)
+        method = (UNLEARNERS[entry.method],)
+        return self.job("unlearn", document, (train.key,), method, member=member.name, label=entry.label)
 
     def trained(self, member: Member) -> Reference:
         """Return where the trained model of ``member`` stands."""
@@ -280,6 +290,8 @@ class Scheduler:
 
     def score_job(self, shadow_set: int, entry: UnlearningMethod) -> Job:
         """Return the job that judges all candidates of a shadow set for one method."""
+        from audits.attacks import ATTACKS
+
         shards = range(self.shards(shadow_set))
         online = [self.online_job(shadow_set, entry, shard).key for shard in shards]
         offline = [self.offline_job(shadow_set, shard).key for shard in shards] if self.offline_asked else []
@@ -292,17 +304,25 @@ class Scheduler:
             "candidates": digest(self.partition.candidates[shadow_set].ids),
             "truth": digest(self.partition.candidates[shadow_set].forgotten),
         }
-        return self.job("score", document, (*online, *offline), label=entry.label, shadow_set=shadow_set)
+        attacks = [ATTACKS[name] for name in self.plan.audit.attacks]
+        return self.job("score", document, (*online, *offline), attacks, label=entry.label, shadow_set=shadow_set)
 
     def targets_of(self, shadow_set: int) -> tuple[Member, ...]:
         """Return the targets that a shadow set serves."""
         return self.partition.select("target", shadow_set)
 
-    def job(self, stage: str, document: dict[str, Any], needs: Iterable[str], **place: Any) -> Job:
-        """Return the job of ``stage`` for ``document``, completed by code version and platform."""
+    def job(
+        self, stage: str, document: dict[str, Any], needs: Iterable[str], components: Iterable[type] = (), **place: Any
+    ) -> Job:
+        """Return the job of ``stage`` for ``document``, completed by platform and code version.
+
+        ``components``: classes of the method or attacks that take part; the plan's architecture always does.
+        """
         from orchestrator.codeversion import code_version
 
-        whole = {**document, "code": code_version(stage), "platform": self.platform}
+        modules = tuple(dict.fromkeys(part.__module__ for part in (self.architecture, *components)))
+        own = tuple(name for name in modules if name.startswith("audits."))
+        whole = {**document, "code": code_version(stage, own), "platform": self.platform}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, **place)
 
 

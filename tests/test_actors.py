@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
 
 from actors.attack_pool import run_units
 from actors.capacity import Cluster, Node
@@ -21,7 +22,6 @@ from actors.jobs import Job, Workers
 from actors.population import train_population
 from actors.trials import expand_grid, run_trials
 from audits.errors import BadInput
-from file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
 
 GRID = {"a": {"grid_search": [1, 2, 3]}, "b": {"grid_search": ["x", "y"]}, "c": 5}
 

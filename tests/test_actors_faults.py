@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from file_jobs import chain, done, drive, ignore, make_perform, starts
 
 import actors.population
 from actors.attack_pool import run_units
 from actors.job_queue import JobQueue
 from actors.jobs import Workers, WorkersLost
-from file_jobs import chain, done, drive, ignore, make_perform, starts
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(280)]
 

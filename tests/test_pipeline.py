@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -123,9 +124,6 @@ def test_workers_and_address_do_not_change_a_key(finished):
 
 
 def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
-    plan, out, _, _ = finished
-    import shutil
-
     store = tmp_path / "store"
     shutil.copytree(finished[2], store)
     plan = tiny_plan(store, "audit.search.steps=3")

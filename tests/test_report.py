@@ -10,6 +10,7 @@ from rich.console import Console
 
 from audits.errors import BadInput
 from orchestrator.report import tables
+from orchestrator.report.markdown import markdown
 from orchestrator.report.reading import Run, read_run
 from orchestrator.report.render import write_report
 from orchestrator.report.verdict import search_gains, verdict
@@ -91,9 +92,8 @@ def test_same_run_gives_the_same_bytes(audit, tmp_path):
 
 def test_figures_come_as_svg_and_png_without_dates(sweep):
     names = {path.stem for path in (sweep / "figures").iterdir()}
-    assert names == {
-        "auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "sweep_apollo", "sweep_apollo_offline",
-    }  # fmt: skip
+    whole = {"auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "paper_rule"}
+    assert names == whole | {"sweep_apollo", "sweep_apollo_offline"}
     for name in names:
         svg = (sweep / "figures" / f"{name}.svg").read_text()
         assert "<dc:date>" not in svg and "fonts.googleapis" not in svg
@@ -103,7 +103,7 @@ def test_figures_come_as_svg_and_png_without_dates(sweep):
 def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs(audit):
     text = (audit / "report.html").read_text(encoding="utf-8")
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(figures) == 5 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
+    assert len(figures) == 6 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
     clips = [set(re.findall(r'<clipPath id="([^"]+)"', svg)) for svg in figures]
     assert sum(map(len, clips)) == len(set().union(*clips))
 
@@ -173,3 +173,11 @@ def test_unfinished_or_foreign_runs_are_refused_in_one_line(tmp_path):
     (tmp_path / "result.json").write_text(json.dumps(result | {"schema": "other/9"}))
     with pytest.raises(BadInput, match="schema 'other/9'"):
         write_report(tmp_path)
+
+
+def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):
+    result = json.loads((sweep / "result.json").read_text())
+    text = markdown(read_run(sweep))
+    shown = [row for row in result["table"] if row["setting"] == "base"]
+    assert text.count("(labels)") + text.count("(posteriors)") == len(shown)
+    assert all(f"\n| {entry['setting']} |" in text for entry in result["settings"])

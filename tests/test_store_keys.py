@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -147,90 +148,100 @@ def test_differences_name_the_field_and_both_values() -> None:
     ]
 
 
-MODULE = '''
-"""Train a model."""
-
-from audits.models.mlp import build  # the architecture
-
-
-def fit(epochs: int) -> int:
-    """Return the number of steps."""
-    return epochs * 2
-'''
+MLP, SCRUB, LIRA = "audits.models.mlp", "audits.unlearning.scrub", "audits.attacks.lira"
+COMPONENTS = {"unlearn": (MLP, SCRUB), "score": (MLP, LIRA)}
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for name in ("training", "models", "data", "unlearning", "attacks", "oracles", "evaluation"):
-        (tmp_path / "audits" / name).mkdir(parents=True)
-        (tmp_path / "audits" / name / "__init__.py").write_text("")
-    (tmp_path / "audits" / "training" / "loop.py").write_text(MODULE)
-    (tmp_path / "audits" / "models" / "mlp.py").write_text("from audits.shapes import sides\nbuild = sides\n")
-    (tmp_path / "audits" / "shapes.py").write_text("sides = 4\n")
-    (tmp_path / "audits" / "seeds.py").write_text("def derive_seed(): return 1\n")
-    (tmp_path / "audits" / "errors.py").write_text("class BadInput(ValueError): pass\n")
-    (tmp_path / "audits" / "attacks" / "lira.py").write_text("from audits.errors import BadInput\nshift = 1\n")
+    """A copy of the source whose files may be changed."""
+    for package in ("audits", "orchestrator/stages"):
+        leave = shutil.ignore_patterns("__pycache__", "*.parquet")
+        shutil.copytree(source_root() / package, tmp_path / package, ignore=leave)
+    shutil.copy(source_root() / "orchestrator" / "score_table.py", tmp_path / "orchestrator")
     return tmp_path
 
 
 def versions(tree: Path) -> dict[str, str]:
     code_version.cache_clear()
-    return {stage: code_version(stage, tree) for stage in SOURCES}
+    return {stage: code_version(stage, COMPONENTS.get(stage, (MLP,)), tree) for stage in SOURCES}
 
 
-def stages_changed_by(tree: Path, file: str, text: str) -> set[str]:
+def stages_changed_by(
+    tree: Path, file: str, change: Callable[[str], str] = lambda text: f"{text}\nNEW = 1\n"
+) -> set[str]:
     before = versions(tree)
-    (tree / "audits" / file).write_text(text)
+    path = tree / file
+    path.write_text(change(path.read_text()))
     after = versions(tree)
     return {stage for stage in SOURCES if before[stage] != after[stage]}
 
 
 def test_changed_training_code_changes_what_is_trained_and_unlearned(tree: Path) -> None:
-    assert stages_changed_by(tree, "training/loop.py", MODULE.replace("* 2", "* 3")) == {"train", "unlearn"}
+    assert stages_changed_by(tree, "audits/training/loop.py") == {"train", "unlearn", "utility"}
 
 
 @pytest.mark.parametrize(
-    "text",
+    "change",
     [
-        MODULE.replace("Train a model.", "Fit a network."),
-        MODULE.replace('    """Return the number of steps."""\n', ""),
-        MODULE.replace("  # the architecture", ""),
-        MODULE.replace("epochs * 2", "(\n        epochs\n        * 2\n    )"),
-        "\n\n" + MODULE + "\n# the end\n",
+        lambda text: text.replace("The one training loop", "Our training loop"),
+        lambda text: text.replace("(drawn on the CPU)", "(drawn somewhere)"),
+        lambda text: f"# a comment\n{text}",
+        lambda text: text.replace("return loss.detach()", "return (\n        loss.detach()\n    )"),
+        lambda text: f"\n\n{text}\n\n\n",
     ],
-    ids=["docstring", "no docstring", "comment", "formatting", "blank lines"],
+    ids=["module docstring", "docstring", "comment", "formatting", "blank lines"],
 )
-def test_comments_docstrings_and_formatting_change_nothing(tree: Path, text: str) -> None:
-    assert stages_changed_by(tree, "training/loop.py", text) == set()
+def test_comments_docstrings_and_formatting_change_nothing(tree: Path, change: Callable[[str], str]) -> None:
+    assert change((tree / "audits/training/loop.py").read_text()) != (tree / "audits/training/loop.py").read_text()
+    assert stages_changed_by(tree, "audits/training/loop.py", change) == set()
 
 
-def test_each_part_of_the_code_decides_its_stages(tree: Path) -> None:
-    assert stages_changed_by(tree, "unlearning/scrub.py", "steps = 1\n") == {"unlearn"}
-    assert stages_changed_by(tree, "evaluation/roc.py", "points = 1\n") == {"score"}
-    assert stages_changed_by(tree, "attacks/lira.py", "from audits.errors import BadInput\nshift = 2\n") == {
-        "search",
-        "score",
-    }
-    assert stages_changed_by(tree, "models/cnn.py", "width = 1\n") == set(SOURCES)
-    assert stages_changed_by(tree, "errors.py", "class BadInput(Exception): pass\n") == set()
+@pytest.mark.parametrize(
+    ("file", "stages"),
+    [
+        ("audits/models/mlp.py", set(SOURCES)),
+        ("audits/unlearning/scrub.py", {"unlearn"}),
+        ("audits/unlearning/base.py", {"unlearn"}),
+        ("audits/attacks/search.py", {"search"}),
+        ("audits/attacks/lira.py", {"score"}),
+        ("audits/attacks/evidence.py", {"search", "score"}),
+        ("audits/errors.py", set()),
+        ("orchestrator/stages/scoring.py", {"score"}),
+    ],
+)
+def test_each_part_of_the_code_decides_its_stages(tree: Path, file: str, stages: set[str]) -> None:
+    assert stages_changed_by(tree, file) == stages
+
+
+@pytest.mark.parametrize(
+    "file", ["audits/models/cnn.py", "audits/unlearning/finetune.py", "audits/attacks/label_gap.py"]
+)
+def test_components_that_take_no_part_decide_nothing(tree: Path, file: str) -> None:
+    assert stages_changed_by(tree, file) == set()
 
 
 def test_a_module_that_a_stage_only_imports_decides_it_too(tree: Path) -> None:
-    assert stages_changed_by(tree, "shapes.py", "sides = 5\n") == set(SOURCES)
+    assert "unlearn" in stages_changed_by(tree, "audits/training/recipe.py")
+    (tree / "audits" / "shapes.py").write_text("SIDES = 4\n")
+    stages_changed_by(tree, "audits/models/mlp.py", lambda text: f"{text}\nfrom audits.shapes import SIDES\n")
+    assert stages_changed_by(tree, "audits/shapes.py") == set(SOURCES)
 
 
 def test_a_pattern_that_finds_no_code_is_an_error(tree: Path) -> None:
     (tree / "audits" / "seeds.py").unlink()
     code_version.cache_clear()
     with pytest.raises(RuntimeError, match=r"seeds\.py"):
-        code_version("train", tree)
+        code_version("train", (), tree)
+    with pytest.raises(RuntimeError, match=r"nothing\.py"):
+        code_version("score", ("audits.attacks.nothing",), tree)
     with pytest.raises(ValueError, match="no stage 'trian'; stages: train"):
-        code_version("trian", tree)
+        code_version("trian", (), tree)
 
 
 def test_every_stage_has_code_in_the_installed_package() -> None:
     for stage in SOURCES:
-        assert source_root() / "audits" / "seeds.py" in code_files(stage, source_root())
+        assert code_files(stage, source_root())
         assert len(code_version(stage)) == 16
     assert source_root() / "audits" / "training" / "recipe.py" in code_files("train", source_root())
 

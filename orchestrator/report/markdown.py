@@ -23,7 +23,16 @@ def markdown(run: Run) -> str:
 
 def main_table(rows: Sequence[Row]) -> str:
     """Return unlearner × attack: AUC, p after Holm, TPR and found FPR with intervals, label queries."""
-    head = ["unlearner", "attack", "AUC [95 %]", "p (Holm)", "TPR [95 %]", "promised FPR", "found FPR [95 %]", "queries"]
+    head = [
+        "unlearner",
+        "attack",
+        "AUC [95 %]",
+        "p (Holm)",
+        "TPR [95 %]",
+        "promised FPR",
+        "found FPR [95 %]",
+        "queries",
+    ]
     body = [
         [
             words(row["unlearner"]),

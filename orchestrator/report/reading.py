@@ -36,8 +36,11 @@ AXES = {
     "audit.search.shadows": "shadow models m",
     "audit.search.epsilon": "ε (radius per step)",
     "audit.search.steps": "steps T",
+    "audit.search.steps at a fixed final radius": "steps T (ε·T fixed)",
 }
 ALPHA, BETA, SHADOWS = "audit.search.alpha", "audit.search.beta", "audit.search.shadows"
+STEPS, EPSILON = "audit.search.steps", "audit.search.epsilon"
+STEPS_AT_RADIUS = f"{STEPS} at a fixed final radius"
 
 
 def words(name: str) -> str:
@@ -54,6 +57,11 @@ def heading(name: str) -> str:
 def percent(value: float | None, digits: int = 1) -> str:
     """Return a rate as a percentage, a dash where there is none."""
     return "–" if value is None or value != value else f"{value * 100:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def small_p(value: float) -> str:
+    """Return a p-value with as many digits as it is worth."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
 def look_up(plan: Mapping[str, Any], path: str) -> Any:
@@ -133,6 +141,8 @@ class Run:
         found: dict[str, dict[float, str]] = {}
         for entry in self.result["settings"]:
             paths = set(entry["overrides"])
+            if paths == {STEPS, EPSILON}:
+                paths = {STEPS_AT_RADIUS}
             path = BETA if paths and paths <= {ALPHA, BETA} else min(paths, default="")
             value = self._value(entry, path)
             if value is not None and (len(paths) == 1 or path == BETA):
@@ -153,7 +163,7 @@ class Run:
         def value(name: str) -> Any:
             return entry["overrides"].get(name, look_up(self.plan, name))
 
-        number = value(path)
+        number = value(STEPS if path == STEPS_AT_RADIUS else path)
         if path == SHADOWS and number is None:
             number = value("split.shadows")
         if isinstance(number, bool) or not isinstance(number, int | float):

@@ -10,7 +10,8 @@ import yaml
 
 from orchestrator.report import figures, sweeps
 from orchestrator.report.glossary import GLOSSARY, WHO
-from orchestrator.report.reading import SHADOWS, Row, Run, look_up, percent, read_run, words
+from orchestrator.report.paper_rule import paper_rule_figure
+from orchestrator.report.reading import SHADOWS, Row, Run, look_up, percent, read_run, small_p, words
 from orchestrator.report.style import drawing, save
 from orchestrator.report.verdict import corrected_p, search_gains, verdict
 
@@ -36,6 +37,7 @@ def _draw(run: Run, folder: Path) -> dict[str, str]:
         "roc": lambda: figures.roc_curves(run, logarithmic=False),
         "roc_log": lambda: figures.roc_curves(run, logarithmic=True),
         "privacy_utility": lambda: figures.privacy_utility(run),
+        "paper_rule": lambda: paper_rule_figure(run.result.get("paper_rule") or []),
         "radius_heat_map": lambda: figures.heat_maps(run.result.get("heatmap") or {}, run.unlearners),
     }
     for attack in sweeps.swept_attacks(run):
@@ -82,6 +84,7 @@ def _page(run: Run, svgs: dict[str, str]) -> str:
         sweep_tables=[(attack, _sweep_table(run, attack)) for attack in swept],
         unlearners=run.unlearners,
         heat="radius_heat_map" in svgs,
+        paper_rule="paper_rule" in svgs,
         glossary=GLOSSARY,
         command=command(run),
         versions=sorted(run.result["versions"].items()),
@@ -104,11 +107,6 @@ def span(row: Row, name: str, hundredths: bool = False) -> str:
     if low is None or high is None:
         return "–"
     return f"[{low * 100:.1f}, {high * 100:.1f}]" if hundredths else f"[{low:.3f}, {high:.3f}]"
-
-
-def small_p(value: float) -> str:
-    """Return a p-value with as many digits as it is worth."""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
 def command(run: Run) -> str:

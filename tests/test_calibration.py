@@ -1,0 +1,208 @@
+"""The calibrated rule against loops, and its promise under simulated answers where membership means nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from synthetic_evidence import auc, make_evidence, make_walks
+
+from audits.attacks import ATTACKS
+from audits.attacks.base import Finding, fix_threshold
+from audits.attacks.calibration import (
+    calibrated,
+    features,
+    fit_logistic,
+    leave_one_out_means,
+    log_odds,
+    point_means,
+    side_mean,
+)
+
+N, K, F = 6, 9, 3
+
+
+def problem(seed: int = 0, models: int = N) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    inside = np.stack([rng.permuted(np.arange(models) < models // 2) for _ in range(K)], axis=1)
+    return rng.random((models, K, F)), inside
+
+
+def test_features_are_the_label_at_x_and_the_shares_under_and_over() -> None:
+    answers = np.array([[1, 1, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1]], dtype=bool)
+    np.testing.assert_allclose(features(answers), [[1, 1 / 3, 1], [0, 0, 1 / 3]], atol=1e-15)
+    np.testing.assert_array_equal(features(answers, slice(0, 1)), [[1.0], [0.0]])
+
+
+def test_leave_one_out_means_are_the_means_over_the_other_models() -> None:
+    rows, inside = problem()
+    found = leave_one_out_means(rows, inside)
+    for side, means in zip((inside, ~inside), found, strict=True):
+        for i in range(N):
+            for k in range(K):
+                others = [rows[j, k] for j in range(N) if j != i and side[j, k]]
+                np.testing.assert_allclose(means[i, k], np.mean(others, axis=0), rtol=0, atol=1e-12)
+
+
+def test_point_means_are_the_means_over_all_models_of_a_side() -> None:
+    rows, inside = problem()
+    for side, means in zip((inside, ~inside), point_means(rows, inside), strict=True):
+        for k in range(K):
+            np.testing.assert_allclose(means[k], rows[side[:, k], k].mean(0), rtol=0, atol=1e-12)
+
+
+def test_a_side_without_models_falls_back_on_the_mean_of_the_side() -> None:
+    rows, _ = problem()
+    nobody = np.zeros((N, K), dtype=bool)
+    np.testing.assert_array_equal(point_means(rows, nobody)[0], np.zeros((K, F)))
+    np.testing.assert_allclose(point_means(rows, nobody)[1], rows.mean(0), atol=1e-12)
+    np.testing.assert_array_equal(side_mean(rows, nobody), np.zeros(F))
+
+
+def test_own_answers_never_enter_the_own_means() -> None:
+    rows, inside = problem()
+    before = leave_one_out_means(rows, inside)
+    changed = rows.copy()
+    changed[2, 4] += 100.0
+    for old, new in zip(before, leave_one_out_means(changed, inside), strict=True):
+        np.testing.assert_allclose(new[2, 4], old[2, 4], rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(np.delete(new, 4, 1), np.delete(old, 4, 1))
+    side = before[0] if inside[2, 4] else before[1]
+    shifted = leave_one_out_means(changed, inside)[0 if inside[2, 4] else 1]
+    mates = [j for j in range(N) if j != 2]
+    assert not np.allclose(side[mates, 4], shifted[mates, 4])  # the others do see the change
+
+
+def test_equal_rows_give_bit_equal_scores_wherever_they_stand() -> None:
+    rng = np.random.default_rng(0)
+    known = rng.random((50, 9))
+    weights, centre, scale = fit_logistic(known, rng.random(50) < 0.5)
+    row = rng.random(9)
+    block = rng.random((7, 5, 9))
+    block[3, 2] = block[6, 4] = row
+    scores = log_odds(block, weights, centre, scale)
+    assert scores[3, 2] == scores[6, 4] == log_odds(row, weights, centre, scale)
+
+
+def test_log_odds_are_the_weighted_sum_of_scaled_rows() -> None:
+    rng = np.random.default_rng(1)
+    rows, weights, centre, scale = rng.random((4, 3)), rng.random(4), rng.random(3), rng.random(3) + 0.5
+    wanted = [sum(weights[f] * (row[f] - centre[f]) / scale[f] for f in range(3)) + weights[3] for row in rows]
+    np.testing.assert_allclose(log_odds(rows, weights, centre, scale), wanted, rtol=0, atol=1e-12)
+
+
+def test_the_logistic_fit_is_at_the_minimum_of_its_penalised_loss() -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(200, 3)) * [1.0, 5.0, 0.0] + [0.0, 3.0, 2.0]  # one column is constant
+    labels = rng.random(200) < 1 / (1 + np.exp(-rows[:, 0]))
+    weights, centre, scale = fit_logistic(rows, labels)
+    scaled = (rows - centre) / scale
+    residual = 1 / (1 + np.exp(-log_odds(rows, weights, centre, scale))) - labels
+    np.testing.assert_allclose(scaled.T @ residual + weights[:-1], 0.0, atol=1e-3)
+    assert abs(residual.sum()) < 1e-3
+    assert weights[2] == 0.0 and scale[2] == 1.0
+
+
+def test_points_with_equal_answers_and_equal_pseudo_targets_score_alike() -> None:
+    walks = make_walks(np.random.default_rng(3), np.arange(12) < 6)
+    for name in ("pseudo", "inside", "target"):
+        values = getattr(walks, name)
+        if name == "inside":
+            values[..., 7] = values[..., 2]
+        else:
+            values[..., 7, :] = values[..., 2, :]
+    score = calibrated(walks).score
+    assert score[7] == score[2]
+
+
+def test_a_finding_has_one_score_a_candidate_and_a_null_of_everyone_outside() -> None:
+    walks = make_walks(np.random.default_rng(4), np.arange(30) < 15, models=4)
+    finding = calibrated(walks)
+    assert finding.score.shape == (30,)
+    assert finding.null.shape == (int((~walks.inside).sum()),) == (2 * 2 * 30,)
+
+
+def test_a_single_query_reads_no_other_answer() -> None:
+    walks = make_walks(np.random.default_rng(5), np.arange(30) < 15)
+    blind = dataclasses.replace(walks, pseudo=walks.pseudo.copy(), target=walks.target.copy())
+    blind.pseudo[..., 1:] = False
+    blind.target[..., 1:] = True
+    one, two = (calibrated(each, slice(0, 1)) for each in (walks, blind))
+    np.testing.assert_array_equal(one.score, two.score)
+    np.testing.assert_array_equal(one.null, two.null)
+    assert one.queries.tolist() == [1] * 30
+
+
+def test_scores_never_read_what_another_candidates_target_answered() -> None:
+    walks = make_walks(np.random.default_rng(6), np.arange(30) < 15)
+    other = dataclasses.replace(walks, target=walks.target.copy())
+    other.target[:, 5] = ~other.target[:, 5]
+    one, two = calibrated(walks), calibrated(other)
+    np.testing.assert_array_equal(np.delete(one.score, 5), np.delete(two.score, 5))
+    np.testing.assert_array_equal(one.null, two.null)
+    assert one.score[5] != two.score[5]
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_four_shadows_one_pseudo_target_a_side_give_finite_scores(name: str) -> None:
+    evidence, _ = make_evidence(7, candidates=20, models=2)
+    finding = ATTACKS[name]().judge(evidence)
+    assert np.isfinite(finding.score).all() and np.isfinite(finding.null).all()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_answers_that_are_all_alike_give_finite_equal_scores(name: str) -> None:
+    evidence, _ = make_evidence(8, candidates=20)
+    for walks in (*evidence.walks.values(), evidence.offline):
+        walks.pseudo[:], walks.target[:] = True, True
+        walks.confidence[:] = 0.5
+    evidence.posteriors.shadow[:], evidence.posteriors.target[:] = 2.0, 2.0
+    finding = ATTACKS[name]().judge(evidence)
+    assert np.isfinite(finding.score).all() and np.isfinite(finding.null).all()
+    assert np.ptp(finding.score) < 1e-9
+    assert abs(fix_threshold(finding.null, 0.05).decide(finding.null).mean() - 0.05) < 1e-12
+
+
+RATE, RUNS, CANDIDATES = 0.05, 60, 100
+
+
+def simulate(name: str, effect: float, models: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Return found FPR at the promised ``RATE`` and AUC of ``RUNS`` independent audits (targets × shadow sets)."""
+    fpr, area = [], []
+    for run in range(RUNS):
+        evidence, forgotten = make_evidence(1000 + run, CANDIDATES, models=models, effect=effect)
+        finding = ATTACKS[name]().judge(evidence)
+        fpr.append(decide(finding, RATE)[~forgotten].mean())
+        area.append(auc(finding.score, forgotten))
+    return np.array(fpr), np.array(area)
+
+
+def decide(finding: Finding, rate: float) -> np.ndarray:
+    return fix_threshold(finding.null, rate).decide(finding.score)
+
+
+def standard_error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+SIMULATED = sorted(set(ATTACKS) - {"apollo_paper"})  # its grid of thresholds is swept, not promised
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_without_an_effect_the_auc_is_one_half(name: str) -> None:
+    _, area = simulate(name, effect=0.0)
+    assert abs(area.mean() - 0.5) < 3.5 * standard_error(area)
+    assert standard_error(area) < 0.01
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_with_an_effect_the_auc_is_above_one_half(name: str) -> None:
+    _, area = simulate(name, effect=1.5)
+    assert area.mean() > 0.53 + 3.5 * standard_error(area)
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_without_an_effect_the_promised_false_positive_rate_is_found(name: str) -> None:
+    found, _ = simulate(name, effect=0.0)
+    assert abs(found.mean() - RATE) < 3.5 * standard_error(found)
