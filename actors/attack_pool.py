@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.capacity import RoomWatch, require_room
-from actors.cluster import connect, limit_threads
+from actors.cluster import connect
+from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
 from actors.job_queue import JobQueue, run_here
 from actors.jobs import MAX_LOSSES, Job, MakePerform, Perform, Progress, Workers, WorkersLost
@@ -48,7 +49,6 @@ class UnitWorker:
             if self._perform is None:
                 limit_threads(self._threads)
                 self._perform = self._make_perform()
-                limit_threads(self._threads)
             if unit is not None:
                 self._perform(unit)
         except Exception as error:  # every failure is an answer, so that it arrives as itself

@@ -16,10 +16,11 @@ from typing import Any
 from uuid import uuid4
 
 from actors.capacity import Cluster, Node, describe
+from actors.environment import QUIET, environment
 from actors.jobs import Workers
 from audits.errors import BadInput
 
-__all__ = ["connect", "describe", "limit_threads", "run_folder", "size_workers", "usable_cpus"]
+__all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
 
 OBJECT_STORE_BYTES = 256 * 2**20
 TOKEN = secrets.token_hex(32)
@@ -29,19 +30,6 @@ LONGEST_RAY_FOLDER = 40
 LOCAL_WORKERS_PER_CPU = 8
 CONNECT_SECONDS = 5.0
 SOURCE_PACKAGES = ("actors", "audits", "orchestrator", "tune_spaces")
-
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "RAY_TRAIN_METRICS_ENABLED": "0",
-    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
-    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
-    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "20",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-}
-"""Set while connected, unless the user did: no statistics, the working folder unchanged (paths stay valid), deaths
-noticed soon, a lost node not waited for (the group tries again with what is left), no loggers."""
 
 
 def size_workers(
@@ -85,33 +73,6 @@ def _usable_gpus() -> int:
     return torch.cuda.device_count()
 
 
-def limit_threads(threads: int) -> None:
-    """Fix the number of computing threads of this process, also for libraries that are imported later."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(threads)
-
-
-@contextmanager
-def environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set environment variables (None removes one), and put the old state back on leaving."""
-    before = {name: os.environ.get(name) for name in values}
-    _set_environment(values)
-    try:
-        yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
 @contextmanager
 def connect(workers: Workers) -> Iterator[None]:
     """Start a private Ray cluster or join the one at ``workers.address``; only what was started here is shut down.
@@ -132,13 +93,7 @@ def connect(workers: Workers) -> Iterator[None]:
             with _private_cluster(workers, threads):
                 yield
         else:
-            _require_answer(workers.address)
-            ray.init(
-                address=workers.address,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env={"env_vars": threads, **_source_packages()},
-            )
+            _join(workers.address, threads)
             try:
                 yield
             finally:
@@ -155,7 +110,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
         )
     with environment(_private_token()), _ray_folder(workers.storage) as folder:
-        with environment(threads):  # inherited by every process of the cluster, not kept in this one
+        with environment({**threads, **_import_path()}):  # inherited by every process of the cluster, not kept here
             ray.init(
                 address="local",
                 num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
@@ -169,6 +124,13 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             yield
         finally:
             ray.shutdown()
+
+
+def _import_path() -> dict[str, str]:
+    """Return the PYTHONPATH that lets workers import what this process can (a user's modules, for example)."""
+    inside = (sys.prefix, sys.base_prefix)
+    own = [os.path.abspath(entry) for entry in sys.path if not (entry and entry.startswith(inside))]
+    return {"PYTHONPATH": os.pathsep.join(entry for entry in own if os.path.isdir(entry))}
 
 
 def _private_token() -> dict[str, str | None]:
@@ -201,14 +163,36 @@ def _ray_folder(storage: str) -> Iterator[str]:
 
 @contextmanager
 def run_folder(workers: Workers, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield (storage path, new run name) for one Train or Tune run; a local folder is removed when all went well."""
+    """Yield (storage path, new run name) for one Train or Tune run; a local folder is removed afterwards."""
     name = f"{kind}-{uuid4().hex[:12]}"
     if "://" in workers.storage:
         yield workers.storage, name
         return
     storage = Path(workers.storage).resolve()
-    yield str(storage), name
-    shutil.rmtree(storage / name, ignore_errors=True)
+    try:
+        yield str(storage), name
+    finally:
+        shutil.rmtree(storage / name, ignore_errors=True)
+
+
+def _join(address: str, threads: Mapping[str, str]) -> None:
+    import ray
+    from ray.exceptions import RayError
+
+    _require_answer(address)
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": dict(threads), **_source_packages()},
+        )
+    except (ConnectionError, RayError) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise BadInput(
+            f"the Ray cluster at {address!r} cannot be joined: {reason} (is its token in ~/.ray/auth_token or "
+            f"RAY_AUTH_TOKEN, and this machine one of its nodes?)"
+        ) from error
 
 
 def _require_answer(address: str) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.capacity import RoomWatch, require_room
-from actors.cluster import connect, limit_threads, run_folder
+from actors.cluster import connect, run_folder
+from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
 from actors.job_queue import STOP, WAIT, JobQueue, QueueServer, QueueState, run_here
 from actors.jobs import Job, MakePerform, Progress, Workers, WorkersLost
@@ -183,7 +184,6 @@ def _serve(config: dict[str, Any]) -> None:
     try:
         limit_threads(config["threads"])
         perform = make_perform()
-        limit_threads(config["threads"])
         while True:
             order, key = ray.get(server.take.remote(rank, life))
             if order == STOP:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from actors.capacity import RoomWatch, require_room
-from actors.cluster import connect, limit_threads, run_folder
+from actors.cluster import connect, run_folder
+from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
 from actors.jobs import MAX_LOSSES, Progress, Workers, WorkersLost
 from audits.errors import BadInput
@@ -16,6 +17,7 @@ Trial = Callable[[dict[str, Any]], dict[str, float]]
 """Runs one configuration and returns its metrics; must be safe to repeat (a trial whose worker died runs again)."""
 
 FAILURE = "failure"
+_LISTENING: dict[str, Progress] = {}  # runs in this process that want to hear of progress
 
 
 def run_trials(space: Mapping[str, Any], trial: Trial, workers: Workers, *, name: str, on_progress: Progress) -> None:
@@ -81,10 +83,10 @@ def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, o
                 storage_path=storage,
                 verbose=0,
                 failure_config=tune.FailureConfig(max_failures=MAX_LOSSES - 1),
-                callbacks=[_progress_callback(workers, on_progress)],
+                callbacks=[_progress_callback(workers, run_name)],
             ),
         )
-        for result in tuner.fit():
+        for result in _fit(tuner, run_name, on_progress):
             packed = (result.metrics or {}).get(FAILURE)
             if packed:
                 raise unpack_failure(bytes.fromhex(packed))
@@ -104,7 +106,21 @@ def _run_trial(config: dict[str, Any], trial: Trial, threads: int) -> None:
     tune.report(metrics)
 
 
-def _progress_callback(workers: Workers, on_progress: Progress) -> Any:
+def _fit(tuner: Any, run_name: str, on_progress: Progress) -> Any:
+    """Run the trials with ``on_progress`` within reach of the callback, which Tune pickles and so cannot hold it."""
+    _LISTENING[run_name] = on_progress
+    try:
+        return tuner.fit()
+    finally:
+        del _LISTENING[run_name]
+
+
+def _tell(run_name: str, done: int, total: int) -> None:
+    if run_name in _LISTENING:
+        _LISTENING[run_name](done, total)
+
+
+def _progress_callback(workers: Workers, run_name: str) -> Any:
     from ray import tune
 
     class Watch(tune.Callback):  # type: ignore[misc]  # ray is untyped here
@@ -118,14 +134,14 @@ def _progress_callback(workers: Workers, on_progress: Progress) -> Any:
         ) -> None:
             self._total = total_num_samples or 0
             self._done = 0
-            on_progress(0, self._total)
+            _tell(run_name, 0, self._total)
 
         def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
             self._watch.check()
 
         def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             self._done += 1
-            on_progress(self._done, self._total)
+            _tell(run_name, self._done, self._total)
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             self.on_trial_complete(iteration, trials, trial)

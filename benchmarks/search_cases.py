@@ -58,7 +58,6 @@ DEFAULT_CASES = (
         shadows=4,
         candidates=16,
         naive_candidates=1,
-        steps=2,
     ),
 )
 """By default on a CPU: minutes in all."""
@@ -123,12 +122,15 @@ def make_problem(case: Case, device: str, dtype: torch.dtype = torch.float32) ->
     inside = torch.stack([torch.randperm(case.shadows, generator=generator) < half for _ in range(count)], dim=1)
     architecture = make_model(case.model, dict(case.settings))
 
-    def build(purpose: str) -> list[nn.Module]:
-        seeds = [derive_seed(0, purpose, i) for i in range(case.shadows)]
-        return [architecture.build(case.shape, CLASSES, seed).to(device, dtype).eval() for seed in seeds]
+    typical = torch.rand(16, *case.shape, generator=generator, dtype=dtype).to(device)
 
+    def build(purpose: str, i: int) -> nn.Module:
+        model = architecture.build(case.shape, CLASSES, derive_seed(0, purpose, i)).to(device, dtype)
+        return with_statistics(model, typical)
+
+    original, unlearned = ([build(purpose, i) for i in range(case.shadows)] for purpose in ("original", "unlearned"))
     return Problem(
-        Shadows(build("original"), build("unlearned"), inside.to(device), case.shape),
+        Shadows(original, unlearned, inside.to(device), case.shape),
         x.to(device),
         y.to(device),
         start.to(device),
@@ -136,3 +138,14 @@ def make_problem(case: Case, device: str, dtype: torch.dtype = torch.float32) ->
         case.value_range,
         case.chunk,
     )
+
+
+@torch.no_grad()
+def with_statistics(model: nn.Module, points: torch.Tensor) -> nn.Module:
+    """Return ``model`` in eval mode, its BatchNorm statistics those of ``points``: without them a deep network that
+    was never trained hardly passes a gradient on."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+            module.momentum = 1.0
+    model.train()(points)
+    return model.eval()

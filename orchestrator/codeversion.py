@@ -36,8 +36,8 @@ def code_version(stage: str, components: tuple[str, ...] = (), root: Path | None
 
     ``components`` are the modules of the architecture, method or attacks that take part (``audits.models.mlp``): code
     of the others does not count, so a new attack leaves old scores valid. Comments, formatting and docstrings do not
-    count either. ``root`` is the folder that holds ``audits`` (default: the installed one). Raises ValueError for an unknown
-    stage, RuntimeError when a pattern of ``SOURCES`` or a component finds no file.
+    count either. ``root`` is the folder that holds ``audits`` (default: the installed one). Raises ValueError for an
+    unknown stage, RuntimeError when a pattern of ``SOURCES`` or a component finds no file.
     """
     root = root or source_root()
     tree = hashlib.sha256()

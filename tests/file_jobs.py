@@ -106,6 +106,7 @@ def ignore(done: int, total: int) -> None:
 def drive(folder: Path, workers: Workers, on_progress: Callable[[int, int], None], jobs: list[FileJob]) -> None:
     """Do those of ``jobs`` that are missing, as a command that is run again does."""
     missing = [job for job in jobs if not is_done(folder, job.key)]
+    folder.mkdir(exist_ok=True)
     (folder / "planned").write_text(" ".join(job.key for job in missing))
     train_population(missing, make_perform, workers, on_progress=on_progress, is_done=partial(is_done, folder))
 

@@ -158,6 +158,21 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
     assert base.equals(single)
 
 
+def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished, tmp_path):
+    _, _, store, _ = finished
+    seeds = {f"seed={seed}": {"seed": seed} for seed in (0, 1)}
+    sweep = Sweep("two-seeds", "", "apollo-smoke", seeds, "apollo AUC", "a table", pooled=True)
+    plan = tiny_plan(store)
+    out = tmp_path / "seeds"
+    result = run_sweep(sweep, plan, out, Terminal(claim_folder(out, plan)))
+    rows = {(row["setting"], row["unlearner"], row["attack"]): row for row in result.document["table"]}
+    pooled = rows["pooled", "identity", "lira"]
+    assert pooled["targets"] == 2 * plan.split.targets
+    single = [rows[name, "identity", "lira"]["auc"] for name in seeds]
+    assert pooled["auc"] == pytest.approx(sum(single) / 2)
+    assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}
+
+
 def test_a_recorded_run_keeps_its_artefacts_from_collection(finished):
     _, _, store, _ = finished
     held = {key for record in Store(store).runs() for key in record.keys["train"]}

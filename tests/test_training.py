@@ -195,7 +195,7 @@ def test_no_epochs_leave_the_weights_as_they_were() -> None:
 
 @pytest.mark.parametrize("epochs", [1, 5])
 def test_divergence_is_reported_even_in_the_very_last_step(epochs: int) -> None:
-    recipe = replace(RECIPE, learning_rate=3e38, batch_size=64, epochs=epochs)
+    recipe = replace(RECIPE, learning_rate=3e38, weight_decay=10.0, batch_size=64, epochs=epochs)
     with pytest.raises(FloatingPointError, match="lower the learning rate"):
         fit(network(), points(torch.float32), recipe, seed=0)
 

@@ -21,6 +21,7 @@ SCHEMA = "orch.result/1"
 WORDS = {
     "apollo": "Apollo",
     "apollo_offline": "Apollo offline",
+    "apollo_paper": "Apollo, own rule",
     "lira": "LiRA",
     "u_lira": "U-LiRA",
     "u_mia": "U-MIA",
