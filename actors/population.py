@@ -108,12 +108,13 @@ class _Fit:
     def __init__(self, trainer: TorchTrainer) -> None:
         self._trainer = trainer
         self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def _run(self) -> None:
         try:
             self._trainer.fit()
-        except Exception as error:  # told to the caller, who knows from the queue what it means
+        # told to the caller, who knows from the queue what it means (SystemExit: Ray was shut down meanwhile)
+        except (Exception, SystemExit) as error:
             self.error = error
 
     def start(self) -> None:
@@ -197,6 +198,6 @@ def _serve(config: dict[str, Any]) -> None:
         ray.get(server.fail.remote(pack_failure(error)))
 
 
-def _one_line(error: Exception | None) -> str:
+def _one_line(error: BaseException | None) -> str:
     lines = [line.strip() for line in str(error or "Ray Train ended early").splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -46,9 +46,7 @@ def make_walks(
     target = np.stack([answers(margin, walk) for walk in range(2)])
     target[1, :, 0] = target[0, :, 0]
     confidence = 1 / (1 + np.exp(path - difficulty[:, None, None]))
-    return Walks(
-        pseudo, inside, target, confidence, np.abs(path), np.full(candidates, 1 + 4 * steps, dtype=np.int32)
-    )
+    return Walks(pseudo, inside, target, confidence, np.abs(path), np.full(candidates, 1 + 4 * steps, dtype=np.int32))
 
 
 def make_posteriors(
