@@ -38,7 +38,7 @@ from orchestrator.store import Store
 Form = Callable[[Sequence[Job], OpenWorkshop, Workers], float]
 """Trains models into the workshop's store and returns the seconds that it took."""
 
-LINE = ("fixed_seconds", "seconds_per_model", "models_per_minute", "whole_plan_seconds")
+LINE = ("fixed_seconds", "seconds_per_model", "models_per_minute", "slowest", "fastest", "whole_plan_seconds")
 """The numbers that come from the line through two sizes."""
 
 
@@ -184,21 +184,23 @@ def entry(
 ) -> dict[str, Any]:
     """Return the numbers of one form; ``whole_plan_seconds`` is the line's value at all ``models`` of the plan.
 
-    The line's numbers are None when the larger population was not slower (too much else was running).
+    The line's numbers are None when any run of the larger population was as fast as one of the smaller: noise then
+    decides the slope. ``slowest`` and ``fastest`` are the models per minute that single repeats would give.
     """
     few, many = sorted(seconds)
-    at_few, at_many = statistics.median(seconds[few]), statistics.median(seconds[many])
-    per_model = (at_many - at_few) / (many - few)
-    fixed = at_few - few * per_model
     found = {
         "name": name,
         "workers": workers,
         "seconds": {str(size): [rounded(value) for value in values] for size, values in seconds.items()},
         "seconds_inside_a_job": median(inside),
     }
-    if per_model <= 0:  # something else was using the machine
+    if min(seconds[many]) <= max(seconds[few]):
         return {**found, **dict.fromkeys(LINE)}
-    line = (fixed, per_model, 60 / per_model, fixed + models * per_model)
+    at_few, at_many = statistics.median(seconds[few]), statistics.median(seconds[many])
+    per_model = (at_many - at_few) / (many - few)
+    fixed = at_few - few * per_model
+    rates = [60 * (many - few) / (after - before) for before, after in zip(seconds[few], seconds[many], strict=True)]
+    line = (fixed, per_model, 60 / per_model, min(rates), max(rates), fixed + models * per_model)
     return {**found, **dict(zip(LINE, map(rounded, line), strict=True))}
 
 
@@ -210,7 +212,8 @@ def tables(record: dict[str, Any]) -> str:
         [
             form["name"],
             shown(form["fixed_seconds"]),
-            shown(form["models_per_minute"]),
+            f"{shown(form['models_per_minute'])} ({shown(form['slowest'])}–{shown(form['fastest'])})",
+            " / ".join(" ".join(map(number, times)) for times in form["seconds"].values()),
             shown(quotient(form["models_per_minute"], alone["models_per_minute"])),
             shown(quotient(form["models_per_minute"], naive["models_per_minute"])),
             shown(form["seconds_inside_a_job"]),
@@ -221,7 +224,8 @@ def tables(record: dict[str, Any]) -> str:
     header = [
         "form",
         "fixed cost, s",
-        "models per minute beyond it",
+        "models per minute beyond it (least–most)",
+        "seconds of every repeat, smaller / larger size",
         "against in process",
         "against a run per model",
         "inside a job, s",
@@ -231,11 +235,14 @@ def tables(record: dict[str, Any]) -> str:
 
 
 def pays(form: Mapping[str, Any], alone: Mapping[str, Any]) -> str:
-    """Return from how many models on ``form`` is faster than the form ``alone``; nothing if it never is."""
-    if form is alone or form["seconds_per_model"] is None or alone["seconds_per_model"] is None:
+    """Return from how many models on ``form`` is faster than the form ``alone``; nothing if that is not certain.
+
+    It is when its slowest repeat beat the fastest of ``alone``, and it has more than one worker.
+    """
+    if form["workers"] < 2 or form["seconds_per_model"] is None or alone["seconds_per_model"] is None:
         return ""
     gain = alone["seconds_per_model"] - form["seconds_per_model"]
-    if gain <= 0:
+    if form["slowest"] <= alone["fastest"]:
         return ""
     count = math.ceil(max(0.0, form["fixed_seconds"] - alone["fixed_seconds"]) / gain)
     return f"\n\nFrom {count} models on, faster than in process: {form['name']}."

@@ -149,6 +149,21 @@ def weaknesses(plan: Plan) -> tuple[str, ...]:
     lines = list(overlap_warnings(plan.split.design()))
     if plan.split.targets < 2:
         lines.append("split.targets is 1: nothing shows how much targets differ; use 5 or more for honest intervals")
+    if min(plan.split.shadows, plan.audit.search.shadows or plan.split.shadows) < 8:
+        lines.append(
+            "fewer than 8 shadows: one pseudo-target per side and half is too few to promise a false-positive rate; "
+            "use split.shadows of 8 or more"
+        )
+    if plan.split.targets_per_shadow_set > 1:
+        lines.append(
+            f"{plan.split.targets_per_shadow_set} targets share each set of shadows: intervals over targets hold for "
+            "those shadows and do not cover the choice of shadows"
+        )
+    if plan.compute.address and "://" not in (plan.compute.store or ""):
+        lines.append(
+            "compute.store is a folder: every node of the cluster must see the same one; "
+            "use a shared file system or a URI such as s3://"
+        )
     if all(entry.method in ("identity", "retrain") for entry in plan.unlearning):
         lines.append("unlearning: only the controls; add a method that is worth auditing")
     return tuple(lines)

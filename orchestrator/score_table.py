@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.attacks.base import Attack, Finding, fix_threshold
+from audits.attacks.base import Attack, Finding
 
 POOLED = "pooled"
 REPETITION = 1000
@@ -44,7 +44,7 @@ def score_rows(
         "queries": pa.array(finding.queries),
     }
     for rate in rates:
-        columns[f"decision_{rate:g}"] = pa.array(fix_threshold(finding.null, rate).decide(finding.score))
+        columns[f"decision_{rate:g}"] = pa.array(finding.decide(rate))
     return pa.table(columns)
 
 

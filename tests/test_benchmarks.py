@@ -116,15 +116,16 @@ def test_population_benchmark_refuses_what_it_cannot_do(arguments, told, capsys)
 
 
 def test_fixed_cost_and_rate_are_those_of_the_line_through_the_medians():
-    found = population.entry("population, 2 workers", 2, {10: [12.0, 13.0, 99.0], 30: [22.0, 23.0, 24.0]}, [0.9], 200)
+    found = population.entry("population, 2 workers", 2, {10: [12.0, 13.0, 14.0], 30: [22.0, 23.0, 34.0]}, [0.9], 200)
     assert found["seconds_per_model"] == 0.5
     assert found["fixed_seconds"] == 8.0
     assert found["models_per_minute"] == 120
     assert found["whole_plan_seconds"] == 108.0
+    assert (found["slowest"], found["fastest"]) == (60, 120)
 
 
 def test_noise_that_hides_the_rate_is_shown_as_a_dash():
-    found = population.entry("in process", 0, {1: [5.0], 2: [4.0]}, [0.9], 200)
+    found = population.entry("population, 2 workers", 2, {12: [46.3, 49.5], 48: [78.4, 42.8]}, [0.9], 200)
     assert found["models_per_minute"] is None
     assert population.shown(found["models_per_minute"]) == "–"
 
@@ -135,6 +136,9 @@ def test_population_pays_from_the_model_at_which_the_lines_cross():
     slower = population.entry("run per model", 1, {1: [5.0], 2: [10.0]}, [1.0], 200)
     assert "From 20 models on" in population.pays(double, alone)
     assert population.pays(slower, alone) == population.pays(alone, alone) == ""
+    uncertain = population.entry("population, 2 workers", 2, {2: [11.0, 11.0], 12: [16.0, 31.0]}, [1.0], 200)
+    assert uncertain["models_per_minute"] > alone["models_per_minute"] / 2
+    assert population.pays(uncertain, alone) == ""
 
 
 def test_forms_that_train_other_models_are_not_reported(monkeypatch, capsys):

@@ -10,8 +10,9 @@ import pytest
 from synthetic_evidence import auc, make_evidence, make_walks
 
 from audits.attacks import ATTACKS
-from audits.attacks.base import Finding, fix_threshold
+from audits.attacks.base import fix_threshold
 from audits.attacks.calibration import (
+    FOLDS,
     calibrated,
     features,
     fit_logistic,
@@ -124,6 +125,20 @@ def test_a_finding_has_one_score_a_candidate_and_a_null_of_everyone_outside() ->
     assert finding.null.shape == (int((~walks.inside).sum()),) == (2 * 2 * 30,)
 
 
+def test_a_point_is_judged_by_a_fit_that_has_not_seen_it() -> None:
+    walks = make_walks(np.random.default_rng(9), np.arange(20) < 10)
+    other = dataclasses.replace(walks, pseudo=walks.pseudo.copy())
+    other.pseudo[:, :, 5] = ~other.pseudo[:, :, 5]
+    points = [np.nonzero(~walks.inside[g])[1] for g in range(2)]
+    for (score, null), (score_after, null_after), of in zip(
+        calibrated(walks).parts, calibrated(other).parts, points, strict=True
+    ):
+        mates = of % FOLDS == 5 % FOLDS  # points of the same fold share a fit that never saw point 5
+        np.testing.assert_array_equal(null[mates & (of != 5)], null_after[mates & (of != 5)])
+        assert score[10] == score_after[10]
+        assert not np.array_equal(null[~mates], null_after[~mates])
+
+
 def test_a_single_query_reads_no_other_answer() -> None:
     walks = make_walks(np.random.default_rng(5), np.arange(30) < 15)
     blind = dataclasses.replace(walks, pseudo=walks.pseudo.copy(), target=walks.target.copy())
@@ -175,13 +190,9 @@ def simulate(name: str, effect: float, runs: int) -> tuple[np.ndarray, np.ndarra
     for run in range(runs):
         evidence, forgotten = make_evidence(1000 + run, CANDIDATES, models=8, effect=effect)
         finding = ATTACKS[name]().judge(evidence)
-        fpr.append(decide(finding, RATE)[~forgotten].mean())
+        fpr.append(finding.decide(RATE)[~forgotten].mean())
         area.append(auc(finding.score, forgotten))
     return np.array(fpr), np.array(area)
-
-
-def decide(finding: Finding, rate: float) -> np.ndarray:
-    return fix_threshold(finding.null, rate).decide(finding.score)
 
 
 def standard_error(values: np.ndarray) -> float:

@@ -17,7 +17,6 @@ import pytest
 import torch
 
 from audits.attacks import ATTACKS
-from audits.attacks.base import fix_threshold
 from audits.attacks.evidence import Evidence, Posteriors, Walks
 from audits.attacks.gather import scaled
 
@@ -60,11 +59,10 @@ def frozen_evidence() -> Evidence:
 
 def found(name: str) -> dict[str, list[float]]:
     finding = ATTACKS[name]().judge(frozen_evidence())
-    decision = fix_threshold(finding.null, RATE).decide(finding.score)
     return {
         "score": finding.score.tolist(),
         "null": finding.null.tolist(),
-        "decision": decision.tolist(),
+        "decision": finding.decide(RATE).tolist(),
         "queries": finding.queries.tolist(),
     }
 

@@ -27,9 +27,10 @@ class ApolloOffline(Attack):
         """See ``Attack.find``."""
         walks = evidence.offline_walk()
         expected = walks.confidence.mean((-2, -1))
-        score = np.mean([surplus(target, mean) for target, mean in zip(walks.target, expected, strict=True)], axis=0)
-        null = [surplus(pseudo, mean).reshape(-1) for pseudo, mean in zip(walks.pseudo, expected, strict=True)]
-        return Finding(score, np.concatenate(null), walks.queries)
+        scores = [surplus(target, mean) for target, mean in zip(walks.target, expected, strict=True)]
+        nulls = [surplus(pseudo, mean).reshape(-1) for pseudo, mean in zip(walks.pseudo, expected, strict=True)]
+        parts = tuple(zip(scores, nulls, strict=True))
+        return Finding(np.mean(scores, axis=0), np.concatenate(nulls), walks.queries, parts)
 
 
 def surplus(says_true: Bools, expected: Floats) -> Floats:

@@ -31,12 +31,15 @@ class ApolloPaper(Attack):
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""
         walks = evidence.walk("apollo")
-        score = said(walks).mean((0, 1))
-        null = [
+        scores = [
+            decisions(target, mean).mean((0, 1)) for target, mean in zip(walks.target, walks.confidence, strict=True)
+        ]
+        nulls = [
             np.stack([decisions(model, mean).mean((0, 1)) for model in pseudo])[~inside]
             for pseudo, mean, inside in zip(walks.pseudo, walks.confidence, walks.inside, strict=True)
         ]
-        return Finding(score, np.concatenate(null), walks.queries)
+        parts = tuple(zip(scores, nulls, strict=True))
+        return Finding(said(walks).mean((0, 1)), np.concatenate(nulls), walks.queries, parts)
 
 
 def said(walks: Walks) -> Floats:

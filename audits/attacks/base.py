@@ -22,11 +22,20 @@ ATTACKS: Registry[type[Attack]] = Registry("attack")
 @dataclass(frozen=True)
 class Finding:
     """``score``: (K,), higher = more likely forgotten; ``null``: the same score of models of which it is known that
-    they never saw the point (any length); ``queries``: (K,) put to the target."""
+    they never saw the point (any length); ``queries``: (K,) put to the target. ``parts``: where the score is a mean
+    over scores with nulls of their own, those (score, null) pairs; they decide one by one, because the mean of several
+    is narrower than the null of each."""
 
     score: Floats
     null: Floats
     queries: NDArray[np.int32]
+    parts: tuple[tuple[Floats, Floats], ...] = ()
+
+    def decide(self, rate: float) -> Floats:
+        """Return the probability (K,) of saying "forgotten" at the promised false-positive ``rate``."""
+        parts = self.parts or ((self.score, self.null),)
+        decided: Floats = np.mean([fix_threshold(null, rate).decide(score) for score, null in parts], axis=0)
+        return decided
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,10 @@ class Attack(ABC):
     def judge(self, evidence: Evidence) -> Finding:
         """Return the finding of this attack, which is shown no more than its access allows."""
         finding = self.find(evidence.view(self.access))
-        if not np.isfinite(finding.score).all():
-            raise FloatingPointError(f"attack {self.name} gave a score that is not a number")
+        if not (np.isfinite(finding.score).all() and np.isfinite(finding.null).all()):
+            raise FloatingPointError(
+                f"attack {self.name} gave a score that is not a number; a shadow or the target may have diverged"
+            )
         return finding
 
     @abstractmethod

@@ -15,24 +15,40 @@ from audits.attacks.base import Finding, Floats
 from audits.attacks.evidence import Bools, Walks
 
 RIDGE = 1.0
+FOLDS = 5
 
 
 def calibrated(walks: Walks, columns: slice | None = None) -> Finding:
     """Return the calibrated finding of ``walks``; ``columns=slice(0, 1)`` keeps the single query at x only.
 
-    A candidate's score is the mean of its log-odds along the two groups' walks.
+    A candidate's score is the mean of its log-odds along the two groups' walks; each walk decides by a threshold of its
+    own. A point is judged, pseudo-targets and target alike, by a fit to the points of the other folds: on points that a
+    fit has seen, the null would lie too low.
     """
-    scores, nulls = [], []
+    parts = []
     for pseudo, inside, target in zip(walks.pseudo, walks.inside, walks.target, strict=True):
         rows = features(pseudo, columns)
         known = np.concatenate([rows, *leave_one_out_means(rows, inside)], axis=-1)
         asked = features(target, columns)
         unknown = np.concatenate([asked, *point_means(rows, inside)], axis=-1)
-        weights, centre, scale = fit_logistic(known.reshape(-1, known.shape[-1]), inside.reshape(-1))
-        nulls.append(log_odds(known[~inside], weights, centre, scale))
-        scores.append(log_odds(unknown, weights, centre, scale))
+        score, null = np.empty(len(unknown)), np.empty(inside.shape)
+        for own, others in folds(len(unknown)):
+            fit = fit_logistic(known[:, others].reshape(-1, known.shape[-1]), inside[:, others].reshape(-1))
+            score[own] = log_odds(unknown[own], *fit)
+            null[:, own] = log_odds(known[:, own], *fit)
+        parts.append((score, null[~inside]))
     queries = walks.queries if columns is None else np.ones_like(walks.queries)
-    return Finding(np.mean(scores, axis=0), np.concatenate(nulls), queries)
+    scores, nulls = zip(*parts, strict=True)
+    return Finding(np.mean(scores, axis=0), np.concatenate(nulls), queries, tuple(parts))
+
+
+def folds(points: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return (points of a fold, all others) for up to ``FOLDS`` folds; a single point is judged by a fit to itself."""
+    fold = np.arange(points) % FOLDS
+    return [
+        (np.flatnonzero(fold == own), np.flatnonzero((fold != own) | (points == 1)))
+        for own in range(min(FOLDS, points))
+    ]
 
 
 def features(says_true: Bools, columns: slice | None = None) -> Floats:

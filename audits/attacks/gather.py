@@ -167,10 +167,9 @@ def says_true_label(oracle: LabelOracle, points: torch.Tensor, questions: Questi
 def ask_targets(oracles: Mapping[int, LabelOracle], points: torch.Tensor, questions: Questions) -> torch.Tensor:
     """Return the labels (K, Q) that each candidate's own target gives at ``points`` (K, Q, D)."""
     labels = torch.empty(points.shape[:2], dtype=torch.int64, device=points.device)
-    for owner, oracle in oracles.items():
+    for owner in np.unique(questions.owner):
         rows = np.flatnonzero(questions.owner == owner)
-        if len(rows):
-            labels[rows] = oracle.ask(points[rows].unflatten(-1, questions.shape), questions.ids[rows])
+        labels[rows] = oracles[int(owner)].ask(points[rows].unflatten(-1, questions.shape), questions.ids[rows])
     return labels
 
 
@@ -184,10 +183,9 @@ def gather_posteriors(
     x = questions.x.unflatten(-1, questions.shape)
     shadow = [scaled(posterior_oracle(model).ask(x, questions.ids), questions.y) for model in unlearned]
     target = np.empty(len(questions.ids))
-    for owner, oracle in oracles.items():
+    for owner in np.unique(questions.owner):
         rows = np.flatnonzero(questions.owner == owner)
-        if len(rows):
-            target[rows] = scaled(oracle.ask(x[rows], questions.ids[rows]), questions.y[rows])
+        target[rows] = scaled(oracles[int(owner)].ask(x[rows], questions.ids[rows]), questions.y[rows])
     return Posteriors(np.stack(shadow), inside, target, np.ones(len(questions.ids), dtype=np.int32))
 
 

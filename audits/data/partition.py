@@ -137,11 +137,11 @@ def make_partition(points: int, split: Split, seed: int) -> Partition:
 
 
 def draw_targets(pool: Ids, split: Split, seed: int) -> list[Member]:
-    """Return the targets; their training sets are disjoint when the pool is large enough, else random draws."""
+    """Return the targets; their training sets are disjoint as long as the pool lasts, then random draws."""
     targets = []
     for index in range(split.targets):
         rng = numpy_generator(derive_seed(seed, "target", index))
-        if split.targets * split.train_size <= len(pool):
+        if (index + 1) * split.train_size <= len(pool):
             train = pool[index * split.train_size : (index + 1) * split.train_size]
         else:
             train = rng.choice(pool, split.train_size, replace=False)
@@ -244,7 +244,10 @@ def check_split(points: int, split: Split) -> None:
             split.train_size <= split.target_pool,
             f"split.train_size is {split.train_size}, more than split.target_pool ({split.target_pool})",
         ),
-        (0 < split.forget < 1, f"split.forget is {split.forget}; allowed: above 0 and below 1"),
+        (
+            0 < split.forget < 1 and split.forget_count < split.train_size,
+            f"split.forget is {split.forget}; allowed: above 0 and below 1, with at least one point to retain",
+        ),
         (
             0 < split.candidates_forget <= split.forget_count,
             f"split.candidates.forget is {split.candidates_forget}; allowed: 1 to {split.forget_count}, the forget set",

@@ -22,6 +22,8 @@ class CNN(Architecture):
     def __post_init__(self) -> None:
         if not self.channels or any(width < 1 for width in self.channels):
             raise BadInput(f"model.settings.channels is {list(self.channels)}; give one width of 1 or more per block")
+        if self.hidden < 1:
+            raise BadInput(f"model.settings.hidden is {self.hidden}; it must be 1 or more")
         if not 0 <= self.dropout < 1:
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 

@@ -29,7 +29,7 @@ class Architecture(ABC):
         if classes < 2:
             raise BadInput(f"model.name: {self.name} needs at least 2 classes, the data has {classes}")
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU's generator too
             return self.layers(shape, classes)
 
     @abstractmethod

@@ -26,7 +26,11 @@ class Counter:
 
     def count(self, point_ids: NDArray[np.int64], queries: int) -> None:
         """Note ``queries`` more for each of ``point_ids``; raises ``BadInput`` before any of them is asked."""
-        totals = {int(point): self._asked.get(int(point), 0) + queries for point in point_ids}
+        points, times = np.unique(point_ids, return_counts=True)
+        totals = {
+            int(point): self._asked.get(int(point), 0) + int(count) * queries
+            for point, count in zip(points, times, strict=True)
+        }
         if self.budget is not None and any(total > self.budget for total in totals.values()):
             raise BadInput(
                 f"{max(totals.values())} queries per point are over the budget of {self.budget}; "

@@ -61,7 +61,15 @@ def fit(
                 )
             for observer in observers:
                 observer(EpochReport(epoch, loss, len(data)))
+    check_finite(model)
     return model.eval()
+
+
+def check_finite(model: nn.Module) -> None:
+    """Raise ``FloatingPointError`` when a weight or a statistic of ``model`` is not finite."""
+    for name, value in model.state_dict().items():
+        if not bool(torch.isfinite(value).all()):
+            raise FloatingPointError(f"training diverged: {name} is not finite; lower the learning rate")
 
 
 def train_model(build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -48,12 +49,12 @@ class Recipe:
 
 
 def positive(field: str, value: float) -> None:
-    """Refuse ``value`` unless it is above 0."""
-    if not value > 0:
-        raise BadInput(f"{field} is {value}; it must be above 0")
+    """Refuse ``value`` unless it is above 0 and finite."""
+    if not 0 < value < math.inf:
+        raise BadInput(f"{field} is {value}; it must be above 0 and finite")
 
 
 def not_negative(field: str, value: float) -> None:
-    """Refuse ``value`` if it is below 0."""
-    if not value >= 0:
-        raise BadInput(f"{field} is {value}; it must be 0 or more")
+    """Refuse ``value`` if it is below 0 or not finite."""
+    if not 0 <= value < math.inf:
+        raise BadInput(f"{field} is {value}; it must be 0 or more and finite")

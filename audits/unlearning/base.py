@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 from torch import nn
 
 from audits.data.tensors import TensorSet
+from audits.errors import BadInput
 from audits.registry import Registry
+from audits.training.loop import check_finite
 from audits.training.recipe import Recipe
 
 UNLEARNERS: Registry[type[Unlearner]] = Registry("unlearning method")
@@ -32,6 +35,15 @@ class Unlearner(ABC):
     trains_from_scratch: ClassVar[bool] = False
     copies: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that no plan may hold, before anything is trained."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise BadInput(f"{self.name}.{field.name} is {value}; it must be finite")
+            if field.name == "momentum" and not 0 <= value < 1:
+                raise BadInput(f"{self.name}.momentum is {value}; allowed: 0 up to, but not, 1")
+
     def unlearn(
         self,
         model: nn.Module,
@@ -50,6 +62,7 @@ class Unlearner(ABC):
         student = copy.deepcopy(model).requires_grad_(True).train()
         student = self._update(student, model, forget, retain, seed=seed, recipe=recipe, build=build)
         student.zero_grad(set_to_none=True)
+        check_finite(student)
         return student.eval()
 
     @abstractmethod

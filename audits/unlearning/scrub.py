@@ -14,7 +14,7 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.seeds import derive_seed, torch_generator
-from audits.training.loop import batches, logits, make_optimizer, make_schedule
+from audits.training.loop import batches, devices_of, logits, make_optimizer, make_schedule
 from audits.training.recipe import Recipe
 from audits.unlearning.base import Unlearner, unlearner
 
@@ -42,6 +42,7 @@ class Scrub(Unlearner):
     weight_decay: float = 5e-4
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.temperature > 0:
             raise BadInput(f"scrub.temperature is {self.temperature}; it must be above 0")
 
@@ -67,7 +68,7 @@ class Scrub(Unlearner):
         order = torch_generator(derive_seed(seed, "order"))
         teacher_forget = teacher_logits(original, forget)
         teacher_retain = teacher_logits(original, retain)
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=devices_of(retain)):
             torch.manual_seed(derive_seed(seed, "dropout"))
             for epoch in range(self.epochs):
                 if epoch < self.ascent_epochs:
