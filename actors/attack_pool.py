@@ -19,15 +19,15 @@ def run_units(units: Sequence[Job], make_perform: MakePerform, workers: Workers,
     """Do all ``units`` on ``workers.count`` actors; a unit starts when its needs are done and an actor is free.
 
     A unit's exception stops the run and is raised here with its own type and message, after the units in progress are
-    finished. A unit whose actor died is done again elsewhere. Raises BadInput when the cluster cannot hold the actors,
-    WorkersLost when a unit killed its actor too often, actors die before they are ready, or no room is left for one.
+    finished. A unit whose actor died is done again elsewhere. Raises BadInput when the cluster cannot hold a single
+    actor, WorkersLost when a unit killed its actor too often, actors die before they are ready, or no room is left.
     """
     if workers.count == 0 or not units:
         run_here(units, make_perform, on_progress)
         return
     queue = JobQueue(units)
     with connect(workers):
-        require_room(workers)
+        require_room(workers, least=1)  # a node may have been lost since the run began
         pool = _Pool(make_perform, workers, min(workers.count, len(units)))
         try:
             _serve(queue, {unit.key: unit for unit in units}, pool, on_progress)

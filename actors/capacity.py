@@ -64,12 +64,16 @@ def describe() -> Cluster:
     return Cluster(nodes, state.get_max_resources_from_cluster_config() or {})
 
 
-def require_room(workers: Workers) -> None:
-    """Raise BadInput when the connected cluster cannot ever hold ``workers`` (others' use of it is not counted)."""
+def require_room(workers: Workers, least: int | None = None) -> None:
+    """Raise BadInput when the connected cluster cannot ever hold ``workers`` (others' use of it is not counted).
+
+    ``least`` of them are enough when given: for work that goes on with the machines that are left.
+    """
+    least = workers.count if least is None else least
     cluster = describe()
-    if cluster.room(workers.cpus, workers.gpus) >= workers.count:
+    if cluster.room(workers.cpus, workers.gpus) >= least:
         return
-    wanted = {"CPU": workers.count * workers.cpus, "GPU": workers.count * workers.gpus}
+    wanted = {"CPU": least * workers.cpus, "GPU": least * workers.gpus}
     if cluster.most and all(cluster.most.get(name, 0.0) >= amount for name, amount in wanted.items()):
         return
     raise BadInput(

@@ -25,14 +25,14 @@ def run_trials(space: Mapping[str, Any], trial: Trial, workers: Workers, *, name
 
     A trial's exception lets the others finish; the first one (in the order of the grid) is then raised with its own
     type and message. ``name`` is the experiment's name. With 0 workers the grid is run in this process, without Ray:
-    then ``space`` may hold constants and ``tune.grid_search`` only. Raises BadInput when the cluster cannot hold the
-    workers, WorkersLost when a trial killed its worker too often.
+    then ``space`` may hold constants and ``tune.grid_search`` only. Raises BadInput when the cluster cannot hold a
+    single worker, WorkersLost when a trial killed its worker too often.
     """
     if workers.count == 0:
         _run_here(space, trial, on_progress)
         return
     with connect(workers):
-        require_room(workers)
+        require_room(workers, least=1)  # a node may have been lost since the run began
         _tune(space, trial, workers, name, on_progress)
 
 

@@ -39,53 +39,58 @@ def code_version(stage: str, components: tuple[str, ...] = (), root: Path | None
     count either. ``root`` is the folder that holds ``audits`` (default: the installed one). Raises ValueError for an
     unknown stage, RuntimeError when a pattern of ``SOURCES`` or a component finds no file.
     """
-    root = root or source_root()
     tree = hashlib.sha256()
-    for path in code_files(stage, root, components):
-        tree.update(f"{path.relative_to(root).as_posix()}\n{code_of(path.read_text('utf-8'))}\n".encode())
+    for name in code_files(stage, root, components):
+        tree.update(f"{name}\n{code_of(place_of(name, root).read_text('utf-8'))}\n".encode())
     return tree.hexdigest()[:16]
 
 
-def source_root() -> Path:
-    """Return the folder that holds the package ``audits``."""
-    import audits
+def source_root(package: str = "audits") -> Path:
+    """Return the folder that holds ``package``; on a cluster's worker each package may lie in a folder of its own."""
+    import importlib
 
-    return Path(str(audits.__file__)).resolve().parent.parent
+    return Path(str(importlib.import_module(package).__file__)).resolve().parent.parent
 
 
-def code_files(stage: str, root: Path, components: tuple[str, ...] = ()) -> list[Path]:
-    """Return the source files below ``root`` that decide ``stage``, imported audits modules included, sorted."""
+def place_of(name: str, root: Path | None = None) -> Path:
+    """Return where the file ``name`` (``audits/seeds.py``) lies, below ``root`` or where its package is installed."""
+    return (root or source_root(name.split("/")[0])) / name
+
+
+def code_files(stage: str, root: Path | None = None, components: tuple[str, ...] = ()) -> list[str]:
+    """Return the names of the files that decide ``stage``, imported audits modules included, sorted."""
     if stage not in SOURCES:
         raise ValueError(f"no stage {stage!r}; stages: {', '.join(SOURCES)}")
-    waiting: list[Path] = []
+    waiting: list[str] = []
     for pattern in (*SOURCES[stage], *(f"{name.replace('.', '/')}.py" for name in components)):
-        found = sorted(root.glob(pattern))
+        base = root or source_root(pattern.split("/")[0])
+        found = sorted(path.relative_to(base).as_posix() for path in base.glob(pattern))
         if not found:
-            raise RuntimeError(f"stage {stage!r}: no source file matches {root / pattern}")
+            raise RuntimeError(f"stage {stage!r}: no source file matches {base / pattern}")
         waiting += found
-    files: set[Path] = set()
+    names: set[str] = set()
     while waiting:
-        path = waiting.pop()
-        if path not in files and path.relative_to(root).as_posix() not in DECIDE_NOTHING:
-            files.add(path)
-            waiting += _imported(path, root)
-    return sorted(files)
+        name = waiting.pop()
+        if name not in names and name not in DECIDE_NOTHING:
+            names.add(name)
+            waiting += _imported(name, root)
+    return sorted(names)
 
 
-def _imported(path: Path, root: Path) -> Iterator[Path]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+def _imported(name: str, root: Path | None) -> Iterator[str]:
+    for node in ast.walk(ast.parse(place_of(name, root).read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            package = path.relative_to(root).parts[: -node.level] if node.level else ()
+            package = name.split("/")[: -node.level] if node.level else ()
             module = ".".join([*package, *([node.module] if node.module else [])])
-            names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+            modules = [module, *(f"{module}.{alias.name}" for alias in node.names)]
         else:
             continue
-        for name in names:
-            if name.split(".")[0] == "audits":
-                place = root.joinpath(*name.split("."))
-                yield from (file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
+        for module in modules:
+            if module.split(".")[0] == "audits":
+                path = module.replace(".", "/")
+                yield from (file for file in (f"{path}.py", f"{path}/__init__.py") if place_of(file, root).is_file())
 
 
 def code_of(source: str) -> str:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.training.recipe import Recipe
+from orchestrator import codeversion
 from orchestrator.codeversion import SOURCES, code_files, source_root
 from orchestrator.store import (
     ABSENT,
@@ -241,9 +242,22 @@ def test_a_pattern_that_finds_no_code_is_an_error(tree: Path) -> None:
 
 def test_every_stage_has_code_in_the_installed_package() -> None:
     for stage in SOURCES:
-        assert code_files(stage, source_root())
+        assert code_files(stage)
         assert len(code_version(stage)) == 16
-    assert source_root() / "audits" / "training" / "recipe.py" in code_files("train", source_root())
+    assert "audits/training/recipe.py" in code_files("train")
+
+
+def test_packages_that_lie_apart_give_the_same_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the workers of a cluster every package is shipped into a folder of its own."""
+    code_version.cache_clear()
+    here = {stage: code_version(stage) for stage in SOURCES}
+    for package in ("audits", "orchestrator"):
+        leave = shutil.ignore_patterns("__pycache__", "*.parquet")
+        shutil.copytree(source_root(package) / package, tmp_path / f"of-{package}" / package, ignore=leave)
+    monkeypatch.setattr(codeversion, "source_root", lambda package="audits": tmp_path / f"of-{package}")
+    code_version.cache_clear()
+    assert {stage: code_version(stage) for stage in SOURCES} == here
+    code_version.cache_clear()
 
 
 def test_a_digest_depends_on_values_shape_and_dtype_only() -> None:
