@@ -32,10 +32,10 @@ from benchmarks.record import SCHEMA, add_output_options, described, environment
 from orchestrator.console import Terminal
 from orchestrator.plan import Plan, load_plan
 from orchestrator.schedule import Job, data_of, schedule
-from orchestrator.stages import WEIGHTS, OpenWorkshop
+from orchestrator.stages import WEIGHTS, OpenWorkshops
 from orchestrator.store import Store
 
-Form = Callable[[Sequence[Job], OpenWorkshop, Workers], float]
+Form = Callable[[Sequence[Job], OpenWorkshops, Workers], float]
 """Trains models into the workshop's store and returns the seconds that it took."""
 
 LINE = ("fixed_seconds", "seconds_per_model", "models_per_minute", "slowest", "fastest", "whole_plan_seconds")
@@ -140,7 +140,9 @@ def timed(
     """Return the seconds that ``form`` takes for ``jobs``, and per key the weights and the seconds inside the job."""
     folder = Path(tempfile.mkdtemp(prefix="orch-benchmark-"))  # stays, with the log, when a form fails
     store = Store(str(folder / "store"))
-    workshop = OpenWorkshop(plan.resolved(), store.uri, "cpu", data_of(plan.data.name, plan.data.root).fingerprint)
+    workshop = OpenWorkshops(
+        {plan.plan_hash: plan.resolved()}, store.uri, "cpu", data_of(plan.data.name, plan.data.root).fingerprint
+    )
     log = folder / "log"
     with Terminal(log).quiet():
         spent = form(jobs, workshop, replace(workers, storage=str(folder / "ray"), log=str(log)))
@@ -150,14 +152,14 @@ def timed(
     return spent, found
 
 
-def population(jobs: Sequence[Job], workshop: OpenWorkshop, workers: Workers) -> float:
+def population(jobs: Sequence[Job], workshop: OpenWorkshops, workers: Workers) -> float:
     """Train as audits do: one Ray Train run over one queue; with no workers in this process."""
     begin = time.perf_counter()
     train_population(jobs, workshop, workers, on_progress=lambda done, total: None, is_done=lambda key: False)
     return time.perf_counter() - begin
 
 
-def run_per_model(jobs: Sequence[Job], workshop: OpenWorkshop, workers: Workers) -> float:
+def run_per_model(jobs: Sequence[Job], workshop: OpenWorkshops, workers: Workers) -> float:
     """Train every model with a ``TorchTrainer`` of its own, one after the other, on one cluster."""
     begin = time.perf_counter()
     with connect(workers):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.schedule import Job, Schedule, Scheduler, missing, open_scheduler, schedule
-from orchestrator.stages import OpenWorkshop
+from orchestrator.stages import OpenWorkshops
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,10 +124,10 @@ class Run:
         models = sum(job.stage != "utility" for job in unique.values())
         self.terminal.line(f"population: {models} models, {models - len(made)} reused, {len(made)} to train or unlearn")
         if todo:
-            self.populate(todo)
+            self.populate(todo, settings)
         return {"models": models, "reused": models - len(made), "trained": len(made)}
 
-    def populate(self, jobs: Sequence[Job]) -> None:
+    def populate(self, jobs: Sequence[Job], settings: Sequence[Setting]) -> None:
         """Train, unlearn and measure through one queue, served by one Ray Train run."""
         from actors.population import train_population
 
@@ -135,7 +135,7 @@ class Run:
         with self.terminal.stage("training and unlearning", len(jobs)) as advance, self.terminal.quiet():
             train_population(
                 jobs,
-                self.workshop(self.plan),
+                self.workshops(settings),
                 self.workers,
                 on_progress=advance,
                 is_done=lambda key: self.store.has(stage_of[key], key),
@@ -149,7 +149,7 @@ class Run:
         if not units:
             return
         with self.terminal.stage("attacking", len(units)) as advance, self.terminal.quiet():
-            run_units(units, self.workshop(setting.plan), self.workers, on_progress=advance)
+            run_units(units, self.workshops([setting]), self.workers, on_progress=advance)
 
     def trials(self, sweep: Sweep, settings: Sequence[Setting]) -> None:
         """Run the settings that are not yet scored as Ray Tune trials, the dearest first."""
@@ -162,7 +162,7 @@ class Run:
             return
         left.sort(key=lambda setting: -setting.plan.audit.search.steps)
         names = [setting.name for setting in left]
-        trial = RunSetting({setting.name: self.workshop(setting.plan) for setting in left})
+        trial = RunSetting({setting.name: setting.plan.plan_hash for setting in left}, self.workshops(left))
         with self.terminal.stage("attacking, by setting", len(left)) as advance, self.terminal.quiet():
             space = sweep.space(names) if self.workers.count else {"setting": {"grid_search": names}}
             run_trials(space, trial, self.workers, name=sweep.name, on_progress=advance)
@@ -234,37 +234,35 @@ class Run:
                 advance(done)
         self.terminal.line(f"store: {len(wanted)} artefacts checked, {dropped} damaged and dropped")
 
-    def workshop(self, plan: Plan) -> OpenWorkshop:
-        """Return what a worker needs to do the jobs of ``plan``."""
-        data = self.scheduler.data
-        return OpenWorkshop(plan.resolved(), self.store.uri, self.scheduler.device, data.fingerprint)
+    def workshops(self, settings: Sequence[Setting]) -> OpenWorkshops:
+        """Return what a worker needs to do the jobs of ``settings``."""
+        plans = {setting.plan.plan_hash: setting.plan.resolved() for setting in settings}
+        return OpenWorkshops(plans, self.store.uri, self.scheduler.device, self.scheduler.data.fingerprint)
 
 
 @dataclass(frozen=True)
 class RunSetting:
     """A Tune trial: does the searches and scores of one setting over models that are ready.
 
-    Called with ``{"setting": name}``; what the store has is not done again, so a repeated trial costs nothing. Returns
-    the mean AUC over targets of each unlearning method × attack.
+    ``plans``: setting name → hash of its plan. Called with ``{"setting": name}``; what the store has is not done again,
+    so a repeated trial costs nothing. Returns the mean AUC over targets of each unlearning method × attack.
     """
 
-    workshops: Mapping[str, OpenWorkshop]
+    plans: Mapping[str, str]
+    workshops: OpenWorkshops
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
         """Run one setting."""
         from audits.evaluation.summary import cells, per_target_auc
-        from orchestrator.plan import plan_from
         from orchestrator.score_table import whole_table
         from orchestrator.stages import SCORES
-        from orchestrator.store import Store, unpack_table
+        from orchestrator.store import unpack_table
 
-        opened = self.workshops[config["setting"]]
-        perform = opened()
-        store = Store(opened.store)
-        jobs = schedule(plan_from(opened.plan))
+        workshop = self.workshops.open(self.plans[config["setting"]])
+        store, jobs = workshop.store, workshop.scheduler.schedule()
         present = {stage: store.keys(stage) for stage in ("search", "score")}
         for job in missing((*jobs.search_units, *jobs.score_units), present):
-            perform(job)
+            workshop.perform(job)
         parts = [
             (config["setting"], unpack_table(store.get("score", job.key).read(SCORES))) for job in jobs.score_units
         ]

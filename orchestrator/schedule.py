@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 class Job:
     """One piece of work of a run.
 
-    ``stage`` names the body (``orchestrator.stages``), ``key`` its artefact, ``needs`` the keys it reads. ``member``
-    is a model of the partition (train, unlearn, utility), ``label`` an unlearning method, ``shadow_set`` and ``shard``
-    the candidates (search, score).
+    ``stage`` names the body (``orchestrator.stages``), ``key`` its artefact, ``needs`` the keys it reads, ``plan`` the
+    hash of the plan that it belongs to. ``member`` is a model of the partition (train, unlearn, utility), ``label`` an
+    unlearning method, ``shadow_set`` and ``shard`` the candidates (search, score).
     """
 
     stage: str
     key: str
     needs: tuple[str, ...]
     document: Mapping[str, Any]
+    plan: str
     member: str = ""
     label: str = ""
     shadow_set: int = -1
@@ -90,6 +91,21 @@ class Scheduler:
         from audits.data.partition import make_partition
 
         return make_partition(len(self.data), self.plan.split.design(), self.plan.seed)
+
+    @cached_property
+    def by_name(self) -> dict[str, Member]:
+        """The models of the partition by name."""
+        return {member.name: member for member in self.partition.members}
+
+    @cached_property
+    def by_label(self) -> dict[str, UnlearningMethod]:
+        """The plan's unlearning methods by label."""
+        return {entry.label: entry for entry in self.plan.unlearning}
+
+    @cached_property
+    def plan_hash(self) -> str:
+        """The hash of the plan."""
+        return self.plan.plan_hash
 
     @cached_property
     def resolved(self) -> dict[str, Any]:
@@ -323,7 +339,21 @@ class Scheduler:
         modules = tuple(dict.fromkeys(part.__module__ for part in (self.architecture, *components)))
         own = tuple(name for name in modules if name.startswith("audits."))
         whole = {**document, "code": code_version(stage, own), "platform": self.platform}
-        return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, **place)
+        return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)
+
+    def job_like(self, job: Job) -> Job:
+        """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
+        if job.stage in ("train", "unlearn", "utility"):
+            member = self.by_name[job.member]
+            if job.stage == "train":
+                return self.train_job(member)
+            make = self.unlearn_job if job.stage == "unlearn" else self.utility_job
+            return make(member, self.by_label[job.label])
+        if job.stage == "score":
+            return self.score_job(job.shadow_set, self.by_label[job.label])
+        if not job.label:
+            return self.offline_job(job.shadow_set, job.shard)
+        return self.online_job(job.shadow_set, self.by_label[job.label], job.shard)
 
 
 def open_scheduler(plan: Plan) -> Scheduler:

@@ -14,7 +14,8 @@ from orchestrator.console import Terminal
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import run_audit, run_sweep
 from orchestrator.plan import load_plan
-from orchestrator.schedule import missing, schedule
+from orchestrator.schedule import missing, open_scheduler, schedule
+from orchestrator.stages import Workshop
 from orchestrator.store import CorruptArtefact, Store
 from tune_spaces.registry import Sweep
 
@@ -171,6 +172,19 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     single = [rows[name, "identity", "lira"]["auc"] for name in seeds]
     assert pooled["auc"] == pytest.approx(sum(single) / 2)
     assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}
+    alone = run(tiny_plan(tmp_path / "other-store", "seed=1"), tmp_path / "alone").scores.drop_columns(["setting"])
+    second = result.scores.filter(np.array(result.scores["setting"].to_pylist()) == "seed=1")
+    assert second.drop_columns(["setting"]).equals(alone), "a setting of a sweep is not the audit of its own plan"
+
+
+def test_a_worker_refuses_the_job_of_another_plan(finished, tmp_path):
+    plan, _, _, _ = finished
+    other = tiny_plan(tmp_path / "store", "seed=1")
+    scheduler = open_scheduler(plan)
+    shop = Workshop(scheduler, Store(tmp_path / "store"))
+    with pytest.raises(RuntimeError, match="not this worker's"):
+        shop.perform(schedule(other).train_jobs[0])
+    assert not Store(tmp_path / "store").keys("train")
 
 
 def test_a_recorded_run_keeps_its_artefacts_from_collection(finished):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from orchestrator.stages.models import METRICS, train, unlearn, utility
 from orchestrator.stages.scoring import DETAILS, SCORES, score
 from orchestrator.stages.searching import EVIDENCE, search
-from orchestrator.stages.workshop import WEIGHTS, Body, OpenWorkshop, Workshop
+from orchestrator.stages.workshop import WEIGHTS, Body, OpenWorkshops, Workshop
 
-__all__ = ["DETAILS", "EVIDENCE", "METRICS", "SCORES", "WEIGHTS", "OpenWorkshop", "Workshop", "bodies"]
+__all__ = ["DETAILS", "EVIDENCE", "METRICS", "SCORES", "WEIGHTS", "OpenWorkshops", "Workshop", "bodies"]
 
 
 def bodies() -> Mapping[str, Body]:

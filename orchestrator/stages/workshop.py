@@ -27,25 +27,36 @@ Body = Callable[["Workshop", Job], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True)
-class OpenWorkshop:
-    """Opens the workshop of a plan in a worker process; small and picklable.
+class OpenWorkshops:
+    """Opens the workshops of one or more plans in a worker process; small and picklable.
 
-    ``plan`` holds the plan's plain values; ``fingerprint`` is that of the data on the driver, which every worker must
-    find too.
+    ``plans`` maps the hash of each plan to its plain values; a job is done in the workshop of its own plan.
+    ``fingerprint`` is that of the data on the driver, which every worker must find too.
     """
 
-    plan: dict[str, Any]
+    plans: Mapping[str, dict[str, Any]]
     store: str
     device: str
     fingerprint: str
 
     def __call__(self) -> Callable[[Any], None]:
         """Return the function that does a job."""
+        opened: dict[str, Workshop] = {}
+
+        def perform(job: Job) -> None:
+            if job.plan not in opened:
+                opened[job.plan] = self.open(job.plan)
+            opened[job.plan].perform(job)
+
+        return perform
+
+    def open(self, plan_hash: str) -> Workshop:
+        """Return the workshop of one plan."""
         import torch
 
         from orchestrator.plan import plan_from
 
-        plan = plan_from(self.plan)
+        plan = plan_from(self.plans[plan_hash])
         torch.set_num_threads(plan.compute.threads)
         data = data_of(plan.data.name, plan.data.root)
         if data.fingerprint != self.fingerprint:
@@ -53,7 +64,7 @@ class OpenWorkshop:
                 f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
-        return Workshop(Scheduler(plan, data, self.device), Store(self.store)).perform
+        return Workshop(Scheduler(plan, data, self.device), Store(self.store))
 
 
 class Workshop:
@@ -62,8 +73,8 @@ class Workshop:
     def __init__(self, scheduler: Scheduler, store: Store) -> None:
         self.scheduler = scheduler
         self.store = store
-        self.members = {member.name: member for member in scheduler.partition.members}
-        self.methods = {entry.label: entry for entry in scheduler.plan.unlearning}
+        self.members = scheduler.by_name
+        self.methods = scheduler.by_label
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
 
     @property
@@ -71,10 +82,18 @@ class Workshop:
         """The plan in hand."""
         return self.scheduler.plan
 
-    def perform(self, job: Any) -> None:
-        """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker."""
+    def perform(self, job: Job) -> None:
+        """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker.
+
+        Refuses a job whose document is not the one that this workshop's plan and code give: whatever is stored under a
+        key is what the document says.
+        """
         from orchestrator.stages import bodies
 
+        if self.scheduler.job_like(job).key != job.key:
+            raise RuntimeError(
+                f"job {job.stage}/{job.key} is not this worker's: its plan, code or platform differs from the driver's"
+            )
         begin = time.perf_counter()
         files = bodies()[job.stage](self, job)
         self.store.put(job.stage, job.key, job.document, files, seconds=time.perf_counter() - begin)
