@@ -187,7 +187,7 @@ def label_queries(plan: Plan) -> Iterable[Queries]:
     from audits.attacks import ATTACKS
 
     asked = plan.split.candidates.forget + plan.split.candidates.unseen
-    steps = 2 * plan.audit.search.steps  # both directions
+    steps = 2 * 2 * plan.audit.search.steps  # walks of both halves, in both directions
     targets = plan.split.targets * len(plan.unlearning)
     for attack in plan.audit.attacks:
         per_target = asked * (1 + steps if attack in ALONG_A_WALK else 1)

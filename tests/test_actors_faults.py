@@ -76,6 +76,7 @@ def test_after_a_killed_driver_the_same_command_does_only_what_is_missing(tmp_pa
     assert all(starts(folder, key) == 1 for key in finished)
 
 
+@pytest.mark.long
 def test_a_lost_node_costs_only_what_it_was_doing(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert run_driver("nodes", folder, tmp_path / "ray") == 0

@@ -148,7 +148,7 @@ def test_forms_that_train_other_models_are_not_reported(monkeypatch, capsys):
         population.main([])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.cluster
 def test_population_benchmark_prints_its_record():
     found = run(

@@ -29,12 +29,12 @@ def test_plan_counts_what_is_missing_and_what_the_store_has(capsys: pytest.Captu
     assert main(["plan", "apollo-smoke", "--store", "store", "--workers", "2", "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
     train, unlearn = cost["stages"][:2]
-    models = 3 + 3 * (4 + 2)
+    models = 3 + 3 * (8 + 2)
     assert (train["needed"], train["reused"], train["missing"]) == (models, 5, models - 5)
     assert (train["unit_seconds"], train["basis"]) == (7.0, "the store")
     assert (unlearn["needed"], unlearn["reused"], unlearn["basis"]) == (2 * models, 0, "a probe")
     queries = {entry["attack"]: entry["per_target"] for entry in cost["queries"]}
-    assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 5)
+    assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 9)
     assert cost["gpu_hours"] is None
     assert main(["plan", "apollo-smoke", "--store", "store"]) == 0
     assert "probe" in capsys.readouterr().out

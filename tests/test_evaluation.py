@@ -144,7 +144,7 @@ def test_default_intervals_cover_and_the_percentile_bootstrap_does_not():
     assert rate["clustered_rate"] >= 0.95 > rate["t"] > rate["bootstrap"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("targets", [5, 8])
 def test_coverage_simulation(targets):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator.console import Terminal
+from orchestrator.estimate import label_queries
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import run_audit, run_sweep
 from orchestrator.plan import load_plan
@@ -71,6 +72,15 @@ def test_the_scores_table_has_a_row_for_every_attack_unlearner_and_candidate(fin
 def test_the_controls_stand_in_the_table(finished):
     _, _, _, result = finished
     assert {"identity", "retrain"} <= {row["unlearner"] for row in result.document["table"]}
+
+
+def test_the_estimate_counts_the_queries_that_are_spent(finished):
+    plan, out, _, _ = finished
+    table = pq.read_table(out / "scores.parquet").to_pydict()
+    spent = {entry.attack: 0 for entry in label_queries(plan)}
+    for attack, queries in zip(table["attack"], table["queries"], strict=True):
+        spent[attack] += queries
+    assert spent == {entry.attack: entry.total for entry in label_queries(plan)}
 
 
 def test_identity_is_the_trained_model_and_costs_no_artefact(finished):

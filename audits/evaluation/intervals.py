@@ -25,7 +25,7 @@ Clopper–Pearson over all points              .841–.966    .828–.956
 ===========================================  ===========  ===========
 
 The tables therefore take :func:`ibragimov_mueller_t` for AUCs and :func:`clustered_rate` for rates, and show the
-bootstrap and the binomial interval beside them. To repeat: ``pytest tests/test_evaluation.py -m slow -s``.
+bootstrap and the binomial interval beside them. To repeat: ``pytest tests/test_evaluation.py -m long -s``.
 """
 
 from __future__ import annotations
