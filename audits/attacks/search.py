@@ -2,8 +2,8 @@
 
 Source: Apollo (arXiv 2506.09923), sections 4 and 5. The search reads the attacker's shadows only, never the target,
 so one trace serves every target. Exact batched form: loop over the shadows, push all candidates and both directions
-through each, and differentiate with respect to the inputs only. ``audits.attacks.search_naive`` is the same search
-one point at a time; the tests compare the two.
+through each, and differentiate with respect to the inputs only. ``tests/test_search.py`` holds the same search
+one point at a time and compares the two.
 """
 
 from __future__ import annotations
