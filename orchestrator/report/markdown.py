@@ -6,19 +6,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from orchestrator.report.reading import Run, words
+from orchestrator.report.verdict import search_gains
 
 Row = dict[str, Any]
 
 
 def markdown(run: Run) -> str:
-    """Return the main table, the first attack and LiRA by setting, and utility, as Markdown."""
+    """Return the run's tables as Markdown: main table, AUC by setting, gains of the search, own rule, utility."""
     rows = run.result["table"]
     first = rows[0]["setting"]
-    parts = [main_table([row for row in rows if row["setting"] == first]), utility_table(run)]
     settings = list(dict.fromkeys(row["setting"] for row in rows))
-    if len(settings) > 1:
-        parts.insert(1, settings_table(rows, settings))
-    return "\n\n".join(parts) + "\n"
+    parts = [
+        main_table([row for row in rows if row["setting"] == first]),
+        settings_table(rows, settings) if len(settings) > 1 else "",
+        gains_table(run),
+        paper_rule_table(run.result.get("paper_rule") or []),
+        utility_table(run),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def main_table(rows: Sequence[Row]) -> str:
@@ -61,6 +66,38 @@ def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
         shown = [" / ".join(f"{row['auc']:.3f}" if row else "–" for row in pair) for pair in pairs]
         body.append([setting, *shown, p_value(least)])
     return table(head, body)
+
+
+def gains_table(run: Run) -> str:
+    """Return Apollo minus the attacks without a search: mean AUC difference over targets, t interval, p."""
+    gains = search_gains(run)
+    head = ["unlearner", "attack", "minus", "difference of AUC [95 %]", "p (paired t, uncorrected)"]
+    body = [
+        [
+            words(gain.unlearner),
+            words(gain.attack),
+            words(gain.reference),
+            f"{gain.difference.mean:+.3f} [{gain.difference.low:+.3f}, {gain.difference.high:+.3f}]",
+            p_value(gain.difference.p),
+        ]
+        for gain in gains
+    ]
+    return table(head, body) if gains else ""
+
+
+def paper_rule_table(rows: Sequence[Row]) -> str:
+    """Return the paper's best threshold on the judged points beside what permutations reach by the same procedure."""
+    head = ["unlearner", "best balanced accuracy over τ", "95 % of permutations", "p"]
+    body = [
+        [
+            words(row["unlearner"]),
+            f"{row['best']:.3f}",
+            f"{row['null_low']:.3f} to {row['null_high']:.3f}",
+            p_value(row["p"]),
+        ]
+        for row in rows
+    ]
+    return table(head, body) if rows else ""
 
 
 def utility_table(run: Run) -> str:
