@@ -17,7 +17,7 @@ from actors.attack_pool import run_units
 from actors.job_queue import JobQueue
 from actors.jobs import Workers, WorkersLost
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parent.parent
 

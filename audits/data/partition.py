@@ -127,13 +127,16 @@ def make_partition(points: int, split: Split, seed: int) -> Partition:
     targets = draw_targets(target_pool, split, seed)
     members: list[Member] = list(targets)
     candidates: list[Candidates] = []
+    warnings = list(overlap_warnings(split))
     for shadow_set in range(split.shadow_sets):
         own = [target for target in targets if target.shadow_set == shadow_set]
         asked = draw_candidates(own, unseen, split, seed)
         candidates.append(asked)
-        members += draw_shadows(asked, halves, split, shadow_set, seed)
-        members += draw_offline_shadows(halves, split, shadow_set, seed)
-    return Partition(split, tuple(members), tuple(candidates), test, overlap_warnings(split))
+        shadows = draw_shadows(asked, halves, split, shadow_set, seed)
+        first, second = (tuple(shadow for shadow in shadows if shadow.group == group) for group in (1, 2))
+        warnings += shared_half_warnings((first, second), asked.ids)
+        members += [*shadows, *draw_offline_shadows(halves, split, shadow_set, seed)]
+    return Partition(split, tuple(members), tuple(candidates), test, tuple(dict.fromkeys(warnings)))
 
 
 def draw_targets(pool: Ids, split: Split, seed: int) -> list[Member]:
