@@ -113,6 +113,8 @@ class Run:
         if not left or not self.workers.count:
             yield
             return
+        where = f"at {self.workers.address}" if self.workers.address else "on this machine"
+        self.terminal.line(f"Ray: {self.workers.count} workers {where}")
         with self.terminal.quiet(), connect(self.workers):
             yield
 
