@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from audits.attacks.search import SearchSettings, Shadows
+from audits.evidence.settings import SearchSettings
+from audits.evidence.shadows import Shadows
 from audits.models import make_model
 from audits.seeds import derive_seed, torch_generator
 
@@ -56,7 +57,7 @@ DEFAULT_CASES = (
         {"width": 64},
         {"width": 4},
         shadows=4,
-        candidates=16,
+        candidates=32,
         naive_candidates=1,
     ),
 )
@@ -85,7 +86,7 @@ def tiny(case: Case) -> Case:
 
 @dataclass(frozen=True)
 class Problem:
-    """The inputs of ``audits.attacks.search.search``: see there."""
+    """The inputs of ``audits.evidence.search.search``: see there."""
 
     shadows: Shadows
     x: torch.Tensor

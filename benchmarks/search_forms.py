@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from audits.attacks.search import search, step_in_shell
+from audits.evidence.search import search, step_in_shell
 from benchmarks.search_cases import Case, Problem, make_problem
 
 Form = Callable[[Problem], tuple[torch.Tensor, torch.Tensor]]

@@ -5,15 +5,11 @@ python examples/apollo_by_hand.py     # under a minute on one core; one target s
 
 from __future__ import annotations
 
-import numpy as np
-
 from audits.attacks import ATTACKS
-from audits.attacks.evidence import Evidence
-from audits.attacks.gather import Group, Questions, gather_online, gather_posteriors
-from audits.attacks.search import SearchSettings
 from audits.data.catalogue import load
 from audits.data.partition import Member, Split, make_partition
 from audits.evaluation.roc import auc
+from audits.evidence import KINDS, Case, Evidence, Group, Part, Questions, SearchSettings, in_order
 from audits.models import make_model
 from audits.oracles import label_oracle, posterior_oracle
 from audits.seeds import derive_seed
@@ -34,6 +30,7 @@ SPLIT = Split(
     shadows=16,
     offline_shadows=2,
 )
+SHOWN = ("apollo", "random_directions", "yoqo", "single_query", "label_gap", "lira")
 
 
 def main() -> dict[str, float]:
@@ -59,25 +56,30 @@ def main() -> dict[str, float]:
         members = partition.select("shadow", 0, number)
         pairs = [models(member) for member in members]
         inside = partition.membership(members, asked.ids)
-        groups.append(Group([original for original, _ in pairs], [forgetful for _, forgetful in pairs], inside))
+        groups.append(
+            Group([original for original, _ in pairs], [forgetful for _, forgetful in pairs], inside, ~inside)
+        )
     (target,) = partition.select("target", 0)
     _, published = models(target)
 
     x, y = data.tensors(asked.ids).all()
     questions = Questions(x.flatten(1), y, asked.ids, asked.target, data.shape, data.value_range, SEED)
-    walks = gather_online((groups[0], groups[1]), {0: label_oracle(published)}, questions, SearchSettings())
-    posteriors = gather_posteriors(
-        [*groups[0].unlearned, *groups[1].unlearned],
-        np.concatenate([group.inside for group in groups]),
-        {0: posterior_oracle(published)},
-        questions,
-    )
-    evidence = Evidence(walks, None, posteriors)
+    parts: dict[str, Part] = {}
+    for kind in in_order([kind for name in SHOWN for kind in ATTACKS[name].reads]):
+        case = Case(
+            questions,
+            SearchSettings(),
+            online=(groups[0], groups[1]),
+            labels={0: label_oracle(published)},
+            posteriors={0: posterior_oracle(published)} if KINDS[kind].part.access == "posteriors" else {},
+            earlier=parts,
+        )
+        parts[kind] = KINDS[kind]().gather(case)
     found = {}
-    for name in ("apollo", "random_directions", "single_query", "label_gap", "lira"):
-        finding = ATTACKS[name]().judge(evidence)
+    for name in SHOWN:
+        finding = ATTACKS[name]().judge(Evidence(parts))
         found[name] = float(auc(finding.score, asked.forgotten))
-        print(f"{name:18} {ATTACKS[name].access:10} AUC {found[name]:.3f}")
+        print(f"{name:18} {ATTACKS[name].access:10} {finding.queries.max():3} queries  AUC {found[name]:.3f}")
     return found
 
 

@@ -9,23 +9,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_BASE = ("audits/models/registry.py", "audits/data/partition.py", "audits/data/tensors.py", "audits/seeds.py")
+_BASE = ("audits/models/registry.py", "audits/data/tensors.py", "audits/seeds.py")
 _TRAIN = ("audits/training/**/*.py", *_BASE, "orchestrator/stages/models.py", "orchestrator/stages/workshop.py")
-_WALK = ("audits/attacks/gather.py", "audits/attacks/search.py", "audits/attacks/evidence.py", "audits/oracles/**/*.py")
+_ASKING = ("audits/evidence/base.py", *_BASE, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py")
 _JUDGING = ("audits/attacks/base.py", "audits/attacks/heat.py")
 
 SOURCES: dict[str, tuple[str, ...]] = {
     "train": _TRAIN,
     "unlearn": (*_TRAIN, "audits/unlearning/base.py"),
     "utility": _TRAIN,
-    "search": (*_WALK, *_BASE, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py"),
+    "rank": ("audits/training/**/*.py", *_BASE, "orchestrator/stages/ranking.py", "orchestrator/stages/workshop.py"),
+    "trace": _ASKING,
+    "search": _ASKING,
     "score": (*_JUDGING, "orchestrator/stages/scoring.py", "orchestrator/score_table.py"),
+    "radii": (
+        "audits/evaluation/radii.py",
+        *_BASE,
+        "orchestrator/stages/radii.py",
+        "orchestrator/stages/workshop.py",
+    ),
 }
 """Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""
 
 DECIDE_NOTHING = frozenset(
     {"audits/errors.py", "audits/registry.py"}
-    | {f"audits/{package}/__init__.py" for package in ("attacks", "models", "unlearning")}
+    | {f"audits/{package}/__init__.py" for package in ("attacks", "evidence", "models", "unlearning")}
 )
 """Modules that only find names and word messages, or list all components of a kind."""
 
@@ -34,9 +42,9 @@ DECIDE_NOTHING = frozenset(
 def code_version(stage: str, components: tuple[str, ...] = (), root: Path | None = None) -> str:
     """Return the hash (16 hex characters) of the code that decides ``stage``; worked out once per process.
 
-    ``components`` are the modules of the architecture, method or attacks that take part (``audits.models.mlp``): code
-    of the others does not count, so a new attack leaves old scores valid. Comments, formatting and docstrings do not
-    count either. ``root`` is the folder that holds ``audits`` (default: the installed one). Raises ValueError for an
+    ``components`` are the modules of the architectures, method, kind or attacks that take part (``audits.models.mlp``):
+    code of the others does not count, so a new attack leaves old scores valid. Comments, formatting and docstrings do
+    not count either. ``root``: the folder that holds ``audits`` (default: the installed one). Raises ValueError for an
     unknown stage, RuntimeError when a pattern of ``SOURCES`` or a component finds no file.
     """
     tree = hashlib.sha256()
@@ -78,7 +86,7 @@ def code_files(stage: str, root: Path | None = None, components: tuple[str, ...]
 
 
 def _imported(name: str, root: Path | None) -> Iterator[str]:
-    for node in ast.walk(ast.parse(place_of(name, root).read_text("utf-8"))):
+    for node in _walk(ast.parse(place_of(name, root).read_text("utf-8"))):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -91,6 +99,15 @@ def _imported(name: str, root: Path | None) -> Iterator[str]:
             if module.split(".")[0] == "audits":
                 path = module.replace(".", "/")
                 yield from (file for file in (f"{path}.py", f"{path}/__init__.py") if place_of(file, root).is_file())
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes but those that only a type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _walk(child)
 
 
 def code_of(source: str) -> str:

@@ -11,33 +11,67 @@ from pydantic import TypeAdapter, ValidationError
 
 from audits.errors import did_you_mean
 from orchestrator.plan_errors import problems_of, shown
+from orchestrator.presets import preset_for, shipped_presets
 
 if TYPE_CHECKING:
     from audits.registry import Registry
     from orchestrator.plan import Plan
-    from orchestrator.plan_sections import UnlearningMethod
+    from orchestrator.plan_sections import Model, UnlearningMethod
 
 CONTROLS = ("identity", "retrain")
-ABOVE_ZERO = frozenset({"learning_rate", "batch_size", "forget_batch_size", "clip_norm", "temperature"})
-ZERO_OR_MORE = frozenset({"epochs", "ascent_epochs", "weight_decay", "gamma", "alpha"})
 
 
-def complete(plan: Plan) -> tuple[Plan, list[str], tuple[str, ...]]:
-    """Return the plan with every component's settings filled in and the controls added; problems; notes."""
+@dataclasses.dataclass(frozen=True)
+class Completion:
+    """A plan with all settings filled in, what is wrong with it, and what was added.
+
+    ``untuned``: labels of the methods that got neither settings nor a preset, only the method's defaults.
+    """
+
+    plan: Plan
+    problems: list[str]
+    notes: tuple[str, ...]
+    untuned: frozenset[str]
+
+
+def complete(plan: Plan) -> Completion:
+    """Return the plan with every component's settings filled in, presets included, and the controls added."""
     from audits.models import MODELS
+
+    problems: list[str] = []
+    models: dict[str, Model | None] = {}
+    for section, model in (("model", plan.model), ("shadow_model", plan.shadow_model)):
+        if model is not None:
+            settings, found = completed(MODELS, model.name, model.settings, f"{section}.name", f"{section}.settings")
+            models[section] = model.model_copy(update={"settings": settings})
+            problems += found
+    methods, notes, untuned, found = completed_methods(plan)
+    problems += [*found, *attack_problems(plan.audit.attacks)]
+    methods, added = with_controls(methods)
+    whole = plan.model_copy(update={**models, "unlearning": tuple(methods)})
+    return Completion(whole, problems, (*notes, *added), frozenset(untuned))
+
+
+def completed_methods(plan: Plan) -> tuple[list[UnlearningMethod], list[str], list[str], list[str]]:
+    """Return the unlearning methods with all settings, notes of presets, labels left to defaults, and problems."""
     from audits.unlearning import UNLEARNERS
 
-    settings, problems = completed(MODELS, plan.model.name, plan.model.settings, "model.name", "model.settings")
-    model = plan.model.model_copy(update={"settings": settings})
     methods: list[UnlearningMethod] = []
+    notes: list[str] = []
+    untuned: list[str] = []
+    problems: list[str] = []
     for index, entry in enumerate(plan.unlearning):
         path = f"unlearning.{index}"
-        settings, found = completed(UNLEARNERS, entry.method, entry.settings, f"{path}.method", path)
+        preset = None if entry.settings else preset_for(plan, entry.method, shipped_presets())
+        given = preset.settings if preset else entry.settings
+        settings, found = completed(UNLEARNERS, entry.method, given, f"{path}.method", path)
         methods.append(entry.with_settings(settings))
         problems += found
-    problems += attack_problems(plan.audit.attacks)
-    methods, notes = with_controls(methods)
-    return plan.model_copy(update={"model": model, "unlearning": tuple(methods)}), problems, notes
+        if preset:
+            notes.append(f"{path}: {entry.method} takes the preset {preset.place}")
+        elif settings and not given:
+            untuned.append(entry.label)
+    return methods, notes, untuned, problems
 
 
 def completed(
@@ -53,19 +87,7 @@ def completed(
         component = TypeAdapter(kind).validate_json(json.dumps(dict(settings)))
     except ValidationError as error:
         return dict(settings), problems_of(error, kind, path.split("."))
-    values = json.loads(json.dumps(dataclasses.asdict(component)))
-    return values, sign_problems(values, path)
-
-
-def sign_problems(settings: Mapping[str, Any], path: str) -> list[str]:
-    """Return the settings whose sign makes no sense, by what their names mean everywhere."""
-    problems = []
-    for name, value in settings.items():
-        if name in ABOVE_ZERO and value is not None and not value > 0:
-            problems.append(f"{path}.{name} is {value}; allowed: above 0")
-        if name in ZERO_OR_MORE and value is not None and not value >= 0:
-            problems.append(f"{path}.{name} is {value}; allowed: 0 or more")
-    return problems
+    return json.loads(json.dumps(dataclasses.asdict(component))), []
 
 
 def attack_problems(names: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.report.tables import main_table, sweep_table
+from orchestrator.report.tables import exposure_line, main_table, sweep_table
 
 if TYPE_CHECKING:
     from orchestrator.console import Terminal
@@ -18,6 +18,8 @@ def show_result(terminal: Terminal, document: Mapping[str, Any], out: Path) -> N
     if by_setting is not None:
         terminal.table(by_setting)
     terminal.table(main_table(document))
+    if line := exposure_line(document):
+        terminal.line(line)
     for text in document["warnings"]:
         terminal.line(f"warning: {text}")
     terminal.line(f"report: {out / 'report.html'}")

@@ -10,16 +10,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from orchestrator.jobs import Job, Schedule
     from orchestrator.plan import Plan
     from orchestrator.probe import Probe
-    from orchestrator.schedule import Job
     from orchestrator.store import Artefact, Store
 
 Basis = Literal["the store", "a probe", "the store, a probe"]
-ALONG_A_WALK = ("apollo", "apollo_offline", "apollo_paper", "random_directions")  # one query a step and direction
 START_SECONDS = 20.0  # of worker processes that import torch and join one training run
 # Fields of an artefact's document that decide how long it takes to make.
-DECIDES_TIME = ("model", "recipe", "count", "method", "settings", "kind", "search", "chunk", "attacks", "platform")
+DECIDES_TIME = (
+    "model",
+    "recipe",
+    "count",
+    "method",
+    "settings",
+    "kind",
+    "search",
+    "budget",
+    "chunk",
+    "attacks",
+    "platform",
+)
 
 
 @dataclass(frozen=True)
@@ -114,27 +125,41 @@ def estimate(plan: Plan) -> Cost:
     A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
     random data say, scaled.
     """
-    from orchestrator.pipeline import schedule
     from orchestrator.probe import Probe
     from orchestrator.schedule import device_of
     from orchestrator.store import Store, default_store_uri
 
     store = Store(plan.compute.store or default_store_uri())
-    jobs = schedule(plan)
+    jobs, ranking = jobs_of(plan, store)
     device = device_of(plan)
     probe = Probe(plan, device)
-    trained = {job.key: job.document for job in jobs.train_jobs}
+    trained = {job.key: job.document for job in (*ranking[:-1], *jobs.train_jobs)}
     stages = tuple(
         stage_cost(store, stage, work, trained, probe)
         for stage, work in (
-            ("train", jobs.train_jobs),
+            ("train", (*ranking[:-1], *jobs.train_jobs)),
+            ("rank", ranking[-1:]),
             ("unlearn", jobs.unlearn_jobs),
             ("utility", jobs.utility_units),
+            ("trace", jobs.trace_units),
             ("search", jobs.search_units),
             ("score", jobs.score_units),
+            ("radii", jobs.radius_units),
         )
+        if work or stage not in ("rank", "trace", "radii")
     )
     return Cost(stages, tuple(label_queries(plan)), worker_count(plan), device, store.uri)
+
+
+def jobs_of(plan: Plan, store: Store) -> tuple[Schedule, tuple[Job, ...]]:
+    """Return the jobs of a plan and those that rank its points; before these are done, random points stand in."""
+    from orchestrator.schedule import open_scheduler
+
+    scheduler = open_scheduler(plan, store)
+    ranking = scheduler.ranking_jobs()
+    if ranking and scheduler.ranking() is None:
+        return open_scheduler(plan.changed({"split.points": "random"})).schedule(), ranking
+    return scheduler.schedule(), ranking
 
 
 def stage_cost(
@@ -161,7 +186,7 @@ def stage_cost(
 def past_work(store: Store, stage: str, trained: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Artefact]]:
     """Return the artefacts of a stage by kind; damaged ones are passed over."""
     documents = dict(trained)
-    if stage in ("search", "utility"):
+    if stage in ("trace", "search", "utility"):
         kept = store.artefacts("train", on_damage=lambda *_: None)
         documents.update((artefact.key, artefact.document) for artefact in kept)
     found: dict[str, list[Artefact]] = {}
@@ -174,10 +199,10 @@ def past_work(store: Store, stage: str, trained: Mapping[str, Mapping[str, Any]]
 def kind(document: Mapping[str, Any], trained: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the part of a document that decides how long the work takes, as text."""
     found = {field: document[field] for field in DECIDES_TIME if field in document}
-    original = document.get("original") or [[]]
-    key = document.get("trained") or next(iter(original[0]), "")
+    groups = [group for role in document.get("original", {}).values() for group in role]
+    key = document.get("trained") or next(iter(groups[0] if groups else []), "")
     if key:
-        found["shadows"] = len(original[0])
+        found["shadows"] = [len(group) for group in groups]
         found["trained"] = {field: trained.get(key, {}).get(field) for field in ("model", "recipe")}
     return json.dumps(found, sort_keys=True)
 
@@ -185,12 +210,19 @@ def kind(document: Mapping[str, Any], trained: Mapping[str, Mapping[str, Any]]) 
 def label_queries(plan: Plan) -> Iterable[Queries]:
     """Yield, per attack, the queries that one target and all targets under all unlearning methods get."""
     from audits.attacks import ATTACKS
+    from audits.evidence import KINDS, SearchSettings
 
-    asked = plan.split.candidates.forget + plan.split.candidates.unseen
-    steps = 2 * 2 * plan.audit.search.steps  # walks of both halves, in both directions
+    candidates = plan.split.candidates
+    asked = candidates.forget + candidates.unseen + candidates.retained
+    settings = SearchSettings(**plan.audit.search.model_dump(exclude={"shadows"}))
     targets = plan.split.targets * len(plan.unlearning)
+    shared = -(-plan.audit.population // asked)  # population queries, split between the candidates of a target
     for attack in plan.audit.attacks:
-        per_target = asked * (1 + steps if attack in ALONG_A_WALK else 1)
+        kinds = [KINDS[name] for name in ATTACKS[attack].reads]
+        per_target = asked * sum(
+            shared if "population" in kind.settings else kind.queries(settings, plan.audit.query_budget)
+            for kind in kinds
+        )
         yield Queries(attack, ATTACKS[attack].access, per_target, per_target * targets)
 
 

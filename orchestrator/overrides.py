@@ -10,7 +10,10 @@ from audits.errors import BadInput, did_you_mean
 from orchestrator.plan_files import DEFAULT_PLAN, parse_yaml, shipped_plan
 
 # A new name here makes the settings of the former component meaningless: they are dropped with it.
-NAMED_SETTINGS: dict[tuple[str, ...], str] = {("model", "name"): "settings"}
+NAMED_SETTINGS: dict[tuple[str, ...], str] = {
+    ("model", "name"): "settings",
+    ("shadow_model", "name"): "settings",
+}
 
 
 def parse_override(text: str) -> tuple[str, Any]:

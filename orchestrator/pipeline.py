@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.schedule import Job, Schedule, Scheduler, missing, open_scheduler, schedule
+from orchestrator.jobs import Job, Schedule, missing
+from orchestrator.schedule import Scheduler, open_scheduler, schedule
 from orchestrator.stages import OpenWorkshops
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
     from tune_spaces.registry import Sweep
 
-__all__ = ["Result", "run_audit", "run_sweep", "schedule"]
+__all__ = ["Result", "run_audit", "run_sweep", "run_tuning", "schedule"]
+
+STAGES = ("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii")
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ def run_sweep(sweep: Sweep, plan: Plan, out: Path, terminal: Terminal, *, rebuil
     return Run(plan, out, terminal, name=sweep.name, rebuild=rebuild).sweep(sweep)
 
 
+def run_tuning(sweep: Sweep, plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> dict[str, Any]:
+    """Carry out a sweep of utilities and leave its table and its presets in ``out``; return the table's document."""
+    return Run(plan, out, terminal, name=sweep.name, rebuild=rebuild).tune(sweep)
+
+
 class Run:
     """One run of a plan: where its work is kept, who does it, and what it says meanwhile."""
 
@@ -72,29 +80,68 @@ class Run:
         self.name = name
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
-        self.scheduler = open_scheduler(plan)
         self.store: Store = Store(plan.compute.store or default_store_uri())
+        self.scheduler = open_scheduler(plan, self.store)
         self.workers = workers_of(plan, self.scheduler.device, self.store, terminal)
 
     def audit(self) -> Result:
         """Run the plan as it is."""
+        self.rank([self.scheduler])
         setting = Setting("base", {}, self.plan, self.scheduler.schedule())
         with self.session([setting]):
             counts = self.prepare([setting])
-            self.attack(setting)
+            self.attack([setting])
         return self.finish([setting], counts)
 
     def sweep(self, sweep: Sweep) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
-        settings = []
-        for name, overrides in sweep.settings.items():
-            plan = self.plan.changed(overrides) if overrides else self.plan
-            scheduler = Scheduler(plan, self.scheduler.data, self.scheduler.device)
-            settings.append(Setting(name, overrides, plan, scheduler.schedule()))
+        settings = self.settings(sweep)
         with self.session(settings):
             counts = self.prepare(settings)
             self.trials(sweep, settings)
         return self.finish(settings, counts, sweep)
+
+    def tune(self, sweep: Sweep) -> dict[str, Any]:
+        """Make and measure the targets of every setting of ``sweep``; no shadows, no attacks."""
+        from orchestrator.tuning import tuned, write_tuned
+
+        settings = self.settings(sweep)
+        with self.session(settings):
+            shared = [job for setting in settings for job in setting.jobs.models if is_shared(job)]
+            todo = list(missing(shared, self.present()))
+            if todo:
+                self.populate(todo, plans_of(settings))
+            self.trials(sweep, settings)
+        document = tuned(sweep.name, settings, self.store, self.plan)
+        document["seconds"] = round(time.perf_counter() - self.begin, 3)
+        write_tuned(self.out, document)
+        return document
+
+    def settings(self, sweep: Sweep) -> list[Setting]:
+        """Return the settings of ``sweep`` around the plan, with their jobs."""
+        changes = sweep.settings(self.plan.resolved())
+        plans = {name: self.plan.changed(overrides) if overrides else self.plan for name, overrides in changes.items()}
+        data, device = self.scheduler.data, self.scheduler.device
+        schedulers = {name: Scheduler(plan, data, device, self.store) for name, plan in plans.items()}
+        self.rank(list(schedulers.values()))
+        found = []
+        for name, scheduler in schedulers.items():
+            jobs = scheduler.schedule()
+            wanted = jobs.of_targets() if sweep.measures == "utility" else jobs
+            found.append(Setting(name, changes[name], plans[name], wanted))
+        return found
+
+    def rank(self, schedulers: Sequence[Scheduler]) -> None:
+        """Train the ranking populations that are missing and rank the points: partitions are made from that."""
+        from actors.cluster import connect
+
+        jobs = {job.key: job for scheduler in schedulers for job in scheduler.ranking_jobs()}
+        self.ranking = list(jobs.values())
+        todo = list(missing(self.ranking, self.present()))
+        if todo:
+            self.terminal.line(f"ranking: {len(self.ranking)} jobs, {len(self.ranking) - len(todo)} reused")
+            with self.terminal.quiet(), connect(self.workers):
+                self.populate(todo, [scheduler.plan for scheduler in schedulers], "ranking the points")
 
     @contextmanager
     def session(self, settings: Sequence[Setting]) -> Iterator[None]:
@@ -105,11 +152,13 @@ class Run:
         for setting in settings:
             for stage, keys in setting.jobs.keys().items():
                 held.setdefault(stage, []).extend(keys)
+        for job in self.ranking:
+            held.setdefault(job.stage, []).append(job.key)
         self.store.record_run(self.name, self.plan.deciding(), held)
         if self.rebuild:
             self.drop_damaged(held)
         present = self.present()
-        left = any(next(missing((*each.jobs.models, *each.jobs.units), present), None) for each in settings)
+        left = any(next(missing(each.jobs.everything, present), None) for each in settings)
         if not left or not self.workers.count:
             yield
             return
@@ -126,46 +175,53 @@ class Run:
         models = sum(job.stage != "utility" for job in unique.values())
         self.terminal.line(f"population: {models} models, {models - len(made)} reused, {len(made)} to train or unlearn")
         if todo:
-            self.populate(todo, settings)
+            self.populate(todo, plans_of(settings))
         return {"models": models, "reused": models - len(made), "trained": len(made)}
 
-    def populate(self, jobs: Sequence[Job], settings: Sequence[Setting]) -> None:
+    def populate(self, jobs: Sequence[Job], plans: Sequence[Plan], title: str = "training and unlearning") -> None:
         """Train, unlearn and measure through one queue, served by one Ray Train run."""
         from actors.population import train_population
 
         stage_of = {job.key: job.stage for job in jobs}
-        with self.terminal.stage("training and unlearning", len(jobs)) as advance, self.terminal.quiet():
+        with self.terminal.stage(title, len(jobs)) as advance, self.terminal.quiet():
             train_population(
                 jobs,
-                self.workshops(settings),
+                self.workshops(plans),
                 self.workers,
                 on_progress=advance,
                 is_done=lambda key: self.store.has(stage_of[key], key),
             )
 
-    def attack(self, setting: Setting) -> None:
+    def attack(self, settings: Sequence[Setting]) -> None:
         """Search and score what is missing, on the attack pool."""
         from actors.attack_pool import run_units
 
-        units = list(missing((*setting.jobs.search_units, *setting.jobs.score_units), self.present()))
+        units = list(missing((job for setting in settings for job in setting.jobs.attacks), self.present()))
         if not units:
             return
         with self.terminal.stage("attacking", len(units)) as advance, self.terminal.quiet():
-            run_units(units, self.workshops([setting]), self.workers, on_progress=advance)
+            run_units(units, self.workshops(plans_of(settings)), self.workers, on_progress=advance)
 
     def trials(self, sweep: Sweep, settings: Sequence[Setting]) -> None:
-        """Run the settings that are not yet scored as Ray Tune trials, the dearest first."""
+        """Run the settings that are not yet done as Ray Tune trials, the dearest first.
+
+        A sweep of fewer settings than workers goes to the attack pool, which cuts each of them into shards.
+        """
         from actors.trials import run_trials
 
         present = self.present()
-        left = [setting for setting in settings if any(True for _ in missing(setting.jobs.score_units, present))]
+        left = [setting for setting in settings if any(True for _ in missing(setting.jobs.everything, present))]
         self.terminal.line(f"settings: {len(settings)}, {len(settings) - len(left)} reused, {len(left)} to run")
         if not left:
             return
+        if len(left) < self.workers.count and sweep.measures == "attacks":
+            self.attack(left)
+            return
         left.sort(key=lambda setting: -setting.plan.audit.search.steps)
         names = [setting.name for setting in left]
-        trial = RunSetting({setting.name: setting.plan.plan_hash for setting in left}, self.workshops(left))
-        with self.terminal.stage("attacking, by setting", len(left)) as advance, self.terminal.quiet():
+        plans = {setting.name: setting.plan.plan_hash for setting in left}
+        trial = RunSetting(plans, self.workshops(plans_of(left)), sweep.measures)
+        with self.terminal.stage("settings", len(left)) as advance, self.terminal.quiet():
             space = sweep.space(names) if self.workers.count else {"setting": {"grid_search": names}}
             run_trials(space, trial, self.workers, name=sweep.name, on_progress=advance)
 
@@ -190,17 +246,18 @@ class Run:
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
             advance(1)
-            self.report()
+            self.report(document)
             advance(2)
             self.track(document)
             advance(3)
         return Result(document, scores)
 
-    def report(self) -> None:
-        """Write the figures and the page."""
+    def report(self, document: Mapping[str, Any]) -> None:
+        """Write the figures and the page, with thumbnails of exposed points."""
+        from orchestrator.report.exposure import shown_images
         from orchestrator.report.render import write_report
 
-        write_report(self.out)
+        write_report(self.out, shown_images(document["exposed"], self.scheduler.data))
 
     def track(self, document: dict[str, Any]) -> None:
         """Log the run; a tracking server that is away costs the tracking, not the audit."""
@@ -216,7 +273,7 @@ class Run:
 
     def present(self) -> dict[str, set[str]]:
         """Return what the store has, stage → keys."""
-        return {stage: self.store.keys(stage) for stage in ("train", "unlearn", "utility", "search", "score")}
+        return {stage: self.store.keys(stage) for stage in STAGES}
 
     def drop_damaged(self, held: Mapping[str, Sequence[str]]) -> None:
         """Read every artefact that the run refers to and drop those that are damaged."""
@@ -236,22 +293,24 @@ class Run:
                 advance(done)
         self.terminal.line(f"store: {len(wanted)} artefacts checked, {dropped} damaged and dropped")
 
-    def workshops(self, settings: Sequence[Setting]) -> OpenWorkshops:
-        """Return what a worker needs to do the jobs of ``settings``."""
-        plans = {setting.plan.plan_hash: setting.plan.resolved() for setting in settings}
-        return OpenWorkshops(plans, self.store.uri, self.scheduler.device, self.scheduler.data.fingerprint)
+    def workshops(self, plans: Sequence[Plan]) -> OpenWorkshops:
+        """Return what a worker needs to do the jobs of ``plans``."""
+        values = {plan.plan_hash: plan.resolved() for plan in plans}
+        return OpenWorkshops(values, self.store.uri, self.scheduler.device, self.scheduler.data.fingerprint)
 
 
 @dataclass(frozen=True)
 class RunSetting:
-    """A Tune trial: does the searches and scores of one setting over models that are ready.
+    """A Tune trial: does what is left of one setting, over models that are ready.
 
-    ``plans``: setting name → hash of its plan. Called with ``{"setting": name}``; what the store has is not done again,
-    so a repeated trial costs nothing. Returns the mean AUC over targets of each unlearning method × attack.
+    ``plans``: setting name → hash of its plan; ``measures``: see ``Sweep``. Called with ``{"setting": name}``; what the
+    store has is not done again, so a repeated trial costs nothing. Returns the mean AUC over targets of each unlearning
+    method × attack, or the distance to retraining.
     """
 
     plans: Mapping[str, str]
     workshops: OpenWorkshops
+    measures: str
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
         """Run one setting."""
@@ -262,14 +321,31 @@ class RunSetting:
 
         workshop = self.workshops.open(self.plans[config["setting"]])
         store, jobs = workshop.store, workshop.scheduler.schedule()
-        present = {stage: store.keys(stage) for stage in ("search", "score")}
-        for job in missing((*jobs.search_units, *jobs.score_units), present):
+        if self.measures == "utility":
+            jobs = jobs.of_targets()
+        present = {stage: store.keys(stage) for stage in STAGES}
+        for job in missing(jobs.everything, present):
             workshop.perform(job)
+        if self.measures == "utility":
+            from orchestrator.tuning import row
+
+            found = row(Setting(config["setting"], {}, workshop.plan, jobs), store)
+            return {"distance": found["distance"]}
         parts = [
             (config["setting"], unpack_table(store.get("score", job.key).read(SCORES))) for job in jobs.score_units
         ]
         columns = {name: column.to_numpy() for name, column in zip_columns(whole_table(parts))}
         return {f"{cell.unlearner}.{cell.attack}.auc": mean(per_target_auc(cell)) for cell in cells(columns)}
+
+
+def is_shared(job: Job) -> bool:
+    """Is this model one that all settings of a utility sweep read: a trained or a retrained one?"""
+    return job.stage == "train" or job.document["method"] == "retrain"
+
+
+def plans_of(settings: Sequence[Setting]) -> list[Plan]:
+    """Return the plans of ``settings``."""
+    return [setting.plan for setting in settings]
 
 
 def zip_columns(table: pa.Table) -> list[tuple[str, Any]]:

@@ -18,7 +18,8 @@ from audits.training.recipe import Recipe
 from orchestrator.overrides import apply_overrides, parse_override
 from orchestrator.plan_errors import PlanProblems, problems_of
 from orchestrator.plan_files import DEFAULT_PLAN, read_plan, shipped_plan
-from orchestrator.plan_sections import Audit, Compute, Data, Model, Section, Split, Tracking, UnlearningMethod
+from orchestrator.plan_sections import Audit, Compute, Data, Model, Section, Tracking, UnlearningMethod
+from orchestrator.plan_split import Split
 
 # Where and how fast a plan runs, but not its scores.
 NOT_DECIDING = {"compute": {"workers", "gpus_per_worker", "address", "store"}, "data": {"root"}}
@@ -37,12 +38,15 @@ class Plan(Section):
     split: Split = Split()
     model: Model = Model()
     recipe: Recipe = Recipe()
+    shadow_model: Model | None = None
+    shadow_recipe: Recipe | None = None
     unlearning: Annotated[tuple[UnlearningMethod, ...], Field(min_length=1)] = Field(default_factory=default_unlearning)
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
 
     _notes: tuple[str, ...] = PrivateAttr(default=())
+    _untuned: frozenset[str] = PrivateAttr(default=frozenset())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -53,13 +57,21 @@ class Plan(Section):
     def warnings(self) -> tuple[str, ...]:
         """What will weaken the result of this plan, one line each."""
         from orchestrator.plan_checks import weaknesses
+        from orchestrator.presets import untuned_warnings
 
-        return weaknesses(self)
+        return (*weaknesses(self), *untuned_warnings(self, self._untuned))
 
     @property
     def nulls(self) -> int:
         """Never-seen candidates over all targets: what a false-positive rate is measured on."""
         return self.split.targets * self.split.candidates.unseen
+
+    def __eq__(self, other: object) -> bool:
+        """Two plans are equal when they say the same; what loading noted about them does not count."""
+        return isinstance(other, Plan) and self.resolved() == other.resolved()
+
+    def __hash__(self) -> int:
+        return hash(self.plan_hash)
 
     def resolved(self) -> dict[str, Any]:
         """Return the plan as plain values, defaults filled in; ``plan_from`` of it gives an equal plan."""
@@ -86,7 +98,9 @@ class Plan(Section):
 
     def changed(self, values: Mapping[str, Any]) -> Plan:
         """Return the plan with dotted paths set to new values, checked again; what a sweep does for each setting."""
-        return plan_from(apply_overrides(self.resolved(), values.items()), notes=self.notes)
+        plan = plan_from(apply_overrides(self.resolved(), values.items()), notes=self.notes)
+        plan._untuned |= self._untuned
+        return plan
 
 
 def load_plan(
@@ -111,9 +125,9 @@ def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> Plan:
         plan = Plan.model_validate_json(json.dumps(raw))
     except ValidationError as error:
         raise PlanProblems(problems_of(error, Plan)) from None
-    plan, problems, added = complete(plan)
-    problems += contradictions(plan)
+    found = complete(plan)
+    problems = [*found.problems, *contradictions(found.plan)]
     if problems:
         raise PlanProblems(problems)
-    plan._notes = notes + added
-    return plan
+    found.plan._notes, found.plan._untuned = notes + found.notes, found.untuned
+    return found.plan

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from audits.data.partition import Split, overlap_warnings
+from audits.data.memorisation import ranked_size
+from audits.data.split import overlap_warnings
 from audits.errors import BadInput
+from orchestrator.plan_errors import under
+from orchestrator.split_checks import multiple, repeats, split_problems
 
 if TYPE_CHECKING:
+    from audits.data.dataset import Description
+    from audits.training.recipe import Recipe
     from orchestrator.plan import Plan
+    from orchestrator.plan_sections import Model
 
 NULLS_NEEDED = 10  # expected false positives below which a promised rate cannot be told from its neighbours
 
@@ -20,83 +24,27 @@ def contradictions(plan: Plan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
     return [
         *split_problems(plan.split.design()),
-        *attack_problems(plan),
+        *search_problems(plan),
         *repeated_labels(plan),
         *rate_problems(plan),
         *gpu_problems(plan),
     ]
 
 
-def split_problems(split: Split) -> list[str]:
-    """Return what makes the sizes of ``split`` impossible together."""
-    forgotten, size, half = split.forget_count, split.train_size, split.shadow_pool // 2
-    per_set = split.targets_per_shadow_set * (split.candidates_forget + split.candidates_unseen)
-    unseen = split.targets * split.candidates_unseen
-    rules = [
-        (
-            split.shadows % 4 == 0,
-            f"split.shadows is {split.shadows}; half of them belong to each half of the shadow pool, in complementary "
-            f"pairs, so that the design is balanced: use a multiple of 4, e.g. {multiple_of_four(split.shadows)}",
-        ),
-        (
-            split.offline_shadows % 2 == 0 and split.offline_shadows > 0,
-            f"split.offline_shadows is {split.offline_shadows}; half of them belong to each half of the shadow pool: "
-            f"use an even number, e.g. {max(2, split.offline_shadows + 1)}",
-        ),
-        (
-            size <= split.target_pool,
-            f"split.train_size is {size}, more than split.target_pool ({split.target_pool}); "
-            "lower the one or raise the other",
-        ),
-        (
-            size <= half,
-            f"split.train_size is {size}, but half of split.shadow_pool holds {half} points; "
-            f"use a shadow_pool of {4 * size} or more",
-        ),
-        (
-            forgotten >= 1,
-            f"split.forget is {split.forget:g}, which of {size} points is none; use {1 / size:g} or more",
-        ),
-        (
-            split.candidates_forget <= max(1, forgotten),
-            f"split.candidates.forget is {split.candidates_forget}, but a target forgets only {forgotten} points "
-            f"({split.forget:g} of {size}); use {forgotten} or fewer, or raise split.forget",
-        ),
-        (
-            math.ceil(per_set / 2) <= max(1, forgotten),
-            f"split.candidates: each shadow forgets half of the {per_set} candidates of its set, but a target forgets "
-            f"only {forgotten} points; use {2 * forgotten} candidates per set or fewer (candidates.forget, "
-            "candidates.unseen, targets_per_shadow_set), or raise split.forget",
-        ),
-        (
-            unseen < split.test_pool,
-            f"split.candidates.unseen is {split.candidates_unseen}, for {split.targets} targets {unseen}, but "
-            f"split.test_pool holds {split.test_pool}, some of which measure accuracy; use more than {unseen}",
-        ),
-        (
-            split.targets_per_shadow_set <= split.targets,
-            f"split.targets_per_shadow_set is {split.targets_per_shadow_set}; there are {split.targets} targets",
-        ),
-    ]
-    return [message for holds, message in rules if not holds]
-
-
-def multiple_of_four(number: int) -> int:
-    """Return the next multiple of 4 from ``number`` on."""
-    return -(-number // 4) * 4
-
-
-def attack_problems(plan: Plan) -> list[str]:
-    """Return what is wrong with the number of shadows that the search uses."""
-    shadows = plan.audit.search.shadows
-    if shadows is None:
-        return []
-    if shadows % 4:
-        near = multiple_of_four(shadows)
-        return [f"audit.search.shadows is {shadows}; use a multiple of 4, e.g. {near}, or null for all of them"]
-    if shadows > plan.split.shadows:
-        return [f"audit.search.shadows is {shadows}, more than split.shadows ({plan.split.shadows}); lower it"]
-    return []
+def search_problems(plan: Plan) -> list[str]:
+    """Return what is wrong with the weights of the search and the number of shadows that it uses."""
+    problems, search = [], plan.audit.search
+    if search.alpha == search.beta == 0:
+        problems.append("audit.search.alpha and audit.search.beta are both 0; at least one must be above 0")
+    shadows, step = search.shadows, 8 if plan.split.candidates.retained else 4
+    if shadows is not None and shadows % step:
+        near = multiple(shadows, step)
+        problems.append(
+            f"audit.search.shadows is {shadows}; use a multiple of {step}, e.g. {near}, or null for all of them"
+        )
+    elif shadows is not None and shadows > plan.split.shadows:
+        problems.append(f"audit.search.shadows is {shadows}, more than split.shadows ({plan.split.shadows}); lower it")
+    return problems
 
 
 def repeated_labels(plan: Plan) -> list[str]:
@@ -124,11 +72,6 @@ def gpu_problems(plan: Plan) -> list[str]:
     return []
 
 
-def repeats(words: Iterable[str]) -> list[tuple[str, int]]:
-    """Return the words that occur more than once, with their counts."""
-    return [(word, count) for word, count in Counter(words).items() if count > 1]
-
-
 def rate_problems(plan: Plan) -> list[str]:
     """Return the promised false-positive rates that this many never-seen candidates cannot resolve."""
     problems = []
@@ -146,7 +89,8 @@ def rate_problems(plan: Plan) -> list[str]:
 
 def weaknesses(plan: Plan) -> tuple[str, ...]:
     """Return what will weaken the result: shared training data, too few targets for an interval over targets."""
-    lines = list(overlap_warnings(plan.split.design()))
+    design = plan.split.design()
+    lines = list(overlap_warnings(design))
     if plan.split.targets < 2:
         lines.append("split.targets is 1: nothing shows how much targets differ; use 5 or more for honest intervals")
     if min(plan.split.shadows, plan.audit.search.shadows or plan.split.shadows) < 8:
@@ -159,6 +103,13 @@ def weaknesses(plan: Plan) -> tuple[str, ...]:
             f"{plan.split.targets_per_shadow_set} targets share each set of shadows: intervals over targets hold for "
             "those shadows and do not cover the choice of shadows"
         )
+    if design.audited == "memorised":
+        ranked, asked = ranked_size(design), design.targets * design.candidates_per_target
+        if asked > ranked / 2:
+            lines.append(
+                f"the candidates are {asked / ranked:.0%} of the {ranked} ranked points, hardly more memorised than "
+                "random ones; raise split.ranking_models (and split.target_pool) or ask about fewer points"
+            )
     if plan.compute.address and "://" not in (plan.compute.store or ""):
         lines.append(
             "compute.store is a folder: every node of the cluster must see the same one; "
@@ -179,11 +130,36 @@ def check_against_data(plan: Plan) -> None:
     facts = describe(plan.data.name, plan.data.root)
     if not facts.present:
         raise facts.missing()
-    needed = plan.split.design().points
-    if facts.points and needed > facts.points:
+    check_fit(plan, facts)
+
+
+def check_fit(plan: Plan, facts: Description) -> None:
+    """Refuse a plan whose pools, classes, ids or architectures do not fit a data set with these ``facts``."""
+    design = plan.split.design(facts.classes)
+    if facts.points and design.points > facts.points:
+        ids = " and the ids to forget" if design.forget_ids else ""
         raise BadInput(
-            f"split: target_pool + shadow_pool + test_pool need {needed} points, but {plan.data.name} has "
+            f"split: target_pool + shadow_pool + test_pool{ids} need {design.points} points, but {plan.data.name} has "
             f"{facts.points}; make the pools smaller"
         )
-    if facts.shape:
-        plan.model.architecture().build(facts.shape, len(facts.classes), seed=0)
+    if facts.points and design.forget_ids and max(design.forget_ids) >= facts.points:
+        raise BadInput(
+            f"split.forget.ids has {max(design.forget_ids)}; {plan.data.name} has the points 0 to {facts.points - 1}"
+        )
+    if not (facts.shape and (facts.classes or facts.present)):
+        return
+    check_build(plan.model, plan.recipe, facts, "model")
+    if plan.shadow_model or plan.shadow_recipe:
+        check_build(plan.shadow_model or plan.model, plan.shadow_recipe or plan.recipe, facts, "shadow_model")
+
+
+def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:
+    """Refuse an architecture that does not fit the data or its recipe; ``section`` of the plan names it."""
+    try:
+        built = model.architecture().build(facts.shape, len(facts.classes), seed=0)
+        if recipe.private:
+            from audits.training.private import check_private
+
+            check_private(built)
+    except BadInput as error:
+        raise BadInput(under(section, str(error))) from None

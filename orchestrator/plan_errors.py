@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -52,8 +53,10 @@ def problems_of(error: ValidationError, root: type, prefix: Sequence[str | int] 
         cause = context.get("error")
         if detail["type"] in UNKNOWN_KEY:
             lines.append(unknown_key(path, fields_at(root, detail["loc"][:-1])))
+        elif isinstance(cause, PlanProblems):
+            lines += cause.problems
         elif isinstance(cause, BadInput):
-            lines.append(under(path, str(cause)))
+            lines.append(under(path, str(cause), getattr(root, "name", "")))
         elif detail["type"] == "missing":
             lines.append(f"{path} is missing; {path.rpartition('.')[2]} has no default, write it down")
         else:
@@ -64,8 +67,16 @@ def problems_of(error: ValidationError, root: type, prefix: Sequence[str | int] 
     return list(dict.fromkeys(lines))
 
 
-def under(path: str, message: str) -> str:
-    """Return ``message`` with the path in front unless it already names its field."""
+def under(path: str, message: str, component: str = "") -> str:
+    """Return ``message`` with the path in front unless it already names its field.
+
+    A ``component`` names its settings after itself (``scrub.epochs``) and the checks of ``model`` and ``recipe`` serve
+    ``shadow_model`` and ``shadow_recipe`` too: those become paths of the plan.
+    """
+    if component and message.startswith(f"{component}."):
+        return path + message.removeprefix(component)
+    if path.startswith("shadow_") and message.startswith(path.removeprefix("shadow_")):
+        return f"shadow_{message}"
     return message if not path or message.startswith(path) else f"{path}: {message}"
 
 
@@ -102,8 +113,14 @@ def annotation_of(kind: Any, field: str) -> Any:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         for name, info in kind.model_fields.items():
             if field in (name, info.alias):
-                return info.annotation
+                return without_null(info.annotation)
     return None
+
+
+def without_null(kind: Any) -> Any:
+    """Return X of the annotation ``X | None``, any other annotation as it is."""
+    present = [item for item in get_args(kind) if item is not type(None)]
+    return present[0] if get_origin(kind) in (Union, UnionType) and len(present) == 1 else kind
 
 
 def names_of(kind: Any) -> list[str]:

@@ -11,7 +11,6 @@ from audits.errors import BadInput
 from orchestrator.plan_errors import shown
 
 if TYPE_CHECKING:
-    from audits.data.partition import Split as Design
     from audits.models import Architecture
     from audits.unlearning import Unlearner
 
@@ -41,18 +40,25 @@ class Section(BaseModel):
 
 
 class Search(Section):
-    """Apollo's search (spec of the attack: weights α and β, radius step ε, steps T, step size, shadows used)."""
+    """Apollo's search: weights α and β, radius step ε in the ``norm``, steps T, step size, shadows used."""
 
     alpha: Annotated[float, Field(ge=0)] = 1.0
     beta: Annotated[float, Field(ge=0)] = 4.0
     epsilon: Annotated[float, Field(gt=0)] = 0.1
     steps: Positive = 5
     learning_rate: Annotated[float, Field(gt=0)] = 0.1
+    norm: Literal["l2", "linf"] = "l2"
     shadows: Annotated[int, Field(ge=4)] | None = None
 
 
 class Audit(Section):
-    """Which attacks run, how they decide, and what is promised: thresholds are fixed on shadows at each ``fpr``."""
+    """Which attacks run, how they decide, and what is promised: thresholds are fixed on shadows at each ``fpr``.
+
+    ``population``: other points that attacks such as RMIA compare a candidate with, at most; ``queries``: labels that
+    an adaptive label-only attack may ask per candidate (null: as many as apollo asks); ``fdr``: the share of false
+    discoveries allowed in the list of exposed points; ``radii``: estimate at which radii Apollo's theorems expect
+    labels to flip (reads the targets' weights; no attack does).
+    """
 
     kind: Literal["apollo"] = "apollo"
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = (
@@ -62,14 +68,23 @@ class Audit(Section):
         "random_directions",
         "single_query",
         "label_gap",
-        "lira",
+        "u_lira",
         "loss_threshold",
     )
     search: Search = Search()
+    population: Positive = 200
+    queries: Positive | None = None
+    fdr: Share = 0.1
+    radii: bool = False
     fpr: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.05,)
     level: Share = 0.95
     bootstrap: Annotated[int, Field(ge=20)] = 2000
     permutations: Annotated[int, Field(ge=20)] = 2000
+
+    @property
+    def query_budget(self) -> int:
+        """Labels per candidate of an adaptive label-only attack: ``queries``, else those of apollo, 1 + 4·T."""
+        return self.queries or 1 + 4 * self.search.steps
 
 
 class Data(Section):
@@ -77,36 +92,6 @@ class Data(Section):
 
     name: Annotated[str, Field(min_length=1)] = "fashion14"
     root: str | None = None
-
-
-class Candidates(Section):
-    """Points per target on which the attacks decide: forgotten ones and never-seen ones."""
-
-    forget: Positive = 50
-    unseen: Positive = 50
-
-
-class Split(Section):
-    """How the data are cut: target pool (a), shadow pool (b) in two disjoint halves, test pool (c), in points."""
-
-    targets: Positive = 8
-    train_size: Positive = 500
-    target_pool: Positive = 4000
-    shadow_pool: Positive = 18000
-    test_pool: Positive = 2000
-    forget: Share = 0.1
-    candidates: Candidates = Candidates()
-    shadows: Annotated[int, Field(ge=4)] = 16
-    offline_shadows: Annotated[int, Field(ge=0)] = 8
-    targets_per_shadow_set: Positive = 1
-
-    def design(self) -> Design:
-        """Return the sizes as the partition reads them."""
-        from audits.data.partition import Split as Sizes
-
-        asked = self.candidates
-        sizes = self.model_dump(exclude={"candidates"})
-        return Sizes(**sizes, candidates_forget=asked.forget, candidates_unseen=asked.unseen)
 
 
 class Model(Section):

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from orchestrator.jobs import Job
     from orchestrator.plan import Plan
-    from orchestrator.schedule import Job
 
 STEPS = 8
 
@@ -50,9 +50,10 @@ class Probe:
                 return float(
                     settings.get("epochs", 0) * math.ceil(split.train_size / settings.get("batch_size", batch))
                 )
-            case "search":  # all shadows × the candidates of a shard × two directions × T steps
-                rows = 2 * int(job.document["count"]) * self.plan.audit.search.steps
-                return 2 * len(job.document["original"][0]) * rows / batch
+            case "trace" | "search":  # the shadows that are read × the candidates of a shard × two directions × T steps
+                shadows = sum(len(group) for role in job.document["original"].values() for group in role)
+                steps = self.plan.audit.search.steps if "search" in job.document else 1
+                return shadows * 2 * int(job.document["count"]) * steps / batch
             case _:
                 return math.ceil((split.train_size + split.test_pool) / batch)
 

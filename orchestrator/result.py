@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.score_table import POOLED, REPETITION
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "orch.result/1"
 DID_NOT_MOVE = 1e-3
+SAME_ACCURACY = 0.005
 UTILITY_LOST = 0.10
+AVERAGED = ("retain_accuracy", "forget_accuracy", "test_accuracy", "test_accuracy_before", "distance")
 PACKAGES = ("orch-audit", "torch", "torchvision", "ray", "mlflow", "numpy", "scipy", "scikit-learn", "pyarrow")
 
 
@@ -33,8 +36,10 @@ def summed_up(
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return the document of a run: table, utility, controls and everything needed to run it again."""
+    from audits.evaluation.discoveries import discovery_rows
     from audits.evaluation.null import expected_misses
     from audits.evaluation.summary import holm_overview, summarise
+    from audits.evaluation.three_way import three_way_rows
 
     plan = scheduler.plan
     columns = {column: scores[column].to_numpy() for column in scores.column_names}
@@ -58,9 +63,15 @@ def summed_up(
         "seed": plan.seed,
         "settings": [*([{"setting": POOLED, "overrides": {}}] if first == POOLED else []), *changes],
         "table": table,
+        "discoveries": discovery_rows(columns, plan.audit.fdr, plan.audit.level),
+        "exposed": exposed(columns, plan.audit.attacks, plan.audit.fdr, first),
+        "three_way": three_way_rows(columns, plan.audit.level),
         "utility": utility_rows(repeated, store),
+        "setting_utility": [] if first == POOLED else setting_utility(settings, store),
         "heatmap": heat_maps(details),
         "paper_rule": paper_rule(details, plan.audit.permutations, plan.audit.level, plan.seed),
+        "budget": budget_rows(details, plan.audit.fpr[0], plan.audit.level),
+        "radii": radius_rows(repeated, store),
         "warnings": list(dict.fromkeys([*plan.warnings, *scheduler.partition.warnings, *control_warnings(table)])),
         "notes": list(plan.notes),
         "population": dict(counts),
@@ -70,6 +81,30 @@ def summed_up(
         "plan_hash": plan.plan_hash,
         "versions": versions(),
     }
+
+
+def exposed(columns: Mapping[str, Any], attacks: Sequence[str], fdr: float, setting: str) -> dict[str, Any]:
+    """Return the forgotten points that are still detectable one by one, and by whom (``discoveries.judge``)."""
+    from audits.evaluation.discoveries import exposed_points, judge
+
+    attack = judge(attacks)
+    points = exposed_points(columns, attack, fdr, setting)
+    return {"setting": setting, "attack": attack, "fdr": fdr, "dependence": "positive", "points": points}
+
+
+def setting_utility(settings: Sequence[Setting], store: Store) -> list[dict[str, Any]]:
+    """Return setting × unlearning method: utility averaged over targets, where settings differ in their models."""
+    models = {frozenset(job.key for job in setting.jobs.utility_units) for setting in settings}
+    if len(models) < 2:
+        return []
+    found = []
+    for setting in settings:
+        rows = utility_rows([setting], store)
+        for label in dict.fromkeys(row["unlearner"] for row in rows):
+            own = [row for row in rows if row["unlearner"] == label]
+            means = {name: float(np.mean([row[name] for row in own])) for name in AVERAGED}
+            found.append({"setting": setting.name, "unlearner": label, "targets": len(own), **means})
+    return found
 
 
 def utility_rows(settings: Sequence[Setting], store: Store) -> list[dict[str, Any]]:
@@ -91,9 +126,11 @@ def utility_rows(settings: Sequence[Setting], store: Store) -> list[dict[str, An
 def flag(found: Mapping[str, float], method: str) -> str:
     """Return "did not move", "utility lost" or an empty string (the control ``identity`` must not move).
 
-    Not moved: ‖θ_u − θ‖ below 1/1000 of ‖θ‖. Lost: test accuracy 10 points below the model's before unlearning.
+    Not moved: ‖θ_u − θ‖ below 1/1000 of ‖θ‖ and test accuracy within half a point of the model's before unlearning
+    (deep nets change their mind over short distances). Lost: test accuracy 10 points below it.
     """
-    if method != "identity" and found["distance"] < DID_NOT_MOVE * found["norm"]:
+    same = abs(found["test_accuracy"] - found["test_accuracy_before"]) <= SAME_ACCURACY
+    if method != "identity" and same and found["distance"] < DID_NOT_MOVE * found["norm"]:
         return "did not move"
     if found["test_accuracy"] < found["test_accuracy_before"] - UTILITY_LOST:
         return "utility lost"
@@ -109,63 +146,6 @@ def control_warnings(table: Sequence[Mapping[str, Any]]) -> list[str]:
         for (setting, attack), row in rows.items()
         if row["auc_p_holm"] < 0.05
     ]
-
-
-def details_of(settings: Sequence[Setting], store: Store) -> dict[str, list[dict[str, Any]]]:
-    """Return the stored details of each unlearning method, one entry per setting and shadow set."""
-    from orchestrator.stages import DETAILS
-    from orchestrator.store import unpack_arrays
-
-    found: dict[str, list[dict[str, Any]]] = {}
-    for place, setting in enumerate(settings):
-        for job in setting.jobs.score_units:
-            part = unpack_arrays(store.get("score", job.key).read(DETAILS))
-            found.setdefault(job.label, []).append(part | {"target": part["target"] + REPETITION * place})
-    return found
-
-
-def heat_maps(details: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return, for each method, TPR and FPR over pairs of UNDER and OVER radii (Apollo's Fig. 5)."""
-    maps = {}
-    for label, parts in details.items():
-        forget = sum(int(part["forgotten"].sum()) for part in parts)
-        unseen = sum(int((~part["forgotten"]).sum()) for part in parts)
-        maps[label] = {
-            "under_radius": np.mean([part["heat.under_radius"] for part in parts], axis=0).tolist(),
-            "over_radius": np.mean([part["heat.over_radius"] for part in parts], axis=0).tolist(),
-            "tpr": (np.sum([part["heat.forget"] for part in parts], axis=0) / forget).tolist(),
-            "fpr": (np.sum([part["heat.unseen"] for part in parts], axis=0) / unseen).tolist(),
-        }
-    return maps
-
-
-def paper_rule(
-    details: Mapping[str, Sequence[Mapping[str, Any]]], draws: int, level: float, seed: int
-) -> list[dict[str, Any]]:
-    """Return, for each method, the paper's best threshold on the judged points and where chance would put it.
-
-    ``best``: largest balanced accuracy over τ and the rules UNDER and OVER; ``null_low``, ``null_high``: where it falls
-    when forget and unseen are permuted within targets; ``p``: one-sided.
-    """
-    from audits.attacks.apollo_paper import best_threshold
-    from audits.evaluation.null import null_band
-
-    rows = []
-    for label, parts in details.items():
-        said = np.concatenate([part["said"] for part in parts], axis=-1)
-        forgotten = np.concatenate([part["forgotten"] for part in parts])
-        target = np.concatenate([part["target"] for part in parts])
-        band = null_band(
-            lambda truth, said=said: best_threshold(said, truth),  # type: ignore[misc]  # a default binds the loop's value
-            forgotten,
-            target,
-            draws=min(draws, 500),
-            level=level,
-            seed=seed,
-        )
-        found = {"unlearner": label, "best": band.value, "null_low": band.low, "null_high": band.high, "p": band.p}
-        rows.append(found)
-    return rows
 
 
 def versions() -> dict[str, str]:

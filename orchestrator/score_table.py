@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.attacks.base import Attack, Finding
+from audits.data.population import GROUPS
 
 POOLED = "pooled"
 REPETITION = 1000
+GROUP_ODDS = ("score_forget", "score_retained", "score_unseen")
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +29,10 @@ def score_rows(
     shadow_set: int,
     rates: Sequence[float],
 ) -> pa.Table:
-    """Return the rows of one attack on one shadow set; thresholds come from the finding's null alone."""
+    """Return the rows of one attack on one shadow set; thresholds and p-values come from the finding's null alone.
+
+    The log-odds of the three groups are null for attacks that do not tell them apart.
+    """
     import pyarrow as pa
 
     count = len(asked.ids)
@@ -38,11 +43,15 @@ def score_rows(
         "target": pa.array(asked.target.astype(np.int32)),
         "shadow_set": pa.array(np.full(count, shadow_set, np.int32)),
         "point_id": pa.array(asked.ids),
-        "group": pa.array(np.where(asked.forgotten, "forget", "unseen").tolist(), pa.string()),
+        "group": pa.array([GROUPS[group] for group in asked.group], pa.string()),
         "label": pa.array(labels.astype(np.int32)),
         "score": pa.array(finding.score),
         "queries": pa.array(finding.queries),
+        "p_value": pa.array(finding.p_values()),
     }
+    for place, name in enumerate(GROUP_ODDS):
+        odds = [None] * count if finding.groups is None else finding.groups[:, place]
+        columns[name] = pa.array(odds, pa.float64())
     for rate in rates:
         columns[f"decision_{rate:g}"] = pa.array(finding.decide(rate))
     return pa.table(columns)
@@ -51,9 +60,12 @@ def score_rows(
 def whole_table(parts: Sequence[tuple[str, pa.Table]]) -> pa.Table:
     """Return the tables of all settings (name, table) as one, sorted by setting, unlearner, attack, target and point.
 
-    Settings, unlearners and attacks keep the order in which they first appear.
+    Settings, unlearners and attacks keep the order in which they first appear. ``q_value`` joins ``p_value``: it needs
+    the candidates of all shadow sets. Log-odds of three groups are dropped where no attack gives them.
     """
     import pyarrow as pa
+
+    from orchestrator.q_values import with_q_values
 
     tables = [table.add_column(0, "setting", pa.array([name] * len(table), pa.string())) for name, table in parts]
     joined = pa.concat_tables(tables)
@@ -64,7 +76,9 @@ def whole_table(parts: Sequence[tuple[str, pa.Table]]) -> pa.Table:
             *(first_seen(joined[name].to_pylist()) for name in ("attack", "unlearner", "setting")),
         ]
     )
-    return joined.take(pa.array(order)).combine_chunks()
+    table = joined.take(pa.array(order)).combine_chunks()
+    empty = [name for name in GROUP_ODDS if name in table.column_names and table[name].null_count == len(table)]
+    return with_q_values(table.drop_columns(empty))
 
 
 def pooled(parts: Sequence[tuple[str, pa.Table]]) -> list[tuple[str, pa.Table]]:

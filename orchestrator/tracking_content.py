@@ -10,6 +10,7 @@ from typing import Any
 
 AREA = ("auc", "auc_low", "auc_high", "auc_p", "auc_p_holm", "queries_per_point")
 RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_high", "roc_tpr")
+DISCOVERIES = ("discoveries", "fdp", "power")
 UTILITY = ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds")
 
 
@@ -26,6 +27,10 @@ def metrics(result: Mapping[str, Any], setting: str) -> dict[str, float]:
             names = {name: name for name in AREA} | {name: name + suffix for name in RATES}
             cell = f"{row['unlearner']}.{row['attack']}"
             found |= {f"{cell}.{name}": float(row[key]) for key, name in names.items() if row.get(key) is not None}
+    for row in result.get("discoveries") or []:
+        if row["setting"] == setting:
+            cell = f"{row['unlearner']}.{row['attack']}"
+            found |= {f"{cell}.{name}": float(row[name]) for name in DISCOVERIES}
     for unlearner in dict.fromkeys(row["unlearner"] for row in result["utility"]):
         rows = [row for row in result["utility"] if row["unlearner"] == unlearner]
         for name in UTILITY:

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from audits.evaluation import null, summary
+from audits.evaluation import discoveries, null, summary, three_way
+from orchestrator.q_values import with_q_values
 
 ATTACKS = {
     "apollo": ("labels", 12),
@@ -137,10 +138,79 @@ def heat_maps() -> dict:
     }
 
 
-def write_run(out: Path, *, sweep: bool = False, targets: int = 8, points: int = 50, seed: int = 0) -> dict:
-    """Write result.json, scores.parquet and plan.yaml under ``out`` and return the result."""
+def transfers() -> list[dict]:
+    """Return settings of a sweep over architectures and over a share forgotten, which change the models."""
+    pairs = [("mlp", "mlp"), ("mlp", "cnn"), ("cnn", "mlp"), ("cnn", "cnn")]
+    found = [{"setting": f"{a}<-{b}", "overrides": {"model.name": a, "shadow_model.name": b}} for a, b in pairs]
+    shares = [{"setting": f"forget={x:g}", "overrides": {"split.forget": x, "split.shadows": 32}} for x in (0.01, 0.5)]
+    return [{"setting": "base", "overrides": {}}, *found, *shares]
+
+
+def with_additions(scores: pa.Table, retained: int) -> pa.Table:
+    """Return the table with p- and q-values, retained points and, for LiRA, log-odds of the three groups."""
+    rows = scores.to_pylist()
+    more = [
+        row | {"group": "retained", "point_id": row["point_id"] + 500, "score": row["score"] + 0.5}
+        for row in rows
+        if row["group"] == "forget" and row["point_id"] % 1000 < retained
+    ]
+    rng = np.random.default_rng(1)
+    for row in (*rows, *more):
+        row["p_value"] = float(max(ndtr(-2.5 * row["score"]), 1e-3))  # clear enough for discoveries
+        odds = rng.normal(size=3) + [1.5 * (row["group"] == name) for name in three_way.GROUPS]
+        for name, value in zip(three_way.COLUMNS, odds, strict=True):
+            row[name] = float(value) if row["attack"] == "lira" else None
+    table = pa.Table.from_pylist([*rows, *more])
+    for name in ("target", "shadow_set", "label", "queries"):
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.int32()))
+    return with_q_values(table)
+
+
+def write_whole_run(out: Path) -> dict:
+    """Write a run that holds every optional field of result.json and return the result."""
+    result = write_run(out, chosen=transfers(), targets=2, points=100)
+    scores = with_additions(pq.read_table(out / "scores.parquet"), retained=40)
+    pq.write_table(scores, out / "scores.parquet")
+    arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
+    budget = [
+        {"unlearner": name, "attack": attack, "queries": queries}
+        | {f"{field}{side}": 0.5 + step * queries / 100 for field in ("auc", "tpr") for side, step in sides}
+        for sides in [(("_low", 0.2), ("", 0.4), ("_high", 0.6))]
+        for name in AREA
+        for attack in ("apollo", "random_directions")
+        for queries in ((1, 5, 21) if attack == "apollo" else (1, 9, 21))
+    ]
+    points = discoveries.exposed_points(arrays, "apollo", 0.1, "base")
+    whole = result | {
+        "discoveries": discoveries.discovery_rows(arrays, 0.1),
+        "exposed": {"setting": "base", "attack": "apollo", "fdr": 0.1, "dependence": "positive", "points": points},
+        "three_way": three_way.three_way_rows(arrays),
+        "budget": budget,
+        "setting_utility": [
+            {"setting": entry["setting"], "unlearner": name, "test_accuracy": accuracy - 0.01 * place}
+            for place, entry in enumerate(transfers())
+            for name, accuracy in ACCURACY.items()
+        ],
+    }
+    (out / "result.json").write_text(json.dumps(whole, indent=1))
+    return whole
+
+
+def write_run(
+    out: Path,
+    *,
+    sweep: bool = False,
+    chosen: list[dict] | None = None,
+    targets: int = 8,
+    points: int = 50,
+    seed: int = 0,
+) -> dict:
+    """Write result.json, scores.parquet and plan.yaml under ``out`` and return the result.
+
+    The files have the form of the first versions, without the fields that came later (``write_whole_run`` has all).
+    """
     rng = np.random.default_rng(seed)
-    chosen = settings(sweep)
+    chosen = chosen or settings(sweep)
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
     rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)

@@ -2,119 +2,166 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
-from synthetic_evidence import make_evidence, make_posteriors, make_walks
+from synthetic_evidence import make_evidence, make_walks
 
 from audits.attacks import ATTACKS, Attack, Finding
 from audits.attacks.apollo_offline import surplus
 from audits.attacks.apollo_paper import THRESHOLDS, best_threshold, decisions, said
 from audits.attacks.base import Threshold, fix_threshold
-from audits.attacks.evidence import (
-    Evidence,
-    Posteriors,
-    Walks,
-    join_posteriors,
-    join_walks,
-    posteriors_from,
-    to_arrays,
-    walks_from,
-)
-from audits.attacks.gather import scaled
+from audits.attacks.confidence import scaled
 from audits.attacks.heat import heat_map
-from audits.attacks.lira import log_likelihood_ratio
 from audits.errors import BadInput
+from audits.evidence import KINDS, Evidence, Part, Walks
+from audits.evidence.parts import SHOWN
 
 LABELS = [name for name in ATTACKS if ATTACKS[name].access == "labels"]
-POSTERIORS = [name for name in ATTACKS if ATTACKS[name].access == "posteriors"]
+BEYOND = [name for name in ATTACKS if ATTACKS[name].access != "labels"]
+BLIND = [name for name in ATTACKS if ATTACKS[name].access != "oracle"]
+ANSWERS_OF_SHADOWS = ("pseudo", "shadow", "original")
+
+
+def evidence_for(name: str, seed: int, candidates: int = 40, **more: object) -> Evidence:
+    """Return synthetic evidence of the kinds that an attack reads."""
+    return make_evidence(seed, candidates, kinds=ATTACKS[name].reads, **more)[0]
+
+
+def other_answers(answers: np.ndarray) -> np.ndarray:
+    """Return answers that differ from ``answers`` everywhere."""
+    return ~answers if answers.dtype == bool else answers - 1
 
 
 # -------------------------------------------------------------------------------------------------------- access
 
 
-def test_every_attack_declares_one_of_the_two_accesses() -> None:
-    assert sorted(LABELS + POSTERIORS) == list(ATTACKS)
-    assert LABELS and POSTERIORS
-    assert all(ATTACKS[name].name == name for name in ATTACKS)
+def test_every_attack_declares_its_access_and_kinds_that_exist() -> None:
+    assert set(LABELS) | set(BEYOND) == set(ATTACKS)
+    assert {ATTACKS[name].access for name in ATTACKS} == set(SHOWN)
+    for name in ATTACKS:
+        attack = ATTACKS[name]
+        assert attack.name == name and attack.reads
+        assert all(KINDS[kind].part.access in SHOWN[attack.access] for kind in attack.reads)
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_an_attack_on_labels_is_shown_no_posteriors_and_gives_the_same_without(name: str) -> None:
-    evidence, _ = make_evidence(1)
-    blind = Evidence(evidence.walks, evidence.offline, None)
-    with_them, without = (ATTACKS[name]().judge(each) for each in (evidence, blind))
+def test_an_attack_on_labels_gives_the_same_without_posteriors_and_truth(name: str) -> None:
+    evidence = make_evidence(1)[0]
+    labels = {kind: part for kind, part in evidence.parts.items() if part.access == "labels"}
+    with_them, without = (ATTACKS[name]().judge(each) for each in (evidence, Evidence(labels)))
     np.testing.assert_array_equal(with_them.score, without.score)
     np.testing.assert_array_equal(with_them.null, without.null)
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
-def test_an_attack_on_posteriors_refuses_evidence_without(name: str) -> None:
-    evidence, _ = make_evidence(1)
-    with pytest.raises(BadInput, match="labels only"):
-        ATTACKS[name]().judge(Evidence(evidence.walks, evidence.offline, None))
+@pytest.mark.parametrize("name", BLIND)
+def test_no_attack_but_an_oracle_is_moved_by_the_truth(name: str) -> None:
+    evidence = evidence_for(name, 1)
+    with_it, against = (ATTACKS[name]().judge(Evidence(evidence.parts, truth)) for truth in (None, ~evidence.truth))
+    np.testing.assert_array_equal(with_it.score, against.score)
+    np.testing.assert_array_equal(with_it.null, against.null)
 
 
-def test_an_attack_on_labels_that_asks_for_posteriors_is_refused() -> None:
+@pytest.mark.parametrize("name", BEYOND)
+def test_an_attack_beyond_labels_refuses_evidence_of_labels(name: str) -> None:
+    evidence = make_evidence(1)[0]
+    labels = {kind: part for kind, part in evidence.parts.items() if part.access == "labels"}
+    with pytest.raises(BadInput, match="within this attack's access"):
+        ATTACKS[name]().judge(Evidence(labels, evidence.truth))
+
+
+@pytest.mark.parametrize(
+    ("access", "kind"),
+    [("labels", "posteriors"), ("labels", "population"), ("posteriors", "logits"), ("oracle", "logits")],
+)
+def test_an_attack_that_reads_beyond_its_access_is_refused(access: str, kind: str) -> None:
     class Greedy(Attack):
-        name, access = "greedy", "labels"
+        name, reads = "greedy", (kind,)
 
         def find(self, evidence: Evidence) -> Finding:
-            assert evidence.posteriors is None
-            seen = evidence.posterior()
-            return Finding(seen.target, seen.target, seen.queries)
+            raise AssertionError(evidence.part(kind))
 
-    with pytest.raises(BadInput, match="labels only"):
+    Greedy.access = access
+    with pytest.raises(BadInput, match=f"no '{kind}' evidence"):
         Greedy().judge(make_evidence(1)[0])
 
 
-def test_a_view_with_posteriors_is_everything() -> None:
-    evidence, _ = make_evidence(1)
-    assert evidence.view("posteriors") is evidence
-    assert evidence.view("labels").walks is evidence.walks
+@pytest.mark.parametrize("access", SHOWN)
+def test_only_an_oracle_sees_the_truth_and_every_access_its_own_parts(access: str) -> None:
+    evidence = make_evidence(1)[0]
+    view = evidence.view(access)
+    assert (view.truth is not None) == (access == "oracle")
+    wanted = {
+        "labels": {"labels"},
+        "posteriors": {"labels", "posteriors"},
+        "logits": {"labels", "posteriors", "logits"},
+        "oracle": {"labels", "posteriors"},
+    }[access]
+    assert {part.access for part in view.parts.values()} == wanted
+    assert all(view.parts[kind] is evidence.parts[kind] for kind in view.parts)
 
 
-@pytest.mark.parametrize("name", LABELS)
+def test_an_oracle_without_the_truth_is_refused() -> None:
+    evidence = make_evidence(1)[0]
+    with pytest.raises(BadInput, match="needs the truth"):
+        ATTACKS["u_mia_oracle"]().judge(Evidence(evidence.parts))
+
+
+@pytest.mark.parametrize("name", ATTACKS)
 def test_evidence_that_was_not_gathered_is_named(name: str) -> None:
-    with pytest.raises(BadInput, match=r"no .*walks were gathered"):
-        ATTACKS[name]().judge(Evidence({}, None, None))
+    with pytest.raises(BadInput, match=f"no '{ATTACKS[name].reads[0]}' evidence was gathered"):
+        ATTACKS[name]().judge(Evidence({}, np.ones(1, dtype=bool)))
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_judging_changes_no_evidence_and_depends_on_no_global_generator(name: str) -> None:
-    (evidence, _), (untouched, _) = make_evidence(1), make_evidence(1)
+    evidence, untouched = evidence_for(name, 1), evidence_for(name, 1)
     np.random.seed(1)
     first = ATTACKS[name]().judge(evidence)
     np.random.seed(2)
     second = ATTACKS[name]().judge(evidence)
     np.testing.assert_array_equal(first.score, second.score)
-    for kind in evidence.walks:
-        for part in dataclasses.fields(Walks):
-            np.testing.assert_array_equal(
-                getattr(evidence.walks[kind], part.name), getattr(untouched.walks[kind], part.name)
-            )
-    np.testing.assert_array_equal(evidence.posteriors.shadow, untouched.posteriors.shadow)
+    np.testing.assert_array_equal(first.null, second.null)
+    for kind, part in evidence.parts.items():
+        for field, values in part.arrays().items():
+            np.testing.assert_array_equal(values, untouched.parts[kind].arrays()[field])
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_finding_scores_every_candidate_and_says_what_it_cost(name: str) -> None:
-    finding = ATTACKS[name]().judge(make_evidence(1, candidates=22, steps=3)[0])
+    evidence = evidence_for(name, 1, candidates=22, steps=3)
+    finding = ATTACKS[name]().judge(evidence)
     assert finding.score.shape == finding.queries.shape == (22,)
     assert finding.score.dtype == finding.null.dtype == np.float64
-    walking = {"apollo", "apollo_offline", "apollo_paper", "random_directions"}
-    assert set(finding.queries.tolist()) == {1 + 2 * 2 * 3 if name in walking else 1}
+    wanted = sum(evidence.parts[kind].queries for kind in ATTACKS[name].reads)
+    np.testing.assert_array_equal(finding.queries, wanted)
 
 
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_shadow_that_kept_a_candidate_speaks_for_neither_side(name: str) -> None:
+    finding = ATTACKS[name]().judge(evidence_for(name, 3, models=8, kept=True))
+    scrambled = evidence_for(name, 3, models=8, kept=True)
+    moved = 0
+    for part in scrambled.parts.values():
+        arrays = part.arrays()
+        for field in set(ANSWERS_OF_SHADOWS) & set(arrays) if "inside" in arrays else ():
+            neither = ~arrays["inside"] & ~arrays["outside"]
+            arrays[field][neither] = other_answers(arrays[field])[neither]
+            moved += int(neither.sum())
+    assert moved or all(KINDS[kind].reads == ("offline",) for kind in ATTACKS[name].reads)  # they train on no candidate
+    again = ATTACKS[name]().judge(scrambled)
+    np.testing.assert_array_equal(finding.score, again.score)
+    np.testing.assert_array_equal(finding.null, again.null)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("part", ["target", "shadow"])
 def test_numbers_that_are_none_are_reported(part: str, bad: float) -> None:
-    evidence, _ = make_evidence(1)
-    getattr(evidence.posteriors, part)[..., 3] = bad
+    evidence = evidence_for("loss_threshold", 1)
+    getattr(evidence.posterior(), part)[..., 3, :] = bad
     with pytest.raises(FloatingPointError, match="loss_threshold"):
         ATTACKS["loss_threshold"]().judge(evidence)
 
@@ -158,73 +205,39 @@ def test_a_threshold_says_forgotten_above_it_only() -> None:
     np.testing.assert_array_equal(Threshold(1.0, 0.25).decide(np.array([0.5, 1.0, 1.5])), [0.0, 0.25, 1.0])
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", BLIND)
 def test_thresholds_read_no_answer_of_the_target(name: str) -> None:
-    evidence, _ = make_evidence(2)
-    other, _ = make_evidence(2)
-    for walks in (*other.walks.values(), other.offline):
-        walks.target[:] = ~walks.target
-    other.posteriors.target[:] = 7.0
-    one, two = (fix_threshold(ATTACKS[name]().judge(each).null, 0.05) for each in (evidence, other))
-    assert one == two
+    evidence, other = evidence_for(name, 2), evidence_for(name, 2)
+    for part in other.parts.values():
+        part.target[...] = other_answers(part.target)
+    one, two = (ATTACKS[name]().judge(each) for each in (evidence, other))
+    assert not np.array_equal(one.score, two.score)
+    np.testing.assert_array_equal(one.null, two.null)
 
 
-# -------------------------------------------------------------------------------------------------- LiRA and loss
-
-
-def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
-    seen = make_posteriors(np.random.default_rng(0), np.arange(15) < 7, models=8)
-    found = log_likelihood_ratio(seen.target, seen.shadow, seen.inside)
-    deviations: dict[bool, list[float]] = {True: [], False: []}
-    for k in range(15):
-        for side in (True, False):
-            values = seen.shadow[seen.inside[:, k] == side, k]
-            deviations[side] += (values - values.mean()).tolist()
-    sigma = {side: np.sqrt(np.square(d).sum() / (len(d) - 15)) for side, d in deviations.items()}
-    for k in range(15):
-        density = {
-            side: norm.logpdf(seen.target[k], seen.shadow[seen.inside[:, k] == side, k].mean(), sigma[side])
-            for side in (True, False)
-        }
-        assert abs(found[k] - (density[True] - density[False])) < 1e-9
-
-
-def test_the_null_of_lira_judges_each_outside_shadow_by_all_the_others() -> None:
-    seen = make_posteriors(np.random.default_rng(1), np.arange(10) < 5, models=6)
-    finding = ATTACKS["lira"]().judge(Evidence({}, None, seen))
-    wanted = []
-    for i in range(6):
-        others = [j for j in range(6) if j != i]
-        ratio = log_likelihood_ratio(seen.shadow[i], seen.shadow[others], seen.inside[others])
-        wanted += [ratio[k] for k in range(10) if not seen.inside[i, k]]
-    np.testing.assert_allclose(finding.null, wanted, rtol=0, atol=1e-12)
-
-
-def test_equal_shadows_give_a_finite_ratio() -> None:
-    inside = np.array([[True], [True], [False], [False]])
-    ratio = log_likelihood_ratio(np.array([3.0]), np.array([[3.0], [3.0], [1.0], [1.0]]), inside)
-    assert np.isfinite(ratio).all() and ratio[0] > 0
+# ---------------------------------------------------------------------------------------- confidences and loss
 
 
 def test_scaled_is_the_logit_of_the_confidence_on_moderate_logits() -> None:
     logits = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
     y = torch.arange(50) % 4
     p = logits.softmax(1)[torch.arange(50), y].numpy()
-    np.testing.assert_allclose(scaled(logits.log_softmax(1), y), np.log(p / (1 - p)), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(scaled(logits.log_softmax(1).numpy(), y.numpy()), np.log(p / (1 - p)), rtol=0, atol=1e-9)
 
 
 def test_scaled_stays_finite_and_ordered_where_confidences_round_to_0_and_1() -> None:
     logits = torch.tensor([[900.0, 0.0, 0.0], [800.0, 0.0, 0.0], [0.0, 800.0, 0.0], [0.0, 900.0, 1.0]])
-    found = scaled(logits.double().log_softmax(1), torch.zeros(4, dtype=torch.int64))
+    found = scaled(logits.double().log_softmax(1).numpy(), np.zeros(4, dtype=np.int64))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, [900 - np.log(2), 800 - np.log(2), -800, -900], rtol=0, atol=1e-9)
 
 
 def test_loss_threshold_is_the_targets_confidence() -> None:
-    evidence, _ = make_evidence(3)
-    finding = ATTACKS["loss_threshold"]().judge(evidence)
-    np.testing.assert_array_equal(finding.score, evidence.posteriors.target)
-    assert sorted(finding.null) == sorted(evidence.posteriors.shadow[~evidence.posteriors.inside])
+    evidence = evidence_for("loss_threshold", 3)
+    seen, finding = evidence.posterior(), ATTACKS["loss_threshold"]().judge(evidence)
+    p = np.exp(seen.target.astype(float))[np.arange(40), seen.labels]
+    np.testing.assert_allclose(finding.score, np.log(p / (1 - p)), rtol=0, atol=1e-4)
+    assert sorted(finding.null) == sorted(scaled(seen.shadow, seen.labels)[seen.outside])
 
 
 def test_label_gap_by_hand() -> None:
@@ -235,16 +248,16 @@ def test_label_gap_by_hand() -> None:
     target = np.zeros((2, 3, 3), dtype=bool)
     target[:, :, 0] = [True, False, True]
     blank = np.zeros((2, 3, 2, 1))
-    walks = Walks(pseudo, inside, target, blank, blank, np.full(3, 5, dtype=np.int32))
-    finding = ATTACKS["label_gap"]().judge(Evidence({"apollo": walks}, None, None))
+    walks = Walks(pseudo, inside, ~inside, target, blank, blank, np.ones(3, dtype=np.int32))
+    finding = ATTACKS["label_gap"]().judge(Evidence({"point": walks}))
     assert finding.score.tolist() == [1.0, 0.0, 1.0]
     assert finding.null.tolist() == [0.0, 1.0, 0.0, 1.0]
     assert finding.queries.tolist() == [1, 1, 1]
 
 
 def test_the_offline_score_is_the_share_of_true_labels_above_the_expected_one() -> None:
-    evidence, _ = make_evidence(4, candidates=6, steps=2)
-    walks = evidence.offline
+    evidence = evidence_for("apollo_offline", 4, candidates=6, steps=2)
+    walks = evidence.walk("offline")
     finding = ATTACKS["apollo_offline"]().judge(evidence)
     for k in range(6):
         parts = [walks.target[g, k].mean() - walks.confidence[g, k].mean() for g in range(2)]
@@ -282,8 +295,8 @@ def test_decisions_of_the_paper_are_those_of_the_definition() -> None:
 
 
 def test_the_score_of_the_paper_is_the_share_of_rules_and_walks_that_say_forgotten() -> None:
-    evidence, _ = make_evidence(5, candidates=8)
-    walks = evidence.walks["apollo"]
+    evidence = evidence_for("apollo_paper", 5, candidates=8)
+    walks = evidence.walk("apollo")
     finding = ATTACKS["apollo_paper"]().judge(evidence)
     steps = walks.radius.shape[-1]
     for k in range(8):
@@ -318,12 +331,12 @@ def test_the_best_threshold_is_the_best_over_both_rules() -> None:
 
 
 def test_the_heat_map_counts_by_the_definition() -> None:
-    forgotten = np.arange(14) < 5
+    forgotten, unseen = np.arange(14) < 5, np.arange(14) > 7
     walks = make_walks(np.random.default_rng(6), forgotten, steps=3)
-    found = heat_map(walks, forgotten)
+    found = heat_map(walks, forgotten, unseen)
     for a in range(3):
         for b in range(3):
-            for name, group in (("forget", forgotten), ("unseen", ~forgotten)):
+            for name, group in (("forget", forgotten), ("unseen", unseen)):
                 counts = [
                     sum(bool(walks.target[g, k, 1 + a]) or not walks.target[g, k, 4 + b] for k in np.flatnonzero(group))
                     for g in range(2)
@@ -338,36 +351,30 @@ def test_the_heat_map_counts_by_the_definition() -> None:
 # --------------------------------------------------------------------------------------------- storing and joining
 
 
-def cut(part: Walks | Posteriors, rows: slice) -> Walks | Posteriors:
+def cut(part: Part, rows: slice) -> Part:
     """Return a shard: the candidates ``rows`` of ``part``."""
-    if isinstance(part, Posteriors):
-        return Posteriors(part.shadow[:, rows], part.inside[:, rows], part.target[rows], part.queries[rows])
-    return Walks(
-        part.pseudo[:, :, rows],
-        part.inside[..., rows],
-        part.target[:, rows],
-        part.confidence[:, rows],
-        part.radius[:, rows],
-        part.queries[rows],
-    )
+    arrays = {}
+    for field, values in part.arrays().items():
+        axis = part.axes[field]
+        arrays[field] = values if axis is None else values[(slice(None),) * axis + (rows,)]
+    return part.of(arrays)
 
 
-@pytest.mark.parametrize("kind", ["walks", "posteriors"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_shards_joined_in_order_are_the_whole(kind: str) -> None:
-    evidence, _ = make_evidence(7, candidates=11)
-    whole = evidence.walks["apollo"] if kind == "walks" else evidence.posteriors
-    parts = [cut(whole, rows) for rows in (slice(0, 4), slice(4, 5), slice(5, 11))]
-    joined = join_walks(parts) if kind == "walks" else join_posteriors(parts)
-    for field in dataclasses.fields(whole):
-        np.testing.assert_array_equal(getattr(joined, field.name), getattr(whole, field.name))
+    whole = make_evidence(7, candidates=11, kinds=[kind])[0].parts[kind]
+    shards = [cut(whole, rows) for rows in (slice(0, 4), slice(4, 5), slice(5, 11))]
+    joined = KINDS[kind].part.joined(shards)
+    for field, values in whole.arrays().items():
+        np.testing.assert_array_equal(getattr(joined, field), values)
+        assert getattr(joined, field).dtype == values.dtype
 
 
-@pytest.mark.parametrize("kind", ["walks", "posteriors"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_arrays_of_evidence_are_read_back_as_they_were(kind: str) -> None:
-    evidence, _ = make_evidence(8, candidates=5)
-    whole = evidence.walks["apollo"] if kind == "walks" else evidence.posteriors
-    arrays = to_arrays(whole, "part")
-    assert all(name.startswith("part.") for name in arrays)
-    back = walks_from(arrays, "part") if kind == "walks" else posteriors_from(arrays, "part")
-    for field in dataclasses.fields(whole):
-        assert getattr(back, field.name) is getattr(whole, field.name)
+    whole = make_evidence(8, candidates=5, kinds=[kind])[0].parts[kind]
+    assert set(whole.axes) == set(whole.arrays())
+    back = KINDS[kind].part.of(whole.arrays())
+    assert type(back) is type(whole)
+    for field, values in whole.arrays().items():
+        assert getattr(back, field) is values

@@ -134,7 +134,7 @@ def test_a_failed_gate_exits_with_1_after_the_result(
     calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["audit", "apollo", "--fail-above", "auc=0.99"]) == 0
-    assert main(["audit", "apollo", "--fail-above", "auc=0.51", "--fail-above", "identity.lira.auc=0.99"]) == 1
+    assert main(["audit", "apollo", "--fail-above", "auc=0.51", "--fail-above", "identity.apollo.auc=0.99"]) == 1
     assert "gate auc=0.51: auc is" in capsys.readouterr().out.splitlines()[-1]
 
 

@@ -55,7 +55,7 @@ def test_time_is_not_taken_from_models_of_another_kind(capsys: pytest.CaptureFix
 def test_a_finished_population_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     jobs = pipeline.schedule(load_plan("apollo-smoke"))
     store = Store("store")
-    for job in (*jobs.models, *jobs.units):
+    for job in jobs.everything:
         store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1.0)
     assert main(["plan", "apollo-smoke", "--store", "store", "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)

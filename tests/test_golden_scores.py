@@ -2,12 +2,13 @@
 
 ``golden/answers.json`` holds logits and labels of imagined shadows and targets, ``golden/scores.json`` what each attack
 made of them. Where a rule is changed on purpose, say so in the changelog and pin its scores anew from the repository's
-root with ``python tests/test_golden_scores.py``; the difference of ``scores.json`` then shows which attacks moved. The
-answers are never drawn anew.
+root with ``python tests/test_golden_scores.py``; the difference of ``scores.json`` then shows which attacks moved. A
+kind of evidence that has no answers yet is then given synthetic ones; the answers of a kind are never drawn anew.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,21 @@ import pytest
 import torch
 
 from audits.attacks import ATTACKS
-from audits.attacks.evidence import Evidence, Posteriors, Walks
-from audits.attacks.gather import scaled
+from audits.evidence import KINDS, Evidence, Logits, Posteriors, Walks
 
 GOLDEN = Path(__file__).parent / "golden"
 RATE = 0.05
-FITTED = {"apollo", "random_directions", "single_query"}  # scikit-learn's solver stops where its version stops
+# scikit-learn's solvers stop where their version stops
+FITTED = {
+    "apollo",
+    "apollo_plus",
+    "boundary_distance",
+    "random_directions",
+    "single_query",
+    "u_mia_oracle",
+    "u_mia_shadow",
+    "yoqo",
+}
 
 
 def tolerance(name: str) -> float:
@@ -37,24 +47,71 @@ def bits(rows: Any) -> np.ndarray:
 
 
 def frozen_walks(part: dict[str, Any]) -> Walks:
-    confidence = np.array(part["confidence"])
-    steps = confidence.shape[-1]
-    queries = np.full(confidence.shape[1], 1 + 4 * steps, dtype=np.int32)
+    confidence, inside = np.array(part["confidence"]), bits(part["inside"])
+    queries = np.full(confidence.shape[1], 1 + 4 * confidence.shape[-1], dtype=np.int32)
     return Walks(
-        bits(part["pseudo"]), bits(part["inside"]), bits(part["target"]), confidence, np.zeros_like(confidence), queries
+        pseudo=bits(part["pseudo"]),
+        inside=inside,
+        outside=~inside,
+        target=bits(part["target"]),
+        confidence=confidence,
+        radius=np.zeros_like(confidence),
+        queries=queries,
+    )
+
+
+def label_at_x(walks: Walks) -> Walks:
+    """Return the first query of each walk: what the kind ``point`` asks."""
+    return dataclasses.replace(
+        walks,
+        pseudo=walks.pseudo[..., :1],
+        target=walks.target[..., :1],
+        confidence=walks.confidence[:, :, :0],
+        radius=walks.radius[:, :, :0],
+        queries=np.ones_like(walks.queries),
     )
 
 
 def frozen_evidence() -> Evidence:
+    """Return the frozen answers by kind; log-probabilities stay in float64, so that scores do not hang on rounding."""
     answers = json.loads((GOLDEN / "answers.json").read_text())
-    labels = torch.tensor(answers["labels"])
-    logits = torch.tensor(answers["logits"], dtype=torch.float64)  # (m + 1, K, classes), the target last
-    confidences = np.stack([scaled(each.log_softmax(1), labels) for each in logits])
-    posteriors = Posteriors(
-        confidences[:-1], bits(answers["inside"]), confidences[-1], np.ones(len(labels), dtype=np.int32)
-    )
-    walks = {kind: frozen_walks(answers[kind]) for kind in ("apollo", "random")}
-    return Evidence(walks, frozen_walks(answers["offline"]), posteriors)
+    labels, inside = np.array(answers["labels"]), bits(answers["inside"])
+    shown, original = (torch.tensor(answers[name], dtype=torch.float64) for name in ("logits", "original_logits"))
+    own, ones = np.arange(len(labels)), np.ones(len(labels), dtype=np.int32)
+    shadow, before = (logits.log_softmax(-1).numpy() for logits in (shown, original))  # (m + 1 or m, K, classes)
+    apollo = frozen_walks(answers["apollo"])
+    parts = {
+        "apollo": apollo,
+        "random": frozen_walks(answers["random"]),
+        "offline": frozen_walks(answers["offline"]),
+        "point": label_at_x(apollo),
+        "posteriors": Posteriors(before, shadow[:-1], inside, ~inside, shadow[-1], labels, ones),
+        "logits": Logits(
+            original.numpy()[:, own, labels],
+            shown.numpy()[:-1, own, labels],
+            inside,
+            ~inside,
+            shown.numpy()[-1, own, labels],
+            ones,
+        ),
+    }
+    others = {kind: KINDS[kind].part.of(thawed(fields)) for kind, fields in answers["parts"].items()}
+    return Evidence(parts | others, bits(answers["truth"]))
+
+
+def frozen(values: np.ndarray) -> list[Any]:
+    """Return the shape and the elements of ``values``; booleans as one string such as "0110"."""
+    if values.dtype == bool:
+        return [list(values.shape), "".join("01"[int(bit)] for bit in values.flat)]
+    return [list(values.shape), (values.round(4) if values.dtype.kind == "f" else values).flatten().tolist()]
+
+
+def thawed(fields: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arrays of a part from what ``frozen`` made of each."""
+    return {
+        name: (bits(values) if isinstance(values, str) else np.array(values)).reshape(shape)
+        for name, (shape, values) in fields.items()
+    }
 
 
 def found(name: str) -> dict[str, list[float]]:
@@ -89,12 +146,27 @@ def test_the_pinned_scores_can_tell_rules_apart(name: str) -> None:
         assert np.abs(own - np.array(pinned()[other]["score"])).max() > 1e-3
 
 
+def freeze_new_kinds() -> None:
+    """Give synthetic answers to the kinds of evidence that have none; the answers that are there stay."""
+    from synthetic_evidence import make_evidence
+
+    answers = json.loads((GOLDEN / "answers.json").read_text())
+    kinds = [kind for kind in KINDS if kind not in frozen_evidence().parts]
+    made = make_evidence(20, len(answers["labels"]), kinds=kinds)[0].parts
+    for kind, part in made.items():
+        answers["parts"][kind] = {name: frozen(values) for name, values in part.arrays().items()}
+    (GOLDEN / "answers.json").write_text(pretty(answers) + "\n")
+
+
+def pretty(value: Any, depth: int = 1) -> str:
+    """Return JSON in which every entry of an object has a line of its own, and arrays have one line."""
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    rows = [f"{' ' * depth}{json.dumps(name)}: {pretty(inner, depth + 1)}" for name, inner in value.items()]
+    return "{\n" + ",\n".join(rows) + "\n" + " " * (depth - 1) + "}"
+
+
 if __name__ == "__main__":
+    freeze_new_kinds()
     scores = {name: found(name) for name in ATTACKS}
-    rows = [
-        f" {json.dumps(name)}: {{\n"
-        + ",\n".join(f"  {json.dumps(part)}: {json.dumps(values)}" for part, values in parts.items())
-        + "\n }"
-        for name, parts in scores.items()
-    ]
-    (GOLDEN / "scores.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    (GOLDEN / "scores.json").write_text(pretty(scores) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import nn
 
 from audits.errors import BadInput
 from audits.models import make_model
-from audits.oracles import Counter, LabelOracle, PosteriorOracle, label_oracle, posterior_oracle
+from audits.oracles import Counter, LabelOracle, PosteriorOracle, label_oracle, logit_oracle, posterior_oracle
 
 SHAPE, CLASSES = (2, 3), 4
 
@@ -68,8 +69,9 @@ def test_a_label_oracle_counts_each_query_of_each_point() -> None:
     assert oracle.counter.asked(ids(7, 8, 9, 10)).tolist() == [5, 7, 5, 0]
 
 
-def test_a_posterior_oracle_counts_one_query_a_point() -> None:
-    oracle = posterior_oracle(model())
+@pytest.mark.parametrize("open_oracle", [posterior_oracle, logit_oracle])
+def test_an_oracle_of_outputs_counts_one_query_a_point(open_oracle: Callable[[nn.Module], PosteriorOracle]) -> None:
+    oracle = open_oracle(model())
     oracle.ask(inputs(3, 1)[:, 0], ids(7, 8, 9))
     assert oracle.counter.asked(ids(7, 8, 9)).tolist() == [1, 1, 1]
 
@@ -116,6 +118,21 @@ def test_posteriors_are_log_probabilities_in_float64() -> None:
     found = posterior_oracle(net, chunk=2).ask(x, ids(1, 2, 3))
     assert found.dtype == torch.float64 and not found.requires_grad
     assert torch.allclose(found, net(x).double().softmax(1).log(), rtol=0, atol=1e-12)
+
+
+def test_logits_are_the_outputs_of_the_model_in_float64() -> None:
+    net, x = model(), inputs(3, 1)[:, 0]
+    found = logit_oracle(net, chunk=2).ask(x, ids(1, 2, 3))
+    assert found.dtype == torch.float64 and not found.requires_grad
+    assert torch.allclose(found, net(x).double(), rtol=0, atol=1e-6)
+    assert torch.allclose(found.softmax(1), posterior_oracle(net).ask(x, ids(1, 2, 3)).exp(), rtol=0, atol=1e-6)
+
+
+def test_a_budget_of_logits_is_refused_before_they_are_asked() -> None:
+    oracle = logit_oracle(model(), budget=1)
+    oracle.ask(inputs(1, 1)[:, 0], ids(1))
+    with pytest.raises(BadInput, match="budget of 1"):
+        oracle.ask(inputs(1, 1)[:, 0], ids(1))
 
 
 @pytest.mark.parametrize(
@@ -176,6 +193,6 @@ def test_the_walk_that_finds_no_model_would_find_one() -> None:
 
 
 def test_nothing_can_be_hung_on_an_oracle() -> None:
-    for oracle in (label_oracle(model()), posterior_oracle(model())):
+    for oracle in (label_oracle(model()), posterior_oracle(model()), logit_oracle(model())):
         with pytest.raises(AttributeError):
             oracle.model = model()

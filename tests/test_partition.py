@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from audits.data.partition import (
     shared_half_warnings,
 )
 from audits.errors import BadInput
+from orchestrator.plan import load_plan
 
 SPLIT = Split(
     targets=4,
@@ -37,6 +39,20 @@ SPLIT = Split(
 
 def design(split: Split = SPLIT, seed: int = 3) -> Partition:
     return make_partition(split.points + 17, split, seed)
+
+
+def digest_of(partition: Partition) -> str:
+    whole = hashlib.sha256()
+    for member in partition.members:
+        whole.update(f"{member.name} {member.role} {member.shadow_set} {member.group} {member.index}\n".encode())
+        whole.update(member.train.tobytes())
+        whole.update(member.forget.tobytes())
+    for asked in partition.candidates:
+        for column in (asked.ids, asked.target, asked.forgotten):
+            whole.update(column.tobytes())
+    whole.update(partition.test.tobytes())
+    whole.update("\n".join(partition.warnings).encode())
+    return whole.hexdigest()
 
 
 def drawn(partition: Partition, role: str, group: int | None = None) -> set[int]:
@@ -99,6 +115,26 @@ def test_every_design_is_disjoint_balanced_and_of_the_right_sizes(split: Split, 
             assert set(inside.sum(1)) <= {len(everyone) // 2, len(everyone) - len(everyone) // 2}
             for shadow, row in zip(shadows, inside, strict=True):
                 assert set(everyone[row]) <= set(shadow.forget)
+
+
+@pytest.mark.parametrize(
+    ("split", "points", "seed", "known"),
+    [
+        (load_plan().split.design(), 70000, 0, "498b791ff13338e6939d5909f92593cf083e3845bbdb4cf1afa678030afd0b29"),
+        (SPLIT, 437, 3, "5d18f4a9dab115a43186e9d480708ddf1eb7aeca2a072f3dae0c339f1de54659"),
+        (
+            replace(SPLIT, targets=6, target_pool=150, shadow_pool=150, candidates_forget=3),
+            437,
+            3,
+            "d1ef0c4f3d24c5125ef3f30e6c4a500ea15e6c76e9b5720160cb3149b3e29dfc",
+        ),
+    ],
+    ids=["the embedded default", "shared shadow sets", "overlapping targets"],
+)
+def test_designs_of_earlier_versions_are_drawn_bit_for_bit(split: Split, points: int, seed: int, known: str) -> None:
+    labels = np.zeros(points, np.int64)
+    assert digest_of(make_partition(points, split, seed)) == known
+    assert digest_of(make_partition(points, split, seed, labels=labels)) == known
 
 
 def test_the_three_pools_are_disjoint() -> None:
@@ -264,3 +300,75 @@ def test_a_design_that_just_fits_is_accepted() -> None:
     snug = replace(SPLIT, shadow_pool=80, test_pool=17, targets_per_shadow_set=2)
     partition = make_partition(snug.points, snug, 0)
     assert len(partition.test) == 1
+
+
+RETAINED = replace(SPLIT, shadows=16, candidates_retained=5, candidates_forget=3, candidates_unseen=6)
+
+
+@pytest.mark.parametrize("m", [8, 16, 24])
+@pytest.mark.parametrize("retained", [1, 4, 5])
+def test_with_retained_candidates_each_is_forgotten_by_a_quarter_and_kept_by_a_quarter(m: int, retained: int) -> None:
+    partition = design(replace(RETAINED, shadows=m, candidates_retained=retained))
+    for shadow_set, asked in enumerate(partition.candidates):
+        for group in (1, 2):
+            shadows = partition.select("shadow", shadow_set, group)
+            inside = partition.membership(shadows, asked.ids)
+            forgotten = np.stack([np.isin(asked.ids, shadow.forget) for shadow in shadows])
+            assert (forgotten.sum(0) == m // 8).all()
+            assert ((inside & ~forgotten).sum(0) == m // 8).all()
+            assert ((~inside).sum(0) == m // 4).all()
+            # even within a shadow: about half of what it trains on is kept
+            assert np.ptp(inside.sum(1)) <= 2
+            assert np.ptp(forgotten.sum(1)) <= 2
+
+
+def test_retained_candidates_are_in_the_retain_set_of_their_target_and_nobody_forgets_more_for_them() -> None:
+    partition = design(RETAINED)
+    targets = {member.index: member for member in partition.members if member.role == "target"}
+    for asked in partition.candidates:
+        assert (asked.forgotten.astype(int) + asked.unseen + asked.retained == 1).all()
+        for index in np.unique(asked.target):
+            own = asked.target == index
+            assert [int((asked.group[own] == code).sum()) for code in range(3)] == [3, 6, 5]
+            assert np.isin(asked.ids[own & asked.retained], targets[index].retain).all()
+    assert {len(member.forget) for member in partition.members} == {SPLIT.forget_count}
+    assert {len(member.train) for member in partition.members} == {SPLIT.train_size}
+
+
+def test_pairs_stay_complementary_and_are_divided_anew_with_retained_candidates() -> None:
+    partition = design(RETAINED)
+    asked = np.unique(partition.candidates[0].ids)
+    inside = partition.membership(partition.select("shadow", 0, 1), asked)
+    assert (inside[::2] ^ inside[1::2]).all()
+    assert len({row.tobytes() for row in inside}) == len(inside)
+
+
+def test_growing_a_design_with_retained_candidates_leaves_earlier_models_as_they_were() -> None:
+    before, after = design(RETAINED), design(replace(RETAINED, shadows=24))
+    later = {member.name: member for member in after.members}
+    for member in before.members:
+        np.testing.assert_array_equal(member.train, later[member.name].train)
+        np.testing.assert_array_equal(member.forget, later[member.name].forget)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"shadows": 12}, "multiple of 8"),
+        ({"candidates_retained": 33}, "allowed: 0 to 32"),
+        ({"candidates_retained": 20}, "at most 31 candidates"),
+        ({"forget": 0.9, "candidates_retained": 4, "candidates_forget": 10, "candidates_unseen": 5}, "needs 10"),
+        ({"candidates_retained": -1}, "candidates.retained is -1"),
+    ],
+)
+def test_retained_candidates_that_do_not_fit_are_refused(change: dict[str, float], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        design(replace(RETAINED, **change))
+
+
+@pytest.mark.parametrize("m", [4, 64])
+def test_few_and_many_shadows_are_balanced(m: int) -> None:
+    partition = design(replace(SPLIT, shadows=m))
+    for shadow_set, asked in enumerate(partition.candidates):
+        inside = partition.membership(partition.select("shadow", shadow_set), asked.ids)
+        assert (inside.sum(0) == m // 2).all()

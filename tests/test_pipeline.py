@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from audits.errors import BadInput
 from orchestrator.console import Terminal
 from orchestrator.estimate import label_queries
+from orchestrator.jobs import missing
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import run_audit, run_sweep
 from orchestrator.plan import load_plan
-from orchestrator.schedule import missing, open_scheduler, schedule
+from orchestrator.schedule import open_scheduler, schedule
 from orchestrator.stages import Workshop
 from orchestrator.store import CorruptArtefact, Store
-from tune_spaces.registry import Sweep
+from tune_spaces.registry import Sweep, fixed
 
 TINY = (
     "split.targets=2",
@@ -154,7 +156,7 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
         name="two-widths",
         title="",
         base="apollo-smoke",
-        settings={"base": {}, "epsilon=0.3": {"audit.search.epsilon": 0.3}, "m=4": {"audit.search.shadows": 4}},
+        varies=fixed({"base": {}, "epsilon=0.3": {"audit.search.epsilon": 0.3}, "m=4": {"audit.search.shadows": 4}}),
         metric="apollo AUC",
         makes="a figure",
     )
@@ -162,7 +164,7 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
     out = tmp_path / "sweep"
     result = run_sweep(sweep, plan, out, Terminal(claim_folder(out, plan)))
     assert result.document["population"]["trained"] == 0
-    assert [entry["setting"] for entry in result.document["settings"]] == list(sweep.settings)
+    assert [entry["setting"] for entry in result.document["settings"]] == list(sweep.settings({}))
     settings = result.scores["setting"].to_pylist()
     base = result.scores.filter(np.array(settings) == "base").drop_columns(["setting"])
     single = pq.read_table(finished[1] / "scores.parquet").drop_columns(["setting"])
@@ -172,14 +174,14 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
 def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished, tmp_path):
     _, _, store, _ = finished
     seeds = {f"seed={seed}": {"seed": seed} for seed in (0, 1)}
-    sweep = Sweep("two-seeds", "", "apollo-smoke", seeds, "apollo AUC", "a table", pooled=True)
+    sweep = Sweep("two-seeds", "", "apollo-smoke", fixed(seeds), "apollo AUC", "a table", pooled=True)
     plan = tiny_plan(store)
     out = tmp_path / "seeds"
     result = run_sweep(sweep, plan, out, Terminal(claim_folder(out, plan)))
     rows = {(row["setting"], row["unlearner"], row["attack"]): row for row in result.document["table"]}
-    pooled = rows["pooled", "identity", "lira"]
+    pooled = rows["pooled", "identity", "u_lira"]
     assert pooled["targets"] == 2 * plan.split.targets
-    single = [rows[name, "identity", "lira"]["auc"] for name in seeds]
+    single = [rows[name, "identity", "u_lira"]["auc"] for name in seeds]
     assert pooled["auc"] == pytest.approx(sum(single) / 2)
     assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}
     alone = run(tiny_plan(tmp_path / "other-store", "seed=1"), tmp_path / "alone").scores.drop_columns(["setting"])
@@ -209,3 +211,78 @@ def test_candidates_cut_into_shards_change_no_decision_by_more_than_rounding(fin
     assert len(schedule(tiny_plan(store, "compute.chunk=7")).search_units) > len(schedule(plan).search_units)
     a, b = result.scores["score"].to_numpy(), small.scores["score"].to_numpy()
     assert np.mean(np.abs(a - b) < 1e-6) > 0.99
+
+
+def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, monkeypatch):
+    """The trace is drawn once a shadow set; a method that is added later asks along it and searches nothing."""
+    from audits.evidence import adversarial
+
+    searches = []
+    real = adversarial.search
+
+    def counted(*args, offline=False, **options):
+        searches.append(offline)
+        return real(*args, offline=offline, **options)
+
+    monkeypatch.setattr(adversarial, "search", counted)
+    plan = tiny_plan(tmp_path / "store")
+    run(plan, tmp_path / "first")
+    sets, methods = plan.split.targets, len(plan.unlearning)
+    assert searches.count(True) == 2 * sets
+    assert searches.count(False) == 2 * sets * methods
+    assert len(Store(tmp_path / "store").keys("trace")) == sets
+
+    searches.clear()
+    more = plan.changed(
+        {"unlearning": [*plan.resolved()["unlearning"], {"method": "finetune", "as": "late", "learning_rate": 0.01}]}
+    )
+    run(more, tmp_path / "second")
+    assert searches.count(True) == 0
+    assert searches.count(False) == 2 * sets
+    assert len(Store(tmp_path / "store").keys("trace")) == sets
+
+
+def test_an_attack_that_is_added_gathers_its_own_evidence_only(finished, tmp_path):
+    store = tmp_path / "store"
+    few = tiny_plan(store, "audit.attacks=[single_query]")
+    run(few, tmp_path / "few")
+    before = Store(store).keys("search")
+    more = tiny_plan(store, "audit.attacks=[single_query, lira]")
+    run(more, tmp_path / "more")
+    after = Store(store)
+    assert before < after.keys("search")
+    kinds = {after.get("search", key).document["kind"] for key in after.keys("search") - before}
+    assert kinds == {"posteriors"}
+
+
+def test_kinds_are_handed_access_to_targets_of_their_own_level_only(finished):
+    from orchestrator.stages.searching import case
+
+    plan, _, store, _ = finished
+    shop = Workshop(open_scheduler(plan), Store(store))
+    for job in shop.scheduler.schedule().search_units:
+        found = case(shop, job)
+        opened = {level for level in ("labels", "posteriors", "logits") if getattr(found, level)}
+        assert opened == {"posteriors" if job.kind == "posteriors" else "labels"}
+
+
+def test_memorised_points_are_ranked_first_and_then_audited(finished, tmp_path):
+    plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8")
+    result = run(plan, tmp_path / "out")
+    store = Store(tmp_path / "store")
+    scheduler = open_scheduler(plan, store)
+    ranking = scheduler.ranking()
+    asked = np.concatenate([candidates.ids for candidates in scheduler.partition.candidates])
+    others = np.setdiff1d(np.flatnonzero(~np.isnan(ranking)), asked)
+    assert ranking[asked].min() >= ranking[others].max()
+    assert set(result.scores["point_id"].to_pylist()) == set(asked.tolist())
+    assert len(store.keys("rank")) == 1
+    before = store.keys("train")
+    again = run(plan, tmp_path / "again")
+    assert again.scores.equals(result.scores) and store.keys("train") == before
+
+
+def test_points_that_were_not_ranked_are_not_guessed(finished, tmp_path):
+    plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8")
+    with pytest.raises(BadInput, match="ranking"):
+        schedule(plan)

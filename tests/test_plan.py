@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audits.data.catalogue import describe
+from audits.data.split import ForgetClasses, ForgetIds
 from audits.errors import BadInput
 from orchestrator.plan import Plan, load_plan, plan_from
-from orchestrator.plan_checks import check_against_data
+from orchestrator.plan_checks import check_against_data, check_fit
 from orchestrator.plan_errors import PlanProblems
-from orchestrator.plan_files import parse_yaml, shipped_plans
+from orchestrator.plan_files import parse_yaml, shipped_plan, shipped_plans
+
+TINY = (
+    "split={targets: 2, train_size: 30, target_pool: 60, shadow_pool: 120, test_pool: 100, forget: 0.5, "
+    "candidates: {forget: 15, unseen: 15}, shadows: 4, offline_shadows: 2}",
+    "audit.fpr=[0.4]",
+)
 
 
 def refusal(*overrides: str, plan: str = "apollo-fashion14") -> str:
@@ -28,11 +37,15 @@ def test_code_defaults_are_the_embedded_default_plan() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(shipped_plans()))
-def test_every_shipped_plan_is_valid_without_notes_or_warnings(name: str) -> None:
+def test_every_shipped_plan_is_valid_without_warnings_or_notes_but_of_presets(name: str) -> None:
     plan = load_plan(name)
-    assert plan.notes == ()
+    assert all("takes the preset" in note for note in plan.notes)
     assert plan.warnings == ()
-    check_against_data(plan)
+    facts = describe(plan.data.name, plan.data.root)
+    check_fit(plan, facts)
+    if not facts.present:
+        with pytest.raises(BadInput, match="not found in"):
+            check_against_data(plan)
 
 
 @pytest.mark.parametrize("name", sorted(shipped_plans()))
@@ -71,7 +84,7 @@ def test_settings_are_completed_with_the_components_defaults() -> None:
 def test_missing_controls_are_added_and_noted() -> None:
     plan = load_plan(None, ["unlearning=[{method: finetune}]"])
     assert [entry.label for entry in plan.unlearning] == ["identity", "finetune", "retrain"]
-    assert len(plan.notes) == 2
+    assert sum("was added" in line for line in plan.notes) == 2
     assert plan.changed({"seed": 1}).notes == plan.notes
 
 
@@ -91,6 +104,104 @@ def test_hash_ignores_where_a_plan_runs_but_not_what_it_computes() -> None:
     assert len({plan.plan_hash, *others}) == 4
 
 
+def test_new_fields_leave_plans_of_earlier_versions_the_same_design() -> None:
+    old = shipped_plan("apollo-fashion14")
+    assert not {"points", "ranking_models"} & set(old["split"])
+    plan = plan_from(old)
+    assert (plan.shadow_model, plan.shadow_recipe) == (None, None)
+    assert (plan.audit.population, plan.audit.queries, plan.audit.fdr) == (200, None, 0.1)
+    assert (plan.audit.search.norm, plan.split.points, plan.split.ranking_models) == ("l2", "random", 32)
+    assert (plan.split.candidates.retained, plan.split.forget) == (0, 0.1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shadow_model": {"name": "cnn"}},
+        {"shadow_recipe": {"epochs": 30}},
+        {"audit.population": 100},
+        {"audit.queries": 3},
+        {"audit.fdr": 0.2},
+        {"audit.search.norm": "linf"},
+        {"split.candidates.retained": 10},
+        {"split.points": "memorised"},
+        {"split.ranking_models": 16},
+        {"split.forget": {"classes": [1, 2, 3]}},
+        {"split.forget": {"ids": list(range(50))}},
+    ],
+    ids=str,
+)
+def test_every_new_field_counts_in_the_hash_and_survives_the_round_trip(change: dict[str, Any]) -> None:
+    plan = load_plan(None, values=change)
+    assert plan.plan_hash != load_plan().plan_hash
+    assert plan_from(parse_yaml(plan.to_yaml(), "resolved")) == plan
+    (path,) = change
+    assert path.split(".")[0] in plan.deciding()
+
+
+def test_a_label_budget_is_by_default_that_of_apollo() -> None:
+    assert load_plan().audit.query_budget == 1 + 4 * 5
+    assert load_plan(None, ["audit.search.steps=2"]).audit.query_budget == 9
+    assert load_plan(None, ["audit.queries=3"]).audit.query_budget == 3
+
+
+def test_a_forget_set_is_a_fraction_classes_or_ids(tmp_path: Path) -> None:
+    names = ("T-shirt/top", "Trouser", "Pullover")
+    by_class = load_plan(None, ["split.forget={classes: [Trouser, 2], fraction: 0.5}"]).split
+    assert by_class.design(names).forget == ForgetClasses((1, 2), 0.5)
+    assert by_class.forget_share is None
+    assert by_class.forget_words() == "50 % of the training points of class Trouser, 2"
+    by_id = load_plan(None, [f"split.forget={{ids: {list(range(60))}}}"]).split
+    assert by_id.design().forget == ForgetIds(tuple(range(60)))
+    assert by_id.forget_words() == "60 named points"
+    fraction = load_plan().split
+    assert (fraction.design().forget, fraction.forget_share) == (0.1, 0.1)
+    assert fraction.forget_words() == "10 % of 500 training points"
+    assert load_plan(None, ["split.forget={classes: [4]}"]).split.forget_words() == "all training points of class 4"
+
+
+def test_a_file_of_ids_is_read_at_load_and_the_plan_no_longer_needs_it(tmp_path: Path) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text("# points of a customer\n0, 1,2\n" + "\n".join(str(row) for row in range(3, 60)) + "  # the rest\n")
+    plan = load_plan(None, [f"split.forget={{ids_file: {path}}}"])
+    path.unlink()
+    assert plan_from(plan.resolved()) == plan == load_plan(None, [f"split.forget={{ids: {list(range(60))}}}"])
+
+
+@pytest.mark.parametrize(
+    ("text", "part"), [("1\ntwo\n", "'two'"), ("-1", "'-1'"), ("", "at least 1"), ("1.5", "'1.5'")]
+)
+def test_files_that_hold_no_ids_are_refused(tmp_path: Path, text: str, part: str) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text(text)
+    assert part in refusal(f"split.forget={{ids_file: {path}}}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "forgotten"),
+    [
+        (["split.forget=0.01", "split.candidates={forget: 5, unseen: 5}", "audit.fpr=[0.25]"], 5),
+        (["split.forget=0.5"], 250),
+        (["split.shadows=4"], 50),
+        (["split.shadows=64"], 50),
+    ],
+    ids=["1 %", "50 %", "m = 4", "m = 64"],
+)
+def test_small_and_large_forget_sets_and_shadow_sets_are_plans(overrides: list[str], forgotten: int) -> None:
+    assert load_plan(None, overrides).split.design().forget_count == forgotten
+
+
+def test_a_rate_that_named_points_or_classes_cannot_resolve_is_refused_with_the_needed_number() -> None:
+    for forget in ("{classes: [1, 2, 3]}", f"{{ids: {list(range(60))}}}"):
+        text = refusal(f"split.forget={forget}", "audit.fpr=[0.01]")
+        assert "400 unseen candidates (8 targets × 50): it needs 1000" in text
+
+
+def test_named_points_are_warned_of() -> None:
+    plan = load_plan(None, [f"split.forget={{ids: {list(range(60))}}}"])
+    assert any("not independent over points" in line for line in plan.warnings)
+
+
 @pytest.mark.parametrize(
     ("override", "path", "value"),
     [
@@ -102,6 +213,9 @@ def test_hash_ignores_where_a_plan_runs_but_not_what_it_computes() -> None:
         ("compute.workers=0", ("compute", "workers"), 0),
         ("split.candidates.unseen=40", ("split", "candidates", "unseen"), 40),
         ("model.settings.hidden=[16]", ("model", "settings", "hidden"), [16]),
+        ("shadow_model.name=cnn", ("shadow_model", "name"), "cnn"),
+        ("shadow_recipe.epochs=30", ("shadow_recipe", "epochs"), 30),
+        ("split.forget={classes: [Trouser]}", ("split", "forget"), {"classes": ["Trouser"], "fraction": 1.0}),
     ],
 )
 def test_set_changes_one_value(override: str, path: tuple[str | int, ...], value: Any) -> None:
@@ -129,6 +243,34 @@ def test_another_model_drops_the_settings_of_the_former() -> None:
         ("split.forget=0", ("split.forget is 0", "above 0")),
         ("split.forget=1.0", ("split.forget is 1.0", "below 1")),
         ("split.forget=0.0001", ("split.forget", "none")),
+        ("split.forget=true", ("split.forget is true", "a fraction")),
+        ("split.forget=[3]", ("split.forget is [3]", "{classes: [..], fraction: 1.0}")),
+        ("split.forget={class: 3}", ("split.forget", "{ids: [..]}")),
+        ("split.forget={classes: [3], ids: [3]}", ("split.forget", "allowed")),
+        ("split.forget={classes: []}", ("split.forget.classes is []", "at least 1")),
+        ("split.forget={classes: [1.5]}", ("split.forget.classes has 1.5", "names of classes")),
+        ("split.forget={classes: [3, 3]}", ("split.forget.classes: 3", "2 times")),
+        ("split.forget={classes: [3], fraction: 0}", ("split.forget.fraction is 0", "above 0")),
+        ("split.forget={classes: [3], fractoin: 1}", ("split.forget.fractoin", "did you mean 'fraction'?")),
+        ("split.forget={ids: [1, 2]}", ("only 2 points (2 ids)", "name more ids")),
+        ("split.forget={ids: [5, 5]}", ("split.forget.ids", "twice")),
+        ("split.forget={ids: [-5]}", ("split.forget.ids.0 is -5", "0 or more")),
+        ("split.forget={ids_file: nowhere.txt}", ("split.forget.ids_file 'nowhere.txt'", "No such file")),
+        ("split.forget={ids_file: 3}", ("split.forget.ids_file is 3", "the path of a file")),
+        ("split.forget=0.01", ("only 5 points (0.01 of 500)", "more targets", "raise split.forget")),
+        ("split.candidates.retained=-1", ("split.candidates.retained is -1", "0 or more")),
+        ("split.candidates.retained=150", ("a quarter of the 250 candidates", "199 candidates per set")),
+        ("split.points=top", ("split.points", "'memorised'")),
+        ("split.ranking_models=2", ("split.ranking_models is 2", "4 or more")),
+        ("shadow_model.name=cn", ("shadow_model.name", "did you mean 'cnn'?")),
+        ("shadow_model={name: cnn, settings: {hiden: 1}}", ("shadow_model.settings.hiden", "'hidden'?")),
+        ("shadow_model={name: cnn, settings: {hidden: 0}}", ("shadow_model.settings.hidden is 0",)),
+        ("shadow_recipe.epochz=1", ("shadow_recipe.epochz", "did you mean 'epochs'?")),
+        ("shadow_recipe.epochs=-1", ("shadow_recipe.epochs is -1",)),
+        ("audit.population=0", ("audit.population is 0", "1 or more")),
+        ("audit.queries=0", ("audit.queries is 0", "1 or more")),
+        ("audit.fdr=1", ("audit.fdr is 1", "below 1")),
+        ("audit.search.norm=l1", ("audit.search.norm", "'linf'")),
         ("split.candidates.forget=51", ("split.candidates.forget is 51", "only 50")),
         ("split.targets_per_shadow_set=2", ("split.candidates", "200 candidates", "100 candidates per set")),
         ("split.candidates.unseen=0", ("split.candidates.unseen is 0", "1 or more")),
@@ -171,6 +313,52 @@ def test_broken_values_are_refused_with_path_value_and_remedy(override: str, par
     text = refusal(override)
     for part in parts:
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        (["split.shadows=12", "split.candidates.retained=10"], ("split.shadows is 12", "multiple of 8, e.g. 16")),
+        (["audit.search.shadows=4", "split.candidates.retained=10"], ("audit.search.shadows is 4", "multiple of 8")),
+        (["split.forget={classes: [1]}", "split.candidates.retained=10"], ("fraction below 1",)),
+        (["split.forget={classes: [1]}", "split.points=memorised"], ("give a fraction to forget",)),
+        (
+            ["split.points=memorised", "split.ranking_models=4", "split.candidates.retained=50", "split.targets=8"],
+            ("1200 candidates", "the 1000 points that are ranked", "raise split.ranking_models"),
+        ),
+        (["audit.search.alpha=0", "audit.search.beta=0"], ("both 0",)),
+    ],
+)
+def test_combinations_that_cannot_work_are_refused(overrides: list[str], parts: tuple[str, ...]) -> None:
+    text = refusal(*overrides)
+    for part in parts:
+        assert part in text
+
+
+def test_a_choice_from_few_ranked_points_is_warned_of() -> None:
+    few, many = (load_plan(None, ["split.points=memorised", f"split.ranking_models={count}"]) for count in (4, 32))
+    assert any("80% of the 1000 ranked points" in line for line in few.warnings)
+    assert many.warnings == ()
+
+
+def test_another_shadow_architecture_is_checked_against_the_data() -> None:
+    check_against_data(load_plan(None, ["shadow_model.name=cnn"]))
+    with pytest.raises(BadInput, match=r"^shadow_model\.name: cnn"):
+        check_against_data(load_plan("apollo-smoke", ["data.name=toy2d", "shadow_model.name=cnn", *TINY]))
+
+
+@pytest.mark.parametrize(
+    ("forget", "says"),
+    [
+        ("{classes: [Sandals]}", "did you mean 'Sandal'?"),
+        ("{classes: [10]}", "0 to 9"),
+        (f"{{ids: [{', '.join(str(70000 - row) for row in range(60))}]}}", "has 70000; fashion14 has the points 0 to"),
+    ],
+)
+def test_classes_and_ids_that_the_data_do_not_have_are_refused(forget: str, says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check_against_data(load_plan(None, [f"split.forget={forget}"]))
+    assert says in str(caught.value)
 
 
 def test_several_problems_are_counted_and_all_kept() -> None:

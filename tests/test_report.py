@@ -10,7 +10,9 @@ from rich.console import Console
 
 from audits.errors import BadInput
 from orchestrator.report import tables
-from orchestrator.report.markdown import markdown
+from orchestrator.report.glossary import words
+from orchestrator.report.markdown import markdown, span
+from orchestrator.report.panels import panels
 from orchestrator.report.reading import Run, read_run
 from orchestrator.report.render import write_report
 from orchestrator.report.verdict import search_gains, verdict
@@ -72,6 +74,13 @@ def test_page_holds_every_row_control_and_term(audit):
     assert order == sorted(order)
 
 
+def test_results_of_the_first_form_render_without_what_they_lack(audit):
+    text = (audit / "report.html").read_text(encoding="utf-8")
+    assert not any(f'href="#{name}"' in text for name in ("exposed", "three-way", "queries", "architectures"))
+    assert tables.exposure_line(json.loads((audit / "result.json").read_text())) == ""
+    assert "promised FDR" not in markdown(read_run(audit))
+
+
 def test_text_from_the_run_is_escaped(tmp_path):
     result = write_run(tmp_path, targets=2, points=100)
     result["warnings"] = ["<script>alert(1)</script>"]
@@ -110,11 +119,11 @@ def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyp
 
 def test_sweep_panels_hold_the_plan_value_and_every_trial(sweep):
     run = read_run(sweep)
-    panels = {panel.axis: panel for panel in run.panels}
-    assert panels["β/α"].values == (1.0, 2.0, 4.0, 8.0, 16.0)
-    assert panels["β/α"].settings[2] == run.main_setting == "base"
-    assert panels["shadow models m"].values == (4.0, 8.0, 16.0)
-    assert panels["steps T"].values == (1.0, 3.0, 5.0, 10.0)
+    swept = {panel.axis: panel for panel in panels(run)}
+    assert swept["β/α"].values == (1.0, 2.0, 4.0, 8.0, 16.0)
+    assert swept["β/α"].settings[2] == run.main_setting == "base"
+    assert swept["shadow models m"].values == (4.0, 8.0, 16.0)
+    assert swept["steps T"].values == (1.0, 3.0, 5.0, 10.0)
     text = (sweep / "report.html").read_text(encoding="utf-8")
     assert "orch sweep apollo-ablation plan.yaml" in text and "epsilon=0.05" in text
 
@@ -179,5 +188,8 @@ def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):
     result = json.loads((sweep / "result.json").read_text())
     text = markdown(read_run(sweep))
     shown = [row for row in result["table"] if row["setting"] == "base"]
-    assert text.count("(labels)") + text.count("(posteriors)") == len(shown)
+    for row in shown:
+        cells = (words(row["unlearner"]), words(row["attack"]), span(row, "auc"))
+        assert f"\n| {' | '.join(cells)} |" in text
+    assert text.index("**Labels only**") < text.index("**Posteriors**")
     assert all(f"\n| {entry['setting']} |" in text for entry in result["settings"])

@@ -150,7 +150,8 @@ def test_differences_name_the_field_and_both_values() -> None:
 
 
 MLP, SCRUB, LIRA = "audits.models.mlp", "audits.unlearning.scrub", "audits.attacks.lira"
-COMPONENTS = {"unlearn": (MLP, SCRUB), "score": (MLP, LIRA)}
+WALK, OFFLINE = "audits.evidence.adversarial", "audits.evidence.offline"
+COMPONENTS = {"unlearn": (MLP, SCRUB), "trace": (MLP, OFFLINE), "search": (MLP, WALK), "score": (MLP, LIRA)}
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def stages_changed_by(
 
 
 def test_changed_training_code_changes_what_is_trained_and_unlearned(tree: Path) -> None:
-    assert stages_changed_by(tree, "audits/training/loop.py") == {"train", "unlearn", "utility"}
+    assert stages_changed_by(tree, "audits/training/loop.py") == {"train", "unlearn", "utility", "rank"}
 
 
 @pytest.mark.parametrize(
@@ -204,9 +205,13 @@ def test_comments_docstrings_and_formatting_change_nothing(tree: Path, change: C
         ("audits/models/mlp.py", set(SOURCES)),
         ("audits/unlearning/scrub.py", {"unlearn"}),
         ("audits/unlearning/base.py", {"unlearn"}),
-        ("audits/attacks/search.py", {"search"}),
+        ("audits/evidence/search.py", {"trace", "search"}),
+        ("audits/evidence/offline.py", {"trace"}),
+        ("audits/evidence/posteriors.py", set()),
+        ("audits/data/partition.py", set()),
+        ("audits/data/memorisation.py", {"rank"}),
         ("audits/attacks/lira.py", {"score"}),
-        ("audits/attacks/evidence.py", {"search", "score"}),
+        ("audits/evidence/parts.py", {"trace", "search", "score"}),
         ("audits/errors.py", set()),
         ("orchestrator/stages/scoring.py", {"score"}),
     ],

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from audits.registry import Registry
 
 SWEEPS: Registry[Sweep] = Registry("sweep")
 
+Settings = Mapping[str, Mapping[str, Any]]
+
 
 @dataclass(frozen=True)
 class Sweep:
-    """``base``: name of the shipped plan it starts from; ``settings``: setting name → dotted plan fields to change.
+    """``base``: name of the shipped plan it starts from; ``varies``: from the plain values of the plan in hand to
+    setting name → dotted plan fields to change.
 
     ``metric`` names the number that the settings are compared by, ``makes`` the figure or table of the paper.
-    ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together.
+    ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together. ``measures`` is
+    "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
     """
 
     name: str
     title: str
     base: str
-    settings: Mapping[str, Mapping[str, Any]]
+    varies: Callable[[Mapping[str, Any]], Settings]
     metric: str
     makes: str
     pooled: bool = False
+    measures: Literal["attacks", "utility"] = "attacks"
 
-    def space(self, names: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return Ray Tune's search space: a grid over the names of the settings (all, or ``names`` in their order)."""
+    def settings(self, plan: Mapping[str, Any]) -> Settings:
+        """Return setting name → dotted plan fields to change, for a plan given by its plain values."""
+        return self.varies(plan)
+
+    def space(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return Ray Tune's search space: a grid over the names of settings, in their order."""
         from ray import tune
 
-        return {"setting": tune.grid_search(list(self.settings if names is None else names))}
+        return {"setting": tune.grid_search(list(names))}
 
 
 def sweep(entry: Sweep) -> Sweep:
     """File a sweep under its name."""
     return SWEEPS.register(entry.name)(entry)
+
+
+def fixed(settings: Settings) -> Callable[[Mapping[str, Any]], Settings]:
+    """Return what varies when that does not depend on the plan."""
+    return lambda plan: settings

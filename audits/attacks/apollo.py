@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from audits.attacks.base import Attack, Finding, attack
 from audits.attacks.calibration import calibrated
-from audits.attacks.evidence import Evidence
+from audits.evidence.parts import Evidence
 from audits.oracles import Access
 
 
@@ -17,6 +17,7 @@ class Apollo(Attack):
     """Apollo online (arXiv 2506.09923, section 4) with the calibrated rule: adversarial walks, labels only."""
 
     access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("apollo",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""

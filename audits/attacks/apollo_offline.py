@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from audits.attacks.base import Attack, Finding, Floats, attack
-from audits.attacks.evidence import Bools, Evidence
+from audits.evidence.parts import Bools, Evidence, Walks
 from audits.oracles import Access
 
 
@@ -22,18 +22,23 @@ class ApolloOffline(Attack):
     """
 
     access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("offline",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""
-        walks = evidence.offline_walk()
-        expected = walks.confidence.mean((-2, -1))
-        scores = [surplus(target, mean) for target, mean in zip(walks.target, expected, strict=True)]
-        nulls = [surplus(pseudo, mean).reshape(-1) for pseudo, mean in zip(walks.pseudo, expected, strict=True)]
-        parts = tuple(zip(scores, nulls, strict=True))
-        return Finding(np.mean(scores, axis=0), np.concatenate(nulls), walks.queries, parts)
+        return less_expected(evidence.walk("offline"))
+
+
+def less_expected(walks: Walks) -> Finding:
+    """Return the finding of walks that offline shadows drew: nobody was inside, so nothing is fitted."""
+    expected = walks.confidence.mean((-2, -1))
+    scores = [surplus(target, mean) for target, mean in zip(walks.target, expected, strict=True)]
+    nulls = [surplus(pseudo, mean).reshape(-1) for pseudo, mean in zip(walks.pseudo, expected, strict=True)]
+    parts = tuple(zip(scores, nulls, strict=True))
+    return Finding(np.mean(scores, axis=0), np.concatenate(nulls), walks.queries, parts)
 
 
 def surplus(says_true: Bools, expected: Floats) -> Floats:
-    """Return share of true labels (…, K) of answers (…, K, 1 + 2T) minus ``expected`` (K,)."""
+    """Return share of true labels (…, K) of answers (…, K, Q) minus ``expected`` (K,)."""
     found: Floats = says_true.mean(-1) - expected
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.attacks.base import Attack, Finding, Floats, attack
-from audits.attacks.evidence import Bools, Evidence, Walks
+from audits.evidence.parts import Bools, Evidence, Walks
 from audits.oracles import Access
 
 THRESHOLDS = np.linspace(0.02, 0.98, 49)
@@ -27,6 +27,7 @@ class ApolloPaper(Attack):
     """
 
     access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("apollo",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""
@@ -35,8 +36,8 @@ class ApolloPaper(Attack):
             decisions(target, mean).mean((0, 1)) for target, mean in zip(walks.target, walks.confidence, strict=True)
         ]
         nulls = [
-            np.stack([decisions(model, mean).mean((0, 1)) for model in pseudo])[~inside]
-            for pseudo, mean, inside in zip(walks.pseudo, walks.confidence, walks.inside, strict=True)
+            np.stack([decisions(model, mean).mean((0, 1)) for model in pseudo])[outside]
+            for pseudo, mean, outside in zip(walks.pseudo, walks.confidence, walks.outside, strict=True)
         ]
         parts = tuple(zip(scores, nulls, strict=True))
         return Finding(said(walks).mean((0, 1)), np.concatenate(nulls), walks.queries, parts)

@@ -8,41 +8,66 @@ continuous score. Deviation from Apollo (arXiv 2506.09923): the paper reads its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from audits.attacks.base import Finding, Floats
-from audits.attacks.evidence import Bools, Walks
+from audits.evidence.parts import Bools, Walks
+
+Ids = NDArray[np.int64]
 
 RIDGE = 1.0
 FOLDS = 5
 
 
-def calibrated(walks: Walks, columns: slice | None = None) -> Finding:
-    """Return the calibrated finding of ``walks``; ``columns=slice(0, 1)`` keeps the single query at x only.
+def calibrated(walks: Walks) -> Finding:
+    """Return the calibrated finding of ``walks``.
 
     A candidate's score is the mean of its log-odds along the two groups' walks; each walk decides by a threshold of its
     own. A point is judged, pseudo-targets and target alike, by a fit to the points of the other folds: on points that a
     fit has seen, the null would lie too low.
     """
     parts = []
-    for pseudo, inside, target in zip(walks.pseudo, walks.inside, walks.target, strict=True):
-        rows = features(pseudo, columns)
-        known = np.concatenate([rows, *leave_one_out_means(rows, inside)], axis=-1)
-        asked = features(target, columns)
-        unknown = np.concatenate([asked, *point_means(rows, inside)], axis=-1)
-        score, null = np.empty(len(unknown)), np.empty(inside.shape)
-        for own, others in folds(len(unknown)):
-            fit = fit_logistic(known[:, others].reshape(-1, known.shape[-1]), inside[:, others].reshape(-1))
-            score[own] = log_odds(unknown[own], *fit)
-            null[:, own] = log_odds(known[:, own], *fit)
-        parts.append((score, null[~inside]))
-    queries = walks.queries if columns is None else np.ones_like(walks.queries)
+    for pseudo, inside, outside, target in zip(walks.pseudo, walks.inside, walks.outside, walks.target, strict=True):
+        rows, asked = features(pseudo, walks.blocks), features(target, walks.blocks)
+        score, null = judged(rows, asked, inside, outside)
+        parts.append((score, null[outside]))
     scores, nulls = zip(*parts, strict=True)
-    return Finding(np.mean(scores, axis=0), np.concatenate(nulls), queries, tuple(parts))
+    return Finding(np.mean(scores, axis=0), np.concatenate(nulls), walks.queries, tuple(parts))
 
 
-def folds(points: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def judged(rows: Floats, asked: Floats, inside: Bools, outside: Bools) -> tuple[Floats, Floats]:
+    """Return log-odds of "forgotten" of the target (K,) and of every pseudo-target (n, K), each by a cross-fitted fit.
+
+    ``rows``: (n, K, F) features of pseudo-targets, ``asked``: (K, F) of the target; ``inside``, ``outside``: (n, K).
+    """
+    known, unknown = described(rows, asked, inside, outside)
+    score, null = np.empty(len(unknown)), np.empty(inside.shape)
+    for own, others in folds(len(unknown)):
+        score[own], null[:, own] = judged_by(others, own, known, unknown, inside, outside)
+    return score, null
+
+
+def described(rows: Floats, asked: Floats, inside: Bools, outside: Bools) -> tuple[Floats, Floats]:
+    """Return pseudo-targets' features (n, K, 3F) and the target's (K, 3F): own, mean inside, mean outside."""
+    sides = (inside, outside)
+    known = np.concatenate([rows, *(leave_one_out(rows, side) for side in sides)], axis=-1)
+    unknown = np.concatenate([asked, *(point_mean(rows, side) for side in sides)], axis=-1)
+    return known, unknown
+
+
+def judged_by(
+    others: Ids, own: Ids, known: Floats, unknown: Floats, inside: Bools, outside: Bools
+) -> tuple[Floats, Floats]:
+    """Return log-odds of the target (len(own),) and of pseudo-targets (n, len(own)) by a fit to the points others."""
+    chosen = (inside | outside)[:, others]
+    fit = fit_logistic(known[:, others][chosen], inside[:, others][chosen])
+    return log_odds(unknown[own], *fit), log_odds(known[:, own], *fit)
+
+
+def folds(points: int) -> list[tuple[Ids, Ids]]:
     """Return (points of a fold, all others) for up to ``FOLDS`` folds; a single point is judged by a fit to itself."""
     fold = np.arange(points) % FOLDS
     return [
@@ -51,41 +76,28 @@ def folds(points: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     ]
 
 
-def features(says_true: Bools, columns: slice | None = None) -> Floats:
-    """Return (…, 3): label at x, share of true labels UNDER, share OVER, of answers (…, 1 + 2T).
-
-    With ``columns=slice(0, 1)`` only the label at x is kept, (…, 1).
-    """
-    steps = (says_true.shape[-1] - 1) // 2
-    parts = [says_true[..., 0], says_true[..., 1 : 1 + steps].mean(-1), says_true[..., 1 + steps :].mean(-1)]
-    found: Floats = np.stack([part.astype(np.float64) for part in parts], axis=-1)[..., columns or slice(None)]
+def features(says_true: Bools, blocks: Sequence[slice]) -> Floats:
+    """Return (…, F): the share of true labels in each block of the answers (…, Q), such as label at x, UNDER, OVER."""
+    found: Floats = np.stack([says_true[..., block].mean(-1) for block in blocks], axis=-1)
     return found
 
 
-def leave_one_out_means(rows: Floats, inside: Bools) -> tuple[Floats, Floats]:
-    """Return each point's mean features over the *other* pseudo-targets inside and outside; (n, K, F) each.
-
-    With no other model on a side the mean over all models and points of that side stands in.
-    """
-    return tuple(leave_one_out(rows, side) for side in (inside, ~inside))  # type: ignore[return-value]  # two sides
-
-
 def leave_one_out(rows: Floats, side: Bools) -> Floats:
-    """Return (n, K, F): the mean of ``rows`` over the models with ``side`` set, without the model itself."""
+    """Return (n, K, F): the mean of ``rows`` over the models with ``side`` set, without the model itself.
+
+    With no other model on the side the mean over all models and points of the side stands in.
+    """
     weight = side[..., None].astype(np.float64)
     total = (rows * weight).sum(0) - rows * weight
     count = weight.sum(0) - weight
     return np.where(count > 0, total / np.maximum(count, 1), side_mean(rows, side))
 
 
-def point_means(rows: Floats, inside: Bools) -> tuple[Floats, Floats]:
-    """Return each point's mean features over all pseudo-targets inside and outside; (K, F) each."""
-    found = []
-    for side in (inside, ~inside):
-        weight = side[..., None].astype(np.float64)
-        count = weight.sum(0)
-        found.append(np.where(count > 0, (rows * weight).sum(0) / np.maximum(count, 1), side_mean(rows, side)))
-    return found[0], found[1]
+def point_mean(rows: Floats, side: Bools) -> Floats:
+    """Return each point's mean features (K, F) over the models with ``side`` set."""
+    weight = side[..., None].astype(np.float64)
+    count = weight.sum(0)
+    return np.where(count > 0, (rows * weight).sum(0) / np.maximum(count, 1), side_mean(rows, side))
 
 
 def side_mean(rows: Floats, side: Bools) -> Floats:

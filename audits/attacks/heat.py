@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from audits.attacks.evidence import Bools, Walks
+from audits.evidence.parts import Bools, Walks
 
 
-def heat_map(walks: Walks, forgotten: Bools) -> dict[str, NDArray[Any]]:
+def heat_map(walks: Walks, forgotten: Bools, unseen: Bools) -> dict[str, NDArray[Any]]:
     """Return, for every pair (UNDER step a, OVER step b), how many points are called "forgotten".
 
     Rule: the label at the UNDER point of step a is y, or the label at the OVER point of step b is not (arXiv
@@ -23,7 +23,7 @@ def heat_map(walks: Walks, forgotten: Bools) -> dict[str, NDArray[Any]]:
     said = under[:, :, :, None] | ~over[:, :, None, :]
     return {
         "heat.forget": said[:, forgotten].sum(1).mean(0),
-        "heat.unseen": said[:, ~forgotten].sum(1).mean(0),
+        "heat.unseen": said[:, unseen].sum(1).mean(0),
         "heat.under_radius": walks.radius[:, :, 0].mean((0, 1)),
         "heat.over_radius": walks.radius[:, :, 1].mean((0, 1)),
     }

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from audits.attacks.base import Attack, Finding, attack
-from audits.attacks.evidence import Evidence
+from audits.evidence.parts import Evidence
 from audits.oracles import Access
 
 
@@ -18,9 +16,10 @@ class LabelGap(Attack):
     """Context: one query, "forgotten" if the target answers the true label (Yeom et al., arXiv 1709.01604)."""
 
     access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("point",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``. The null is the label at x of pseudo-targets that never saw the point."""
-        walks = evidence.walk("apollo")
-        null = walks.pseudo[..., 0][~walks.inside]
-        return Finding(walks.target[0, :, 0].astype(float), null.astype(float), np.ones_like(walks.queries))
+        walks = evidence.walk("point")
+        null = walks.pseudo[..., 0][walks.outside]
+        return Finding(walks.target[0, :, 0].astype(float), null.astype(float), walks.queries)

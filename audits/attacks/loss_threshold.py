@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from audits.attacks.base import Attack, Finding, attack
-from audits.attacks.evidence import Evidence
+from audits.attacks.confidence import scaled
+from audits.evidence.parts import Evidence
 from audits.oracles import Access
 
 
@@ -19,8 +20,10 @@ class LossThreshold(Attack):
     """
 
     access: ClassVar[Access] = "posteriors"
+    reads: ClassVar[tuple[str, ...]] = ("posteriors",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""
         seen = evidence.posterior()
-        return Finding(seen.target, seen.shadow[~seen.inside], seen.queries)
+        null = scaled(seen.shadow, seen.labels)[seen.outside]
+        return Finding(scaled(seen.target, seen.labels), null, seen.queries)

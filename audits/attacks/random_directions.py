@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from audits.attacks.base import Attack, Finding, attack
 from audits.attacks.calibration import calibrated
-from audits.attacks.evidence import Evidence
+from audits.evidence.parts import Evidence
 from audits.oracles import Access
 
 
@@ -17,6 +17,7 @@ class RandomDirections(Attack):
     """Control: Apollo's queries and calibration along random directions; what Apollo gains over it, the search adds."""
 
     access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("random",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from audits.attacks.base import Attack, Finding, attack
 from audits.attacks.calibration import calibrated
-from audits.attacks.evidence import Evidence
+from audits.evidence.parts import Evidence
 from audits.oracles import Access
 
 
@@ -17,7 +17,8 @@ class SingleQuery(Attack):
     """Control: one query at x, judged with the point's own in and out rates over pseudo-targets."""
 
     access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("point",)
 
     def find(self, evidence: Evidence) -> Finding:
         """See ``Attack.find``."""
-        return calibrated(evidence.walk("apollo"), slice(0, 1))
+        return calibrated(evidence.walk("point"))

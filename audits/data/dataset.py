@@ -14,24 +14,27 @@ import numpy.typing as npt
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
+    from audits.data.image_files import ImageFiles
     from audits.data.tensors import TensorSet
 
 Rows = npt.NDArray[np.integer[Any]] | Sequence[int]
 IMAGE_RANGE = (0.0, 1.0)
+POINTS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """All points of a data set.
 
-    ``inputs``: uint8 images (N, C, H, W), read as floats in [0, 1], or float32 (N, ...); ``labels``: (N,) int64 in
-    0..C-1 with C = ``len(classes)``; ``value_range``: the allowed interval of every coordinate as the models see it,
-    or None where inputs are unbounded; ``fingerprint``: sha256 of the contents (not of the name), made here when it
-    is not given. The arrays are read-only. Raises BadInput when the parts do not fit together.
+    ``inputs``: uint8 images (N, C, H, W), read as floats in [0, 1], or float32 (N, ...), in memory or, images only, as
+    files that are decoded when they are asked for; ``labels``: (N,) int64 in 0..C-1 with C = ``len(classes)``;
+    ``value_range``: the allowed interval of every coordinate as the models see it, or None where inputs are unbounded;
+    ``fingerprint``: sha256 of the contents (not of the name), made here when it is not given (of files it must be
+    given). The arrays are read-only. Raises BadInput when the parts do not fit together.
     """
 
     name: str
-    inputs: npt.NDArray[Any]
+    inputs: npt.NDArray[Any] | ImageFiles
     labels: npt.NDArray[np.int64]
     classes: tuple[str, ...]
     value_range: tuple[float, float] | None
@@ -55,12 +58,18 @@ class Dataset:
                 f"data set {self.name!r}: labels go from {self.labels.min()} to {self.labels.max()}; "
                 f"allowed: 0 to {len(self.classes) - 1}"
             )
-        object.__setattr__(self, "inputs", _read_only(self.inputs))
+        if isinstance(self.inputs, np.ndarray):
+            object.__setattr__(self, "inputs", _read_only(self.inputs))
         object.__setattr__(self, "labels", _read_only(self.labels))
         if not self.fingerprint:
             object.__setattr__(
                 self, "fingerprint", fingerprint(self.inputs, self.labels, self.classes, self.value_range)
             )
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the inputs are an array, and not files."""
+        return isinstance(self.inputs, np.ndarray)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -78,7 +87,7 @@ class Dataset:
 
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
         return TensorSet(
-            torch.from_numpy(np.take(self.inputs, chosen, axis=0)).to(device),
+            torch.from_numpy(self.inputs[chosen]).to(device),
             torch.from_numpy(np.take(self.labels, chosen)).to(device),
         )
 
@@ -107,12 +116,15 @@ class Description:
 
 
 def fingerprint(
-    inputs: npt.NDArray[Any],
+    inputs: npt.NDArray[Any] | ImageFiles,
     labels: npt.NDArray[np.int64],
     classes: Sequence[str],
     value_range: tuple[float, float] | None,
 ) -> str:
-    """Return the sha256 (hex) of everything that decides a result: arrays, their dtypes and shapes, classes, range."""
+    """Return the sha256 (hex) of everything that decides a result: arrays, their dtypes and shapes, classes, range.
+
+    Images in files are decoded for it, a part at a time.
+    """
     header = {
         "inputs": [inputs.dtype.str, list(inputs.shape)],
         "labels": [labels.dtype.str, list(labels.shape)],
@@ -120,7 +132,8 @@ def fingerprint(
         "value_range": None if value_range is None else [float(bound) for bound in value_range],
     }
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    digest.update(np.ascontiguousarray(inputs).data)
+    for start in range(0, len(inputs), POINTS_AT_ONCE):
+        digest.update(np.ascontiguousarray(inputs[start : start + POINTS_AT_ONCE]).data)
     digest.update(np.ascontiguousarray(labels).data)
     return digest.hexdigest()
 

@@ -1,4 +1,7 @@
-"""``folder:PATH``: images in one folder a class (the ImageFolder layout), read by Pillow."""
+"""``folder:PATH``: images in one folder a class (the ImageFolder layout), read by Pillow.
+
+Up to 1 GiB of decoded images are kept in memory; larger sets stay in their files and are decoded when asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.image_files import ImageFiles, Shape, files_fingerprint
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".jpg", ".jpeg", ".png", ".pgm", ".ppm", ".bmp", ".webp")
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "WEBP")
 GREY = ("1", "L", "LA")
+MOST_BYTES = 2**30  # of decoded images that are kept in memory; more stay in their files
+RULE = "grey or RGB, scaled to the shape (bilinear)"
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Listing:
     classes: tuple[str, ...]
     files: tuple[Path, ...]
     labels: tuple[int, ...]
-    shape: tuple[int, int, int]
+    shape: Shape
 
 
 def list_images(folder: Path, size: int | None = None) -> Listing:
@@ -39,9 +45,7 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
     when there are fewer than two classes, a class is empty, an image is unreadable, or sizes differ and ``size``
     is not given.
     """
-    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    if len(names) < 2:
-        raise BadInput(f"{folder} holds {len(names)} class folders; at least two are needed, each full of images")
+    names = class_folders(folder)
     files: list[Path] = []
     labels: list[int] = []
     for label, name in enumerate(names):
@@ -63,12 +67,12 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
     return Listing(tuple(names), tuple(files), tuple(labels), (channels, height, width))
 
 
-def read_images(listing: Listing) -> npt.NDArray[np.uint8]:
-    """Return the images, uint8 (N, C, H, W); others than (H, W) are scaled to it (bilinear, aspect ratio not kept)."""
-    images = np.empty((len(listing.files), *listing.shape), dtype=np.uint8)
-    for image, file in zip(images, listing.files, strict=True):
-        image[:] = _decode(file, listing.shape)
-    return images
+def class_folders(folder: Path) -> list[str]:
+    """Return the names of the sub-folders of ``folder``, sorted; BadInput when there are fewer than two."""
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if len(names) < 2:
+        raise BadInput(f"{folder} holds {len(names)} class folders; at least two are needed, each full of images")
+    return names
 
 
 def _images_below(folder: Path) -> list[Path]:
@@ -88,19 +92,27 @@ def _header(file: Path) -> tuple[tuple[int, int], int]:
         return image.size, 1 if image.mode in GREY else 3
 
 
-def _decode(file: Path, shape: tuple[int, int, int]) -> npt.NDArray[Any]:
+def decode(file: Path, shape: Shape) -> npt.NDArray[Any]:
+    """Return an image as uint8 ``shape`` (C, H, W), scaled to it where it differs (aspect ratio not kept)."""
     from PIL import Image
 
     channels, height, width = shape
-    with _open(file) as image:
-        try:
-            pixels = image.convert("L" if channels == 1 else "RGB")
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise _unreadable(file, error) from error
+    pixels = opened_as(file, "L" if channels == 1 else "RGB")
     if pixels.size != (width, height):
         pixels = pixels.resize((width, height), Image.Resampling.BILINEAR)
     array = np.asarray(pixels)
     return array[None] if channels == 1 else array.transpose(2, 0, 1)
+
+
+def opened_as(file: Path, mode: str) -> Image:
+    """Return the decoded image in Pillow's ``mode`` ("L": grey, "RGB"); BadInput when it is damaged."""
+    from PIL import Image
+
+    with _open(file) as image:
+        try:
+            return image.convert(mode)
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise _unreadable(file, error) from error
 
 
 def _open(file: Path) -> Image:
@@ -145,7 +157,12 @@ def _load(request: Request) -> Dataset:
         raise _description(request, None).missing()
     listing = list_images(folder, size)
     labels = np.array(listing.labels, dtype=np.int64)
-    return Dataset(request.name, read_images(listing), labels, listing.classes, IMAGE_RANGE)
+    names = tuple(file.relative_to(folder).as_posix() for file in listing.files)
+    images = ImageFiles(folder, names, listing.shape, decode)
+    if images.nbytes <= MOST_BYTES:
+        return Dataset(request.name, images[:], labels, listing.classes, IMAGE_RANGE)
+    found = files_fingerprint(images, labels, listing.classes, RULE)
+    return Dataset(request.name, images, labels, listing.classes, IMAGE_RANGE, found)
 
 
 CATALOGUE.register("folder")(

@@ -36,11 +36,13 @@ class Header:
 
     @staticmethod
     def of(dataset: Dataset) -> Header:
-        """Return the header of ``dataset``."""
+        """Return the header of ``dataset``; images in files are decoded for the fingerprint of their pixels."""
+        content = dataset.fingerprint
+        if not dataset.in_memory:
+            content = fingerprint(dataset.inputs, dataset.labels, dataset.classes, dataset.value_range)
         return Header(
-            len(dataset), dataset.shape, dataset.inputs.dtype.str, dataset.classes, dataset.value_range,
-            dataset.fingerprint,
-        )  # fmt: skip
+            len(dataset), dataset.shape, dataset.inputs.dtype.str, dataset.classes, dataset.value_range, content
+        )
 
     @staticmethod
     def read(schema: Schema, place: str) -> Header:
@@ -60,16 +62,21 @@ class Header:
         )
 
 
-def pack(dataset: Dataset, rows: slice = slice(None), *, compression_level: int = 3) -> bytes:
-    """Return one Parquet file (zstd) with ``rows`` of ``dataset``; the same rows give the same bytes."""
+def pack(
+    dataset: Dataset, rows: slice = slice(None), *, compression_level: int = 3, header: Header | None = None
+) -> bytes:
+    """Return one Parquet file (zstd) with ``rows`` of ``dataset``; the same rows give the same bytes.
+
+    ``header`` is that of ``dataset``, made here when it is not given.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     inputs = np.ascontiguousarray(dataset.inputs[rows])
     width = math.prod(dataset.shape) * dataset.inputs.dtype.itemsize
     values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(inputs), [None, pa.py_buffer(inputs)])
-    header = json.dumps(vars(Header.of(dataset)), sort_keys=True).encode()
-    schema = pa.schema([("input", pa.binary(width)), ("label", pa.int64())], metadata={METADATA_KEY: header})
+    text = json.dumps(vars(header or Header.of(dataset)), sort_keys=True).encode()
+    schema = pa.schema([("input", pa.binary(width)), ("label", pa.int64())], metadata={METADATA_KEY: text})
     sink = io.BytesIO()
     pq.write_table(
         pa.Table.from_arrays([values, pa.array(dataset.labels[rows])], schema=schema),
@@ -118,12 +125,13 @@ def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = 65_536) 
     if _parquet_files(filesystem, folder):
         raise BadInput(f"{uri} already holds Parquet files; name an empty folder")
     paths = []
+    header = Header.of(dataset)
     try:
         filesystem.create_dir(folder, recursive=True)
         for number, start in enumerate(range(0, len(dataset), points_per_shard)):
             path = f"{folder}/part-{number:05d}.parquet"
             with filesystem.open_output_stream(path) as stream:
-                stream.write(pack(dataset, slice(start, start + points_per_shard)))
+                stream.write(pack(dataset, slice(start, start + points_per_shard), header=header))
             paths.append(path)
     except (OSError, pa.ArrowException) as error:
         raise BadInput(f"{uri} cannot be written: {_first_line(error)}") from error

@@ -56,6 +56,15 @@ class Request:
         usual = [SYSTEM_DATASETS / self.source]
         return [Path(os.environ[ORCH_DATA]) / self.source, *usual] if os.environ.get(ORCH_DATA) else usual
 
+    def places(self, *layouts: str) -> list[Path]:
+        """Return the folders in which a set with a folder of its own, named as in ``layouts``, is looked for.
+
+        Each of ``folders``, and the folder that ``ORCH_DATA`` names, may itself be that folder or hold it.
+        """
+        own = os.environ.get(ORCH_DATA) if self.root is None else None
+        around = [*self.folders(), *([Path(own)] if own else [])]
+        return [place for folder in around for place in (*(folder / layout for layout in layouts), folder)]
+
 
 @dataclass(frozen=True)
 class Source:

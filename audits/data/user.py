@@ -21,8 +21,11 @@ def checked(name: str, returned: object) -> Dataset:
     """Return what a user's function returned as a Dataset with its own fingerprint.
 
     ``returned`` is a Dataset or ``(inputs, labels)``: uint8 images (N, C, H, W) or floats (N, ...), which become
-    float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without gaps. BadInput otherwise.
+    float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without gaps. BadInput otherwise. A
+    Dataset whose images stay in files is returned as it is.
     """
+    if isinstance(returned, Dataset) and not returned.in_memory:
+        return returned  # made by this library, which has checked it
     if isinstance(returned, Dataset):
         parts: tuple[Any, ...] = (returned.inputs, returned.labels)
     elif isinstance(returned, (tuple, list)) and len(returned) == 2:

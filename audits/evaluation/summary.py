@@ -60,9 +60,15 @@ class Cell:
         return self.columns["target"]
 
 
-def cells(scores: Columns) -> Iterator[Cell]:
-    """Yield the cells of a scores table, in the order in which settings, unlearners and attacks first appear."""
+def cells(scores: Columns, *, retained: bool = False) -> Iterator[Cell]:
+    """Yield the cells of a scores table, in the order in which settings, unlearners and attacks first appear.
+
+    The question is forget against unseen: points of the retain set are left out unless ``retained``.
+    """
     arrays = {name: np.asarray(column) for name, column in scores.items()}
+    if not retained:
+        asked = arrays["group"] != "retained"
+        arrays = {name: column[asked] for name, column in arrays.items()}
     codes, names = [], []
     for name in ("setting", "unlearner", "attack"):
         distinct, first, code = np.unique(arrays[name].astype(str), return_index=True, return_inverse=True)

@@ -64,3 +64,9 @@ def image_shape(name: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
             f"model.name: {name} reads images (channels, height, width); the data has shape {shape}; use mlp"
         )
     return shape[0], shape[1], shape[2]
+
+
+def check_choice(setting: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that ``model.settings.<setting>`` does not know."""
+    if value not in allowed:
+        raise BadInput(f"model.settings.{setting} is {value!r}; allowed: {', '.join(allowed)}")

@@ -1,14 +1,16 @@
-"""ResNet-18 (He et al., arXiv 1512.03385) with the small stem used for 32×32 images."""
+"""ResNet-18 (He et al., arXiv 1512.03385) with a stem for small or for large images."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
 
 from audits.errors import BadInput
-from audits.models.registry import Architecture, architecture, image_shape
+from audits.models.normalisation import Norm, normalisation
+from audits.models.registry import Architecture, architecture, check_choice, image_shape
 
 
 @architecture("resnet18")
@@ -16,46 +18,62 @@ from audits.models.registry import Architecture, architecture, image_shape
 class ResNet18(Architecture):
     """Eight basic blocks in four stages; ``width`` channels in the first stage (64 in the paper).
 
-    The stem is one 3×3 convolution of stride 1 without pooling, as is usual for images of 32×32 and below.
+    ``stem`` "cifar" is one 3×3 convolution of stride 1 without pooling, as is usual for images of 32×32 and below;
+    "imagenet" is the paper's 7×7 convolution of stride 2 and 3×3 pooling of stride 2, layer for layer torchvision's
+    ``resnet18``. ``norm`` "group" replaces BatchNorm by GroupNorm, which private training needs.
     """
 
     width: int = 64
+    stem: Literal["cifar", "imagenet"] = "cifar"
+    norm: Literal["batch", "group"] = "batch"
 
     def __post_init__(self) -> None:
         if self.width < 1:
             raise BadInput(f"model.settings.width is {self.width}; it must be 1 or more")
+        check_choice("stem", self.stem, ("cifar", "imagenet"))
+        check_choice("norm", self.norm, ("batch", "group"))
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         """See ``Architecture.layers``."""
-        channels, _, _ = image_shape(self.name, shape)
+        channels, height, breadth = image_shape(self.name, shape)
+        if self.stem == "imagenet" and min(height, breadth) < 32:
+            raise BadInput(
+                f"model.settings.stem is imagenet, which divides {height}×{breadth} images by 32; "
+                "give images of 32×32 or more, or use stem: cifar"
+            )
         width = self.width
-        parts: list[nn.Module] = [
-            nn.Conv2d(channels, width, 3, padding=1, bias=False),
-            nn.BatchNorm2d(width),
-            nn.ReLU(),
-        ]
+        parts = self._stem(channels)
         for stage in range(4):
             out = self.width * 2**stage
-            parts += [BasicBlock(width, out, stride=1 if stage == 0 else 2), BasicBlock(out, out, stride=1)]
+            parts += [
+                BasicBlock(width, out, stride=1 if stage == 0 else 2, norm=self.norm),
+                BasicBlock(out, out, stride=1, norm=self.norm),
+            ]
             width = out
         return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
 
+    def _stem(self, channels: int) -> list[nn.Module]:
+        after = [normalisation(self.norm, self.width), nn.ReLU()]
+        if self.stem == "cifar":
+            return [nn.Conv2d(channels, self.width, 3, padding=1, bias=False), *after]
+        return [nn.Conv2d(channels, self.width, 7, 2, 3, bias=False), *after, nn.MaxPool2d(3, 2, 1)]
+
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions with BatchNorm and a shortcut (1×1 convolution where the shape changes)."""
+    """Two 3×3 convolutions, each normalised, and a shortcut (1×1 convolution where the shape changes)."""
 
-    def __init__(self, width: int, out: int, stride: int) -> None:
+    def __init__(self, width: int, out: int, stride: int, norm: Norm) -> None:
         super().__init__()
         self.body = nn.Sequential(
             nn.Conv2d(width, out, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(out),
+            normalisation(norm, out),
             nn.ReLU(),
             nn.Conv2d(out, out, 3, 1, 1, bias=False),
-            nn.BatchNorm2d(out),
+            normalisation(norm, out),
         )
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or width != out:
-            self.shortcut = nn.Sequential(nn.Conv2d(width, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+            self.shortcut = nn.Sequential(nn.Conv2d(width, out, 1, stride, bias=False), normalisation(norm, out))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return relu(body(x) + shortcut(x)); shapes (N, width, H, W) → (N, out, H/stride, W/stride)."""

@@ -1,5 +1,21 @@
-"""Access to a target model: label-only or posteriors, counted and budgeted."""
+"""Access to a target model: labels, posteriors or logits, counted and budgeted."""
 
-from audits.oracles.base import Access, Counter, LabelOracle, PosteriorOracle, label_oracle, posterior_oracle
+from audits.oracles.base import (
+    Access,
+    Counter,
+    LabelOracle,
+    PosteriorOracle,
+    label_oracle,
+    logit_oracle,
+    posterior_oracle,
+)
 
-__all__ = ["Access", "Counter", "LabelOracle", "PosteriorOracle", "label_oracle", "posterior_oracle"]
+__all__ = [
+    "Access",
+    "Counter",
+    "LabelOracle",
+    "PosteriorOracle",
+    "label_oracle",
+    "logit_oracle",
+    "posterior_oracle",
+]

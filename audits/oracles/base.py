@@ -13,7 +13,9 @@ from torch import nn
 
 from audits.errors import BadInput
 
-Access = Literal["labels", "posteriors"]
+Access = Literal["labels", "posteriors", "logits", "oracle"]
+"""Each level shows what the one before shows; "oracle" shows posteriors and the truth about other candidates."""
+
 Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -68,7 +70,7 @@ class LabelOracle:
 
 
 class PosteriorOracle:
-    """Access to posteriors: ``ask`` returns log-probabilities (K, classes), one counted query per point."""
+    """Access to outputs, log-probabilities or logits: ``ask`` returns (K, classes), one counted query per point."""
 
     __slots__ = ("ask", "counter")
 
@@ -76,7 +78,7 @@ class PosteriorOracle:
         counter = Counter(budget)
 
         def ask(points: torch.Tensor, point_ids: NDArray[np.int64]) -> torch.Tensor:
-            """Return the log-probabilities (K, classes) of ``points`` (K, ...)."""
+            """Return the outputs (K, classes) of ``points`` (K, ...)."""
             counter.count(point_ids, 1)
             return answer(points)
 
@@ -100,5 +102,15 @@ def posterior_oracle(model: nn.Module, budget: int | None = None, chunk: int = 1
     @torch.no_grad()
     def answer(points: torch.Tensor) -> torch.Tensor:
         return torch.cat([F.log_softmax(model(part).double(), dim=1) for part in points.split(chunk)])
+
+    return PosteriorOracle(answer, budget)
+
+
+def logit_oracle(model: nn.Module, budget: int | None = None, chunk: int = 1024) -> PosteriorOracle:
+    """Return access to a local model's logits in float64: what no service shows that answers with posteriors."""
+
+    @torch.no_grad()
+    def answer(points: torch.Tensor) -> torch.Tensor:
+        return torch.cat([model(part).double() for part in points.split(chunk)])
 
     return PosteriorOracle(answer, budget)

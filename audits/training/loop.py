@@ -35,10 +35,14 @@ def fit(
 
     The order of the points and the augmentation depend on ``seed`` only (drawn on the CPU). A batch of a single
     point is joined to the one before it, so that BatchNorm always has statistics. Raises ``BadInput`` on empty data
-    and ``FloatingPointError`` when the loss is not finite.
+    and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``.
     """
     if len(data) == 0:
         raise BadInput("training set is empty; give at least one point")
+    if recipe.private:
+        from audits.training.private import fit_private
+
+        return fit_private(model, data, recipe, seed=seed, observers=observers)
     model.train()
     optimizer = make_optimizer(model, recipe)
     schedule = make_schedule(optimizer, recipe.schedule, recipe.epochs)

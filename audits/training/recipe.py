@@ -17,6 +17,11 @@ class Recipe:
     ``schedule`` is stepped once per epoch; ``label_smoothing`` in [0, 1); ``augment`` adds random shifts by up to
     ``augment_shift`` pixels and, with ``flip``, horizontal flips. Off by default, as in the reference of Apollo:
     the last epoch is kept and nothing is selected on held-out points.
+
+    Differentially private training (DP-SGD, see ``private``) is asked for by ``noise_multiplier`` (the noise's standard
+    deviation over ``max_grad_norm``) or by ``target_epsilon``, from which the noise is worked out for the size of the
+    training set; then ``max_grad_norm`` bounds the gradient of each point, ``batch_size`` is the expected one, and
+    ``delta`` of the guarantee is a tenth of 1/points unless given.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -33,6 +38,15 @@ class Recipe:
     augment_shift: int = 0
     flip: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
+    noise_multiplier: float | None = None
+    target_epsilon: float | None = None
+    max_grad_norm: float | None = None
+    delta: float | None = None
+
+    @property
+    def private(self) -> bool:
+        """Whether training is differentially private."""
+        return self.noise_multiplier is not None or self.target_epsilon is not None
 
     def __post_init__(self) -> None:
         positive("recipe.learning_rate", self.learning_rate)
@@ -46,6 +60,41 @@ class Recipe:
             raise BadInput(f"recipe.label_smoothing is {self.label_smoothing}; allowed: 0 up to, but not, 1")
         if self.clip_norm is not None:
             positive("recipe.clip_norm", self.clip_norm)
+        check_privacy(self)
+
+
+def check_privacy(recipe: Recipe) -> None:
+    """Refuse settings of DP-SGD that cannot work, or that would silently not be private."""
+    asked = "recipe.noise_multiplier" if recipe.noise_multiplier is not None else "recipe.target_epsilon"
+    if not recipe.private:
+        for field in ("max_grad_norm", "delta"):
+            if getattr(recipe, field) is not None:
+                raise BadInput(
+                    f"recipe.{field} is {getattr(recipe, field)}, which only private training reads; "
+                    "give recipe.noise_multiplier or recipe.target_epsilon too, or leave it null"
+                )
+        return
+    if recipe.noise_multiplier is not None and recipe.target_epsilon is not None:
+        raise BadInput(
+            "recipe.noise_multiplier and recipe.target_epsilon are both given; each decides the noise: give one"
+        )
+    if recipe.noise_multiplier is not None:
+        not_negative("recipe.noise_multiplier", recipe.noise_multiplier)
+    if recipe.target_epsilon is not None:
+        positive("recipe.target_epsilon", recipe.target_epsilon)
+    if recipe.max_grad_norm is None:
+        raise BadInput(
+            f"{asked} is given but not recipe.max_grad_norm, the bound of each point's gradient; give e.g. 1.0"
+        )
+    positive("recipe.max_grad_norm", recipe.max_grad_norm)
+    if recipe.delta is not None and not 0 < recipe.delta < 1:
+        raise BadInput(f"recipe.delta is {recipe.delta}; allowed: above 0 and below 1, best far below 1/points")
+    if recipe.clip_norm is not None:
+        raise BadInput(
+            f"recipe.clip_norm is {recipe.clip_norm}, but with {asked} recipe.max_grad_norm clips; leave it null"
+        )
+    if recipe.dtype != "float32":
+        raise BadInput(f"recipe.dtype is {recipe.dtype}; private training ({asked}) allows float32 only")
 
 
 def positive(field: str, value: float) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
-from audits.data.tensors import TensorSet
 from audits.training.loop import fit
-from audits.training.recipe import Recipe
-from audits.unlearning.base import Unlearner, unlearner
+from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
 
 
 @unlearner("finetune")
@@ -19,32 +17,15 @@ from audits.unlearning.base import Unlearner, unlearner
 class FineTune(Unlearner):
     """Minimise CE on the retain set for a few epochs and hope that the forget set is forgotten meanwhile."""
 
-    learning_rate: float = 0.01
-    epochs: int = 10
-    batch_size: int = 64
+    reads_forget: ClassVar[bool] = False
+
+    learning_rate: Positive = 0.01
+    epochs: Count = 10
+    batch_size: Size = 64
     optimizer: Literal["adamw", "adam", "sgd"] = "sgd"
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
+    momentum: Momentum = 0.9
+    weight_decay: NotNegative = 5e-4
     schedule: Literal["constant", "cosine"] = "cosine"
 
-    def _update(
-        self,
-        student: nn.Module,
-        original: nn.Module,
-        forget: TensorSet,
-        retain: TensorSet,
-        *,
-        seed: int,
-        recipe: Recipe | None,
-        build: Callable[[int], nn.Module] | None,
-    ) -> nn.Module:
-        tuning = Recipe(
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-        )
-        return fit(student, retain, tuning, seed=seed)
+    def _update(self, task: Task) -> nn.Module:
+        return fit(task.student, task.retain, self.tuning(), seed=task.seed)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import nn
 
-from audits.data.tensors import TensorSet
-from audits.training.recipe import Recipe
-from audits.unlearning.base import Unlearner, unlearner
+from audits.unlearning.base import Task, Unlearner, unlearner
 
 
 @unlearner("identity")
@@ -19,16 +16,8 @@ class Identity(Unlearner):
     """Control: returns a copy of the model, so every attack on membership must find it."""
 
     copies: ClassVar[bool] = True
+    reads_forget: ClassVar[bool] = False
+    reads_retain: ClassVar[bool] = False
 
-    def _update(
-        self,
-        student: nn.Module,
-        original: nn.Module,
-        forget: TensorSet,
-        retain: TensorSet,
-        *,
-        seed: int,
-        recipe: Recipe | None,
-        build: Callable[[int], nn.Module] | None,
-    ) -> nn.Module:
-        return student
+    def _update(self, task: Task) -> nn.Module:
+        return task.student

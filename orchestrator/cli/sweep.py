@@ -55,10 +55,15 @@ def command(
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)
 
-    from orchestrator.pipeline import run_sweep
+    from orchestrator.pipeline import run_sweep, run_tuning
+    from orchestrator.tuning import show_tuned
 
-    document = run_sweep(sweep, plan, folder, terminal, rebuild=rebuild).to_json()
-    show_result(terminal, document, folder)
+    if sweep.measures == "utility":
+        document = run_tuning(sweep, plan, folder, terminal, rebuild=rebuild)
+        show_tuned(terminal, document, folder)
+    else:
+        document = run_sweep(sweep, plan, folder, terminal, rebuild=rebuild).to_json()
+        show_result(terminal, document, folder)
     if as_json:
         import json
 

@@ -1,4 +1,4 @@
-"""Figures of one setting: AUC with intervals, ROC curves, privacy against utility, heat maps over radii."""
+"""Figures of one setting: AUC with intervals, ROC curves, heat maps over radii."""
 
 from __future__ import annotations
 
@@ -11,32 +11,40 @@ from numpy.typing import NDArray
 
 from audits.evaluation import intervals, roc
 from audits.evaluation.summary import Cell, per_target_auc
-from orchestrator.report.reading import Row, Run, heading, percent, words
-from orchestrator.report.style import DASHES, INK, LABELS, MARKERS, MUTED, PAPER, POSTERIORS, SERIES
+from orchestrator.report.glossary import heading, words
+from orchestrator.report.reading import Run, percent
+from orchestrator.report.style import ACCESS, DASHES, INK, MUTED, PAPER, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BANDED = ("apollo", "lira")
-ATTACK_COLOURS = {
-    name: SERIES[index]
-    for index, name in enumerate(
-        ["apollo", "lira", "random_directions", "single_query", "label_gap", "apollo_offline", "loss_threshold"]
-    )
-}
+BANDED = ("apollo", "u_lira", "lira")
+MOST_CURVES = 8
+MOST_PANELS = 5
+FIRST = (
+    *("apollo", "u_lira", "lira", "random_directions", "single_query", "label_gap", "apollo_offline", "loss_threshold"),
+    *("apollo_plus", "rmia", "ruli"),
+)
+"""Attacks that a ROC figure shows first when there are more than it can hold; the first have the same colour in all."""
 
 
 def access_colour(access: str) -> str:
     """Return the colour of an access level."""
-    return LABELS if access == "labels" else POSTERIORS
+    return ACCESS.get(access, MUTED)
 
 
 def forest(run: Run) -> Figure:
     """Draw AUC with its interval for every unlearner (panel) and attack (line); dots are single targets."""
     attacks = run.attacks
-    figure = Figure(figsize=(max(6.0, 2.1 * len(run.unlearners) + 1.2), 0.34 * len(attacks) + 1.25))
-    panels = figure.subplots(1, len(run.unlearners), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, unlearner in zip(panels, run.unlearners, strict=True):
+    columns = min(MOST_PANELS, len(run.unlearners))
+    lines = -(-len(run.unlearners) // columns)
+    figure = Figure(figsize=(max(6.0, 2.1 * columns + 1.2), (0.34 * len(attacks) + 0.35) * lines + 0.9))
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in panels[len(run.unlearners) :]:
+        axes.set_visible(False)
+    for axes in panels[max(0, len(run.unlearners) - columns) : len(run.unlearners)]:
+        axes.tick_params(labelbottom=True)
+    for axes, unlearner in zip(panels, run.unlearners, strict=False):
         for row in (row for row in run.rows() if row["unlearner"] == unlearner):
             height = attacks.index(row["attack"])
             colour = access_colour(row["access"])
@@ -57,7 +65,9 @@ def forest(run: Run) -> Figure:
     panels[0].set_ylim(len(attacks) - 0.5, -0.5)
     low, high = panels[0].get_xlim()
     panels[0].set_xlim(min(low, 0.4), max(high, 0.7))
-    figure.subplots_adjust(wspace=0.09, bottom=0.5 / figure.get_figheight(), top=1.0 - 0.5 / figure.get_figheight())
+    margin = 0.5 / figure.get_figheight()
+    between = 0.5 / (0.34 * len(attacks))
+    figure.subplots_adjust(wspace=0.09, hspace=between, bottom=margin, top=1.0 - margin)
     figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over targets (dashed: chance)", fontsize=9, y=0.0)
     _forest_legend(figure, run)
     return figure
@@ -92,10 +102,11 @@ def roc_curves(run: Run, *, logarithmic: bool) -> Figure:
         axes.tick_params(labelbottom=True)
     for axes, unlearner in zip(panels, run.unlearners, strict=False):
         axes.plot(grid, grid, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-        for index, attack in enumerate(run.attacks):
+        for index, (attack, colour) in enumerate(attack_colours(run).items()):
             cell = run.cells.get((unlearner, attack))
             if cell is not None:
-                _curve(axes, cell, grid, index, run.level, band=attack in BANDED)
+                style = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
+                _curve(axes, cell, grid, run.level, style, band=attack in BANDED)
         axes.axvline(run.fpr, color=MUTED, linewidth=0.7)
         axes.set_title(heading(unlearner))
         if logarithmic:
@@ -109,7 +120,26 @@ def roc_curves(run: Run, *, logarithmic: bool) -> Figure:
     return figure
 
 
-def _curve(axes: Axes, cell: Cell, grid: NDArray[np.float64], index: int, level: float, *, band: bool) -> None:
+def shown_attacks(run: Run) -> list[str]:
+    """Return the attacks that a ROC figure shows: all of them, or as many as there are colours, by name."""
+    if len(run.attacks) <= MOST_CURVES:
+        return run.attacks
+    chosen = [name for name in FIRST if name in run.attacks][:MOST_CURVES]
+    chosen += [name for name in run.attacks if name not in chosen][: MOST_CURVES - len(chosen)]
+    return [name for name in run.attacks if name in chosen]
+
+
+def attack_colours(run: Run) -> dict[str, str]:
+    """Return the colour of every attack shown: its own for the first names, what is left for the others."""
+    shown = shown_attacks(run)
+    own = {name: SERIES[FIRST.index(name)] for name in shown if name in FIRST[: MOST_CURVES - 1]}
+    left = [colour for colour in SERIES if colour not in own.values()]
+    return {name: own[name] if name in own else left.pop(0) for name in shown}
+
+
+def _curve(
+    axes: Axes, cell: Cell, grid: NDArray[np.float64], level: float, style: dict[str, Any], *, band: bool
+) -> None:
     """Draw the mean of the targets' ROC curves at equal FPR, with a t band over targets if wanted."""
     curves = np.stack(
         [
@@ -117,14 +147,12 @@ def _curve(axes: Axes, cell: Cell, grid: NDArray[np.float64], index: int, level:
             for name in np.unique(cell.target)
         ]
     )
-    colour = ATTACK_COLOURS.get(cell.attack, SERIES[index % len(SERIES)])
     mean = curves.mean(axis=0)
-    axes.plot(grid, mean, color=colour, linestyle=DASHES[index % len(DASHES)], label=words(cell.attack))
+    axes.plot(grid, mean, label=words(cell.attack), **style)
     if band and len(curves) > 1:
         half = intervals.student_quantile(level, len(curves) - 1) * curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
-        axes.fill_between(
-            grid, np.clip(mean - half, 1e-9, 1), np.clip(mean + half, 0, 1), color=colour, alpha=0.15, linewidth=0
-        )
+        low, high = np.clip(mean - half, 1e-9, 1), np.clip(mean + half, 0, 1)
+        axes.fill_between(grid, low, high, color=style["color"], alpha=0.15, linewidth=0)
 
 
 def _log_axes(axes: Axes, lowest: float, resolvable: float) -> None:
@@ -140,65 +168,37 @@ def _log_axes(axes: Axes, lowest: float, resolvable: float) -> None:
     axes.axvspan(lowest, resolvable, color=MUTED, alpha=0.14, linewidth=0)
 
 
-def best_label_row(run: Run, unlearner: str) -> Row | None:
-    """Return the row of the label-only attack with the highest AUC."""
-    rows = [row for row in run.rows() if row["unlearner"] == unlearner and row["access"] == "labels"]
-    return max(rows, key=lambda row: float(row["auc"]), default=None)
-
-
-def privacy_utility(run: Run) -> Figure | None:
-    """Draw the best label-only AUC of each unlearner against the mean test accuracy of its models."""
-    points = []
-    for index, unlearner in enumerate(run.unlearners):
-        row, use = best_label_row(run, unlearner), run.utility(unlearner)
-        if row is not None and not np.isnan(use["test_accuracy"]):
-            points.append((index, unlearner, use["test_accuracy"], row))
-    if not points:
-        return None
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.subplots()
-    for index, unlearner, accuracy, row in points:
-        error = [[row["auc"] - row["auc_low"]], [row["auc_high"] - row["auc"]]]
-        axes.errorbar(
-            accuracy,
-            row["auc"],
-            yerr=error,
-            fmt=MARKERS[index % len(MARKERS)],
-            color=SERIES[index % len(SERIES)],
-            markersize=7,
-            capsize=0,
-            label=f"{heading(unlearner)}: {words(row['attack'])}",
-        )
-    axes.axhline(0.5, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
-    axes.set(
-        xlabel="test accuracy of the unlearned models (mean over targets)", ylabel="AUC of the best label-only attack"
-    )
-    figure.legend(loc="outside right upper", title="unlearner: attack", alignment="left", title_fontsize=8.5)
-    return figure
-
-
 def heat_maps(maps: dict[str, Any], unlearners: list[str]) -> Figure | None:
     """Draw TPR and FPR over (UNDER radius, OVER radius), one column per unlearner, as result.json holds them."""
     names = [name for name in unlearners if name in maps]
     if not names:
         return None
-    figure = Figure(figsize=(2.05 * len(names) + 1.1, 4.5), layout="constrained")
-    panels = figure.subplots(2, len(names), sharex=True, sharey=True, squeeze=False)
+    columns = min(MOST_PANELS, len(names))
+    lines = -(-len(names) // columns)
+    figure = Figure(figsize=(2.05 * columns + 1.1, 4.4 * lines + 0.1), layout="constrained")
+    panels = figure.subplots(2 * lines, columns, sharex=True, sharey=True, squeeze=False)
     highest = max(float(np.max(maps[name][key])) for name in names for key in ("tpr", "fpr"))
-    for line, key in enumerate(("tpr", "fpr")):
-        image = None
-        for axes, name in zip(panels[line], names, strict=True):
-            under, over = maps[name]["under_radius"], maps[name]["over_radius"]
+    for axes in panels.ravel():
+        axes.set_visible(False)
+    for offset, key in enumerate(("tpr", "fpr")):
+        for place, name in enumerate(names):
+            axes = panels[2 * (place // columns) + offset, place % columns]
+            axes.set_visible(True)
             image = axes.imshow(maps[name][key], origin="lower", cmap="cividis", vmin=0.0, vmax=highest, aspect="equal")
-            axes.grid(visible=False)
-            shown = range(0, len(over), max(1, len(over) // 4)), range(0, len(under), max(1, len(under) // 4))
-            axes.set_xticks(shown[0], [f"{over[i]:.2g}" for i in shown[0]])
-            axes.set_yticks(shown[1], [f"{under[i]:.2g}" for i in shown[1]])
-            if line == 0:
+            _radius_ticks(axes, maps[name]["under_radius"], maps[name]["over_radius"])
+            if offset == 0:
                 axes.set_title(heading(name))
-        if image is not None:
-            figure.colorbar(image, ax=list(panels[line]), label=key.upper(), shrink=0.9, pad=0.01)
+            if place % columns == 0:
+                row = list(panels[2 * (place // columns) + offset])
+                figure.colorbar(image, ax=row, label=key.upper(), shrink=0.9, pad=0.01)
     figure.supxlabel("OVER radius", fontsize=9)
     figure.supylabel("UNDER radius", fontsize=9)
     return figure
+
+
+def _radius_ticks(axes: Axes, under: list[float], over: list[float]) -> None:
+    """Label the pixels of a heat map with the radii they stand for."""
+    axes.grid(visible=False)
+    shown = range(0, len(over), max(1, len(over) // 4)), range(0, len(under), max(1, len(under) // 4))
+    axes.set_xticks(shown[0], [f"{over[i]:.2g}" for i in shown[0]])
+    axes.set_yticks(shown[1], [f"{under[i]:.2g}" for i in shown[1]])

@@ -1,12 +1,49 @@
-"""The words of the report, explained to a reader who meets them for the first time."""
+"""The words of the report: how components and access levels are called, and terms explained to a first-time reader."""
 
 from __future__ import annotations
+
+WORDS = {
+    "apollo": "Apollo",
+    "apollo_offline": "Apollo offline",
+    "apollo_paper": "Apollo, own rule",
+    "apollo_plus": "Apollo plus",
+    "boundary_distance": "boundary distance",
+    "yoqo": "YOQO",
+    "oslo": "OSLO",
+    "lira": "LiRA",
+    "lira_offline": "LiRA offline",
+    "rmia": "RMIA",
+    "u_lira": "U-LiRA",
+    "u_lira_per_point": "U-LiRA, per point",
+    "u_lira_raw_logit": "U-LiRA, raw logit",
+    "u_mia": "U-MIA",
+    "u_mia_shadow": "U-MIA, shadow",
+    "u_mia_oracle": "U-MIA, oracle",
+    "ruli": "RULI",
+    "bad_teacher": "bad teacher",
+    "salun": "SalUn",
+    "scrub": "SCRUB",
+    "sfr_on": "SFR-on",
+    "identity": "identity (control)",
+    "retrain": "retrain (control)",
+    "labels": "Labels only",
+    "posteriors": "Posteriors",
+    "logits": "Logits",
+    "gradients": "Gradients",
+    "weights": "Weights",
+    "oracle": "Oracle",
+}
 
 WHO = {
     "labels": "anyone who can send an input to the model and see the predicted class.",
     "posteriors": "anyone who sees the model’s confidence for every class.",
+    "logits": "whoever sees the model’s raw outputs before the softmax.",
+    "gradients": "whoever can differentiate through the model.",
     "weights": "whoever holds the model’s weights.",
+    "oracle": "nobody: it knows which other points were forgotten. A bound for comparison, not an attack; its "
+    "thresholds are read off the judged points, so its found rates say nothing.",
 }
+"""Access levels from the weakest to the strongest, and who has them."""
 
 GLOSSARY = {
     "Forget set, forgotten point": "Training data that the unlearning method was asked to remove from the model.",
@@ -43,5 +80,30 @@ GLOSSARY = {
         "The p-values of all rows are judged together, so that even one false “above chance” is unlikely (at most one "
         "audit in twenty at the 95 % level)."
     ),
+    "Exposed point, FDR": (
+        "A forgotten point that is found one by one: its p-value, from models that never saw it, passes the Benjamini–"
+        "Hochberg rule. The rule bounds the false discovery rate (FDR), the expected share of unseen points among all "
+        "points found. The false discovery proportion (FDP) is that share in this run, where the truth is known."
+    ),
+    "Three groups": (
+        "Forgotten, retained (still in the training set) and unseen. Attacks that tell all three apart give a log-odds "
+        "for each; the largest decides."
+    ),
     "Null": "Not distinguishable from chance with this many points. That is no proof that nothing is there.",
 }
+
+
+def words(name: str) -> str:
+    """Return a component's name as the report writes it."""
+    return WORDS.get(name, name.replace("_", " "))
+
+
+def heading(name: str) -> str:
+    """Return a component's name with a capital, without the word control: for headings and axis titles."""
+    text = words(name).removesuffix(" (control)")
+    return text[0].upper() + text[1:]
+
+
+def access_level(access: str) -> int:
+    """Return the rank of an access level, weakest first; unknown ones come last."""
+    return list(WHO).index(access) if access in WHO else len(WHO)

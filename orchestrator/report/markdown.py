@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from orchestrator.report.reading import Run, words
+from orchestrator.report.glossary import access_level, words
+from orchestrator.report.reading import Run
 from orchestrator.report.verdict import search_gains
 
 Row = dict[str, Any]
 
 
 def markdown(run: Run) -> str:
-    """Return the run's tables as Markdown: main table, AUC by setting, gains of the search, own rule, utility."""
+    """Return the run's tables as Markdown: main table by access, AUC by setting, single points, gains, utility."""
     rows = run.result["table"]
     first = rows[0]["setting"]
     settings = list(dict.fromkeys(row["setting"] for row in rows))
+    main = [row for row in rows if row["setting"] == first]
+    accesses = sorted(dict.fromkeys(row["access"] for row in main), key=access_level)
     parts = [
-        main_table([row for row in rows if row["setting"] == first]),
+        *(f"**{words(name)}**\n\n{main_table([row for row in main if row['access'] == name])}" for name in accesses),
         settings_table(rows, settings) if len(settings) > 1 else "",
+        discoveries_table([row for row in run.result.get("discoveries") or [] if row["setting"] == first]),
+        three_way_table([row for row in run.result.get("three_way") or [] if row["setting"] == first]),
         gains_table(run),
         paper_rule_table(run.result.get("paper_rule") or []),
         utility_table(run),
@@ -41,7 +46,7 @@ def main_table(rows: Sequence[Row]) -> str:
     body = [
         [
             words(row["unlearner"]),
-            f"{words(row['attack'])} ({row['access']})",
+            words(row["attack"]),
             span(row, "auc"),
             p_value(row["auc_p_holm"]),
             span(row, "tpr"),
@@ -61,10 +66,46 @@ def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
     head = ["setting", *(f"{words(name)}: Apollo / LiRA" for name in unlearners), "least p of retrain (Holm)"]
     body = []
     for setting in settings:
-        pairs = [[cells.get((setting, name, attack)) for attack in ("apollo", "lira")] for name in unlearners]
-        least = min(row["auc_p_holm"] for row in rows if row["setting"] == setting and row["unlearner"] == "retrain")
+        pairs = [[cells.get((setting, name, attack)) for attack in ("apollo", "u_lira")] for name in unlearners]
+        retrain = [row for row in rows if row["setting"] == setting and row["unlearner"] == "retrain"]
+        least = p_value(min(row["auc_p_holm"] for row in retrain)) if retrain else "–"
         shown = [" / ".join(f"{row['auc']:.3f}" if row else "–" for row in pair) for pair in pairs]
-        body.append([setting, *shown, p_value(least)])
+        body.append([setting, *shown, least])
+    return table(head, body)
+
+
+def discoveries_table(rows: Sequence[Row]) -> str:
+    """Return what false discovery rate control finds, by unlearner × attack, and what of it was false."""
+    head = ["unlearner", "attack", "promised FDR", "points found", "found FDP [95 %]", "power [95 %]"]
+    body = [
+        [
+            words(row["unlearner"]),
+            words(row["attack"]),
+            f"{row['claimed_fdr']:g}",
+            str(row["discoveries"]),
+            span(row, "fdp") if row["discoveries"] else "–",
+            span(row, "power"),
+        ]
+        for row in rows
+    ]
+    return table(head, body) if rows else ""
+
+
+def three_way_table(rows: Sequence[Row]) -> str:
+    """Return balanced accuracy over forgotten, retained and unseen points and the AUC of every pair of groups."""
+    if not rows:
+        return ""
+    pairs = [" / ".join(pair["groups"]) for pair in rows[0]["pairs"]]
+    head = ["unlearner", "attack", "balanced accuracy [95 %]", *(f"{pair} AUC [95 %]" for pair in pairs)]
+    body = [
+        [
+            words(row["unlearner"]),
+            words(row["attack"]),
+            span(row, "balanced_accuracy"),
+            *(span(pair, "auc") for pair in row["pairs"]),
+        ]
+        for row in rows
+    ]
     return table(head, body)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from orchestrator.report.reading import Row, heading, small_p
+from orchestrator.report.glossary import heading
+from orchestrator.report.reading import Row, small_p
 from orchestrator.report.style import GRID, INK, LABELS
 
 

@@ -14,45 +14,11 @@ from numpy.typing import NDArray
 
 from audits.errors import BadInput
 from audits.evaluation.summary import Cell, cells
+from orchestrator.report.glossary import access_level
 
 Row = dict[str, Any]
 
 SCHEMA = "orch.result/1"
-WORDS = {
-    "apollo": "Apollo",
-    "apollo_offline": "Apollo offline",
-    "apollo_paper": "Apollo, own rule",
-    "lira": "LiRA",
-    "u_lira": "U-LiRA",
-    "u_mia": "U-MIA",
-    "rmia": "RMIA",
-    "scrub": "SCRUB",
-    "identity": "identity (control)",
-    "retrain": "retrain (control)",
-    "labels": "Labels only",
-    "posteriors": "Posteriors",
-}
-AXES = {
-    "audit.search.beta": "β/α",
-    "audit.search.shadows": "shadow models m",
-    "audit.search.epsilon": "ε (radius per step)",
-    "audit.search.steps": "steps T",
-    "audit.search.steps at a fixed final radius": "steps T (ε·T fixed)",
-}
-ALPHA, BETA, SHADOWS = "audit.search.alpha", "audit.search.beta", "audit.search.shadows"
-STEPS, EPSILON = "audit.search.steps", "audit.search.epsilon"
-STEPS_AT_RADIUS = f"{STEPS} at a fixed final radius"
-
-
-def words(name: str) -> str:
-    """Return a component's name as the report writes it."""
-    return WORDS.get(name, name.replace("_", " "))
-
-
-def heading(name: str) -> str:
-    """Return a component's name with a capital, without the word control: for headings and axis titles."""
-    text = words(name).removesuffix(" (control)")
-    return text[0].upper() + text[1:]
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -73,15 +39,6 @@ def look_up(plan: Mapping[str, Any], path: str) -> Any:
             return None
         value = value[part]
     return value
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One swept quantity: its axis label and the settings along it, sorted by value."""
-
-    axis: str
-    values: tuple[float, ...]
-    settings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -126,8 +83,19 @@ class Run:
 
     @cached_property
     def attacks(self) -> list[str]:
-        """Attacks of the main table, in its order."""
-        return list(dict.fromkeys(row["attack"] for row in self.rows()))
+        """Attacks of the main table by access, weakest first, then in the table's order."""
+        ordered = sorted(self.rows(), key=lambda row: access_level(row["access"]))
+        return list(dict.fromkeys(row["attack"] for row in ordered))
+
+    @cached_property
+    def accesses(self) -> list[str]:
+        """Access levels of the main table, weakest first."""
+        return sorted(dict.fromkeys(row["access"] for row in self.rows()), key=access_level)
+
+    def best_label_row(self, unlearner: str, setting: str | None = None) -> Row | None:
+        """Return the row of the label-only attack with the highest AUC."""
+        rows = [row for row in self.rows(setting) if row["unlearner"] == unlearner and row["access"] == "labels"]
+        return max(rows, key=lambda row: float(row["auc"]), default=None)
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
@@ -135,41 +103,6 @@ class Run:
         rows = self.scores["setting"] == self.main_setting
         chosen = {name: column[rows] for name, column in self.scores.items()}
         return {(cell.unlearner, cell.attack): cell for cell in cells(chosen)}
-
-    @cached_property
-    def panels(self) -> list[Panel]:
-        """Swept quantities: settings that change one of them only (α, β count as their ratio), and the plan's own."""
-        found: dict[str, dict[float, str]] = {}
-        for entry in self.result["settings"]:
-            paths = set(entry["overrides"])
-            if paths == {STEPS, EPSILON}:
-                paths = {STEPS_AT_RADIUS}
-            path = BETA if paths and paths <= {ALPHA, BETA} else min(paths, default="")
-            value = self._value(entry, path)
-            if value is not None and (len(paths) == 1 or path == BETA):
-                found.setdefault(path, {})[value] = str(entry["setting"])
-        panels = []
-        for path, settings in found.items():
-            own = self._value({"overrides": {}}, path)
-            if own is not None:
-                settings.setdefault(own, self.main_setting)
-            if len(settings) > 1:
-                axis = AXES.get(path, path.removeprefix("audit."))
-                panels.append(Panel(axis, tuple(sorted(settings)), tuple(settings[v] for v in sorted(settings))))
-        return panels
-
-    def _value(self, entry: Mapping[str, Any], path: str) -> float | None:
-        """Return the number that a setting gives to a swept path (β over α; null shadows are all of them)."""
-
-        def value(name: str) -> Any:
-            return entry["overrides"].get(name, look_up(self.plan, name))
-
-        number = value(STEPS if path == STEPS_AT_RADIUS else path)
-        if path == SHADOWS and number is None:
-            number = value("split.shadows")
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            return None
-        return float(number) / float(value(ALPHA) or 1.0) if path == BETA else float(number)
 
     def utility(self, unlearner: str) -> Row:
         """Return the means over targets of an unlearner's utility rows and how often each flag was raised."""

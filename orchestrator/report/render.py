@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from orchestrator.report import figures, sweeps
-from orchestrator.report.glossary import GLOSSARY, WHO
+from orchestrator.plan_split import Split
+from orchestrator.report import figures, matrices, privacy, sweeps
+from orchestrator.report.budget import budget_curves
+from orchestrator.report.exposure import Images, exposure, promises
+from orchestrator.report.glossary import GLOSSARY, WHO, words
+from orchestrator.report.panels import SHADOWS
 from orchestrator.report.paper_rule import paper_rule_figure
-from orchestrator.report.reading import SHADOWS, Row, Run, look_up, percent, read_run, small_p, words
+from orchestrator.report.radii import method_radii
+from orchestrator.report.reading import Row, Run, look_up, percent, read_run, small_p
 from orchestrator.report.style import drawing, save
 from orchestrator.report.verdict import corrected_p, search_gains, verdict
 
@@ -19,14 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_report(out: Path) -> Path:
+def write_report(out: Path, images: Images | None = None) -> Path:
     """Write ``figures/*.svg|png`` and ``report.html`` under ``out`` from its result.json and scores.parquet.
 
+    ``images``: pixels of points by id, shown beside exposed points (:func:`orchestrator.report.exposure.exposure`).
     Same run, same bytes. Returns the page's path; raises BadInput when the run is not finished.
     """
     run = read_run(out)
     page = out / "report.html"
-    page.write_text(_page(run, _draw(run, out / "figures")), encoding="utf-8")
+    page.write_text(_page(run, _draw(run, out / "figures"), images), encoding="utf-8")
     return page
 
 
@@ -36,12 +43,18 @@ def _draw(run: Run, folder: Path) -> dict[str, str]:
         "auc": lambda: figures.forest(run),
         "roc": lambda: figures.roc_curves(run, logarithmic=False),
         "roc_log": lambda: figures.roc_curves(run, logarithmic=True),
-        "privacy_utility": lambda: figures.privacy_utility(run),
+        "privacy_utility": lambda: privacy.privacy_utility(run),
+        "setting_utility": lambda: privacy.setting_utility(run),
+        "transfer": lambda: matrices.transfer_matrix(run),
+        "three_way": lambda: matrices.confusions(main_rows(run, "three_way")),
+        "budget": lambda: budget_curves(run.result.get("budget") or []),
         "paper_rule": lambda: paper_rule_figure(run.result.get("paper_rule") or []),
         "radius_heat_map": lambda: figures.heat_maps(run.result.get("heatmap") or {}, run.unlearners),
     }
     for attack in sweeps.swept_attacks(run):
         makers[f"sweep_{attack}"] = lambda attack=attack: sweeps.sweep_curves(run, attack)  # type: ignore[misc]  # a default binds the loop's value
+    for row in run.result.get("radii") or []:
+        makers[f"radii_{row['unlearner']}"] = lambda row=row: method_radii(row)  # type: ignore[misc]  # likewise
     drawn = {}
     for name, make in makers.items():
         with drawing(name):
@@ -51,7 +64,12 @@ def _draw(run: Run, folder: Path) -> dict[str, str]:
     return drawn
 
 
-def _page(run: Run, svgs: dict[str, str]) -> str:
+def main_rows(run: Run, field: str) -> list[Row]:
+    """Return the rows of a list of result.json that belong to the main setting; none where it is missing."""
+    return [row for row in run.result.get(field) or [] if row["setting"] == run.main_setting]
+
+
+def _page(run: Run, svgs: dict[str, str], images: Images | None) -> str:
     """Fill the template."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -83,15 +101,18 @@ def _page(run: Run, svgs: dict[str, str]) -> str:
         curves=[(f"sweep_{attack}", attack) for attack in swept],
         sweep_tables=[(attack, _sweep_table(run, attack)) for attack in swept],
         unlearners=run.unlearners,
-        heat="radius_heat_map" in svgs,
-        paper_rule="paper_rule" in svgs,
+        drawn=set(svgs),
+        exposure=exposure(run, images),
+        promises=promises(run),
+        three_way=main_rows(run, "three_way"),
+        radii=[(row, [(way.upper(), row[way]) for way in ("under", "over")]) for row in run.result.get("radii") or []],
         glossary=GLOSSARY,
         command=command(run),
         versions=sorted(run.result["versions"].items()),
         plan=yaml.safe_dump(run.plan, sort_keys=False, allow_unicode=True),
         settings=_changes(run),
         words=words,
-        three=lambda value: "–" if value is None else f"{value:.3f}",
+        three=three,
         share=percent,
         span=span,
         signed=lambda value: f"{value:+.3f}".replace("-", "−"),
@@ -99,6 +120,11 @@ def _page(run: Run, svgs: dict[str, str]) -> str:
         pvalue=lambda row: small_p(corrected_p(row)),
         missed=lambda row: not row["found_fpr_low"] <= run.fpr <= row["found_fpr_high"],
     )
+
+
+def three(value: float | None) -> str:
+    """Return a number with three digits behind the point, a dash where there is none."""
+    return "–" if value is None else f"{value:.3f}"
 
 
 def span(row: Row, name: str, hundredths: bool = False) -> str:
@@ -122,9 +148,11 @@ def _audited(run: Run) -> str:
     plan = run.plan
     methods = ", ".join(words(name) for name in run.unlearners)
     parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}", f"unlearned by {methods}"]
-    size, forget = look_up(plan, "split.train_size"), look_up(plan, "split.forget")
-    if size and forget:
-        parts.append(f"{forget * 100:g} % of {size} training points forgotten")
+    if shadows := look_up(plan, "shadow_model.name"):
+        parts.append(f"attacked with shadows of {shadows}")
+    split = {name: look_up(plan, f"split.{name}") for name in ("forget", "train_size")}
+    if all(split.values()):
+        parts.append(f"{Split.model_validate_json(json.dumps(split)).forget_words()} forgotten")
     return "; ".join(parts) + "."
 
 
@@ -142,7 +170,7 @@ def _accesses(run: Run) -> list[dict[str, Any]]:
     """Return the main table grouped by what the attacker must see, then by unlearner."""
     rows = run.rows()
     groups = []
-    for access in dict.fromkeys(row["access"] for row in rows):
+    for access in run.accesses:
         blocks = [
             {"name": words(name), "rows": [r for r in rows if r["access"] == access and r["unlearner"] == name]}
             for name in run.unlearners

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#6a7079", "#d9dde3", "#fefefe"
 # Okabe and Ito (2008): told apart with any colour vision; each series also has its own marker or line style.
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d3b", "#7a7a7a")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d3b", "#7a7a7a", INK, "#882255")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "p")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (9, 3)), (0, (2, 2)))
 LABELS, POSTERIORS = SERIES[0], SERIES[1]
+ACCESS = {"labels": LABELS, "posteriors": POSTERIORS, "logits": SERIES[2], "gradients": SERIES[4], "oracle": SERIES[3]}
 
 _VARIABLES = {
     INK: "--ink",

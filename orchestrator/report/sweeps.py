@@ -1,26 +1,31 @@
-"""Curves of a sweep: AUC of one attack against each swept quantity, one line per unlearner."""
+"""Curves of a sweep (Apollo's Fig. 6): AUC and TPR of one attack against each swept quantity, a line per unlearner."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from orchestrator.report.reading import Panel, Row, Run, heading, words
+from audits.evaluation.discoveries import judge
+from orchestrator.report.glossary import heading, words
+from orchestrator.report.panels import Panel, panels
+from orchestrator.report.reading import Run
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def panel_rows(run: Run, panel: Panel, unlearner: str, attack: str) -> list[tuple[float, Row]]:
-    """Return (swept value, table row) along a panel, where the row exists."""
-    found = []
-    for value, setting in zip(panel.values, panel.settings, strict=True):
-        rows = [row for row in run.rows(setting) if row["unlearner"] == unlearner and row["attack"] == attack]
-        found += [(value, row) for row in rows]
-    return found
+MOST_CURVES = 6
+MOST_COLUMNS = 4
 
 
 def swept_attacks(run: Run) -> list[str]:
-    """Return the attacks that a sweep changes: those whose AUC differs between settings for some unlearner."""
+    """Return the attacks to draw: those whose AUC differs between settings for some unlearner, at most six.
+
+    The attack of the exposure list comes first, the others in the order of the table.
+    """
     chosen = []
     for attack in run.attacks:
         values: dict[str, set[float]] = {}
@@ -29,55 +34,79 @@ def swept_attacks(run: Run) -> list[str]:
                 values.setdefault(row["unlearner"], set()).add(row["auc"])
         if any(len(found) > 1 for found in values.values()):
             chosen.append(attack)
-    return chosen
+    first = judge(chosen) if chosen else ""
+    return sorted(chosen, key=lambda name: name != first)[:MOST_CURVES]
 
 
 def sweep_curves(run: Run, attack: str) -> Figure | None:
-    """Draw AUC (with intervals) of ``attack`` against β/α, m, ε, T or whatever was swept; None without a sweep."""
-    panels = run.panels
-    if not panels:
+    """Draw AUC and, below, TPR (with intervals) of ``attack`` against whatever was swept; None without a sweep."""
+    swept = panels(run)
+    if not swept:
         return None
-    columns = min(4, len(panels))
-    lines = -(-len(panels) // columns)
-    figure = Figure(figsize=(2.75 * columns + 0.3, 2.9 * lines + 0.5), layout="constrained")
-    grid = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
-    for axes, panel in zip(grid, panels, strict=False):
-        logarithmic = min(panel.values) > 0 and max(panel.values) / min(panel.values) >= 4
-        for index, unlearner in enumerate(run.unlearners):
-            rows = panel_rows(run, panel, unlearner, attack)
-            nudge = (index - (len(run.unlearners) - 1) / 2) * 0.012  # keeps intervals of several unlearners apart
-            values = np.array([value for value, _ in rows])
-            span = max(panel.values) - min(panel.values)
-            shown = values * (max(panel.values) / min(panel.values)) ** nudge if logarithmic else values + nudge * span
-            area = np.array([row["auc"] for _, row in rows])
-            low = area - np.array([row["auc_low"] for _, row in rows])
-            high = np.array([row["auc_high"] for _, row in rows]) - area
-            axes.errorbar(
-                shown,
-                area,
-                yerr=[low, high],
-                color=SERIES[index % len(SERIES)],
-                marker=MARKERS[index % len(MARKERS)],
-                linestyle=DASHES[index % len(DASHES)],
-                linewidth=1.2,
-                elinewidth=0.8,
-                markersize=4.5,
-                label=heading(unlearner),
-            )
-        if logarithmic:
-            axes.set_xscale("log")
-        axes.xaxis.set_major_locator(FixedLocator(list(panel.values)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xticks(list(panel.values), [f"{value:g}" for value in panel.values])
-        axes.axhline(0.5, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-        if run.main_setting in panel.settings:
-            axes.axvline(panel.values[panel.settings.index(run.main_setting)], color=MUTED, linewidth=0.7, alpha=0.6)
-        axes.set_xlabel(panel.axis)
-        axes.grid(axis="x", visible=False)
-    grid[0].set_ylabel(f"AUC of {words(attack)}")
-    handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+    columns = min(MOST_COLUMNS, len(swept))
+    lines = -(-len(swept) // columns)
+    figure = Figure(figsize=(2.75 * columns + 0.3, 4.4 * lines + 0.6), layout="constrained")
+    grid = figure.subplots(2 * lines, columns, squeeze=False)
+    for name, first in (("auc", 0), ("tpr", 1)):
+        shared = [grid[2 * line + first, column] for line in range(lines) for column in range(columns)]
+        for axes, panel in zip(shared, swept, strict=False):
+            axes.sharey(shared[0]) if axes is not shared[0] else None
+            _curves(axes, run, panel, attack, name)
+        for axes in shared[len(swept) :]:
+            axes.set_visible(False)
+        for line in range(lines):
+            title = f"AUC of {words(attack)}" if name == "auc" else f"TPR at FPR {run.fpr * 100:g} %"
+            grid[2 * line + first, 0].set_ylabel(title)
+    handles, names = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=min(5, len(names)))
     return figure
+
+
+def _curves(axes: Axes, run: Run, panel: Panel, attack: str, name: str) -> None:
+    """Draw one swept quantity: a line with intervals per unlearner, chance dashed, the plan's own value marked."""
+    logarithmic = is_logarithmic(panel.values)
+    for index, unlearner in enumerate(run.unlearners):
+        rows = panel.rows(run, unlearner, attack)
+        if not rows:
+            continue
+        nudge = (index - (len(run.unlearners) - 1) / 2) * 0.012  # keeps intervals of several unlearners apart
+        values = np.array([value for value, _ in rows])
+        span = max(panel.values) - min(panel.values)
+        shown = values * (max(panel.values) / min(panel.values)) ** nudge if logarithmic else values + nudge * span
+        height = np.array([row[name] for _, row in rows])
+        axes.errorbar(
+            shown,
+            height,
+            yerr=[
+                np.maximum(0.0, height - np.array([row[f"{name}_low"] for _, row in rows])),
+                np.maximum(0.0, np.array([row[f"{name}_high"] for _, row in rows]) - height),
+            ],
+            color=SERIES[index % len(SERIES)],
+            marker=MARKERS[index % len(MARKERS)],
+            linestyle=DASHES[index % len(DASHES)],
+            linewidth=1.2,
+            elinewidth=0.8,
+            markersize=4.5,
+            label=heading(unlearner),
+        )
+    value_axis(axes, panel.values, logarithmic=logarithmic)
+    axes.axhline(0.5 if name == "auc" else run.fpr, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+    if run.main_setting in panel.settings:
+        axes.axvline(panel.values[panel.settings.index(run.main_setting)], color=MUTED, linewidth=0.7, alpha=0.6)
+    axes.set_xlabel(panel.axis)
+
+
+def is_logarithmic(values: tuple[float, ...]) -> bool:
+    """Say whether values want a logarithmic axis: all positive, spread by a factor of four or more."""
+    return min(values) > 0 and max(values) / min(values) >= 4
+
+
+def value_axis(axes: Axes, values: tuple[float, ...], *, logarithmic: bool) -> None:
+    """Put one tick at every swept value."""
+    if logarithmic:
+        axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(values)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xticks(list(values), [f"{value:g}" for value in values])
+    axes.grid(axis="x", visible=False)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.evaluation.null import expected_misses
-from orchestrator.report.reading import Row, Run, words
+from orchestrator.report.glossary import words
+from orchestrator.report.reading import Row, Run
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,22 +39,41 @@ def main_table(result: Mapping[str, Any]) -> Table:
         table.add_column(heading, no_wrap=True)
     for heading in (f"AUC [{percent}]", "", f"TPR@{run.fpr * 100:g}% [{percent}]", "FPR", "queries", "test"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for unlearner in run.unlearners:
-        rows = [row for row in run.rows() if row["unlearner"] == unlearner]
-        accuracy = run.utility(unlearner)["test_accuracy"]
-        for index, row in enumerate(rows):
-            table.add_row(
-                words(unlearner).replace(" (control)", "") if index == 0 else "",
-                words(row["attack"]),
-                with_interval(row, "auc"),
-                "*" if row["above_chance"] else "",
-                with_interval(row, "tpr"),
-                short(row["found_fpr"]),
-                f"{row['queries_per_point']:.0f}",
-                short(accuracy) if index == 0 and not np.isnan(accuracy) else "",
-                end_section=index == len(rows) - 1,
-            )
+    for access in run.accesses:
+        table.add_row(f"[bold]{words(access)}[/bold]", end_section=True)
+        for unlearner in run.unlearners:
+            add_rows(table, run, access, unlearner)
     return table
+
+
+def add_rows(table: Table, run: Run, access: str, unlearner: str) -> None:
+    """Add the rows of one unlearning method at one access level."""
+    rows = [row for row in run.rows() if (row["access"], row["unlearner"]) == (access, unlearner)]
+    accuracy = run.utility(unlearner)["test_accuracy"]
+    for index, row in enumerate(rows):
+        table.add_row(
+            words(unlearner).replace(" (control)", "") if index == 0 else "",
+            words(row["attack"]),
+            with_interval(row, "auc"),
+            "*" if row["above_chance"] else "",
+            with_interval(row, "tpr"),
+            short(row["found_fpr"]),
+            f"{row['queries_per_point']:.0f}",
+            short(accuracy) if index == 0 and not np.isnan(accuracy) else "",
+            end_section=index == len(rows) - 1,
+        )
+
+
+def exposure_line(result: Mapping[str, Any]) -> str:
+    """Return one line: how many deleted points are still detectable one by one, by method; empty without a list."""
+    exposed = result.get("exposed")
+    if not exposed:
+        return ""
+    names = dict.fromkeys(row["unlearner"] for row in result["table"])
+    found = [point["unlearner"] for point in exposed["points"]]
+    counts = ", ".join(f"{words(name)} {found.count(name)}" for name in names)
+    head = f"deleted points still detectable ({words(exposed['attack'])}, false discovery rate {exposed['fdr']:g})"
+    return f"{head}: {counts}"
 
 
 def caption(run: Run) -> str:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from audits.evaluation.null import expected_misses
 from audits.evaluation.summary import Difference, paired_difference, per_target_auc
-from orchestrator.report.reading import Row, Run, heading, percent, words
+from orchestrator.report.glossary import access_level, heading, words
+from orchestrator.report.reading import Row, Run, percent
 
 CONTROLS = ("retrain", "identity")
-SEARCHES = ("apollo", "apollo_offline")
+SEARCHES = ("apollo", "apollo_plus", "apollo_offline")
 WITHOUT_SEARCH = ("random_directions", "single_query")
-FROM = {"labels": "from labels alone", "posteriors": "from posteriors"}
+FROM = {"labels": "from labels alone", "oracle": "by the oracle"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def verdict(run: Run) -> list[Sentence]:
     """Return the statements about the main setting, in the order in which they should be read."""
     sentences = [_retrain(run), _identity(run)]
     sentences += [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
-    return [*sentences, _promise(run), _luck(run)]
+    return [*sentences, *_exposed(run), _promise(run), _luck(run)]
 
 
 def differs(run: Run, row: Row) -> bool:
@@ -110,7 +111,9 @@ def _unlearner(run: Run, name: str) -> Sentence:
     )
     if not above:
         return Sentence("plain", heading(name), f"No attack lies above chance.{_nulls(run, rows)}{note}")
-    found = "; ".join(_strongest(above, access) for access in sorted({row["access"] for row in above}))
+    found = "; ".join(
+        _strongest(above, access) for access in sorted({row["access"] for row in above}, key=access_level)
+    )
     return Sentence("leak", heading(name), f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
 
 
@@ -146,6 +149,31 @@ def _promise(run: Run) -> Sentence:
         f"Outside the interval of the found rate in {len(missed)} of {len(rows)} rows (luck alone: at most about "
         f"{allowed:.1f}): {names}{more}.",
     )
+
+
+def _exposed(run: Run) -> list[Sentence]:
+    """Return how many deleted points are found one by one, and what share of the points found is false."""
+    exposed = run.result.get("exposed")
+    if not exposed:
+        return []
+    rows = {
+        row["unlearner"]: row
+        for row in run.result["discoveries"]
+        if (row["setting"], row["attack"]) == (exposed["setting"], exposed["attack"])
+    }
+    parts = [
+        f"{words(name)} {row['discoveries'] - row['false']}"
+        + (f" (beside {row['false']} unseen ones)" if row["false"] else "")
+        for name, row in rows.items()
+    ]
+    head = (
+        f"Single deleted points, {words(exposed['attack'])} at a false discovery rate of {percent(exposed['fdr'], 0)}"
+    )
+    if not any(row["discoveries"] for row in rows.values()):
+        text = "No point is detectable with that certainty; the signal above is one of averages."
+        return [Sentence("plain", head, text)]
+    leaks = any(row["discoveries"] > row["false"] for name, row in rows.items() if name not in CONTROLS)
+    return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.")]
 
 
 def _luck(run: Run) -> Sentence:

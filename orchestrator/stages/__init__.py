@@ -5,13 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orchestrator.stages.models import METRICS, train, unlearn, utility
+from orchestrator.stages.radii import RADII, radii
+from orchestrator.stages.ranking import RANKING, rank
 from orchestrator.stages.scoring import DETAILS, SCORES, score
-from orchestrator.stages.searching import EVIDENCE, search
+from orchestrator.stages.searching import EVIDENCE, TRACE, search, trace
 from orchestrator.stages.workshop import WEIGHTS, Body, OpenWorkshops, Workshop
 
-__all__ = ["DETAILS", "EVIDENCE", "METRICS", "SCORES", "WEIGHTS", "OpenWorkshops", "Workshop", "bodies"]
+__all__ = [
+    "DETAILS",
+    "EVIDENCE",
+    "METRICS",
+    "RADII",
+    "RANKING",
+    "SCORES",
+    "TRACE",
+    "WEIGHTS",
+    "OpenWorkshops",
+    "Workshop",
+    "bodies",
+]
 
 
 def bodies() -> Mapping[str, Body]:
     """Return stage → body."""
-    return {"train": train, "unlearn": unlearn, "utility": utility, "search": search, "score": score}
+    return {
+        "train": train,
+        "unlearn": unlearn,
+        "utility": utility,
+        "rank": rank,
+        "trace": trace,
+        "search": search,
+        "score": score,
+        "radii": radii,
+    }

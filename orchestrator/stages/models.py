@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from audits.errors import BadInput
-from orchestrator.schedule import Job
+from orchestrator.jobs import Job
 from orchestrator.stages.workshop import WEIGHTS, Workshop
 from orchestrator.store import pack_json
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from audits.training.recipe import Recipe
 
 METRICS = "metrics.json"
 
@@ -19,19 +22,32 @@ def train(shop: Workshop, job: Job) -> dict[str, bytes]:
     """Train one model and say how well it fits."""
     from audits.training.loop import accuracy, train_model
 
-    member = shop.members[job.member]
+    member = shop.scheduler.member(job.member)
     points = shop.tensors(member.train)
     try:
-        model = train_model(shop.build, points, shop.plan.recipe, shop.seed("train", member.name))
+        model = train_model(
+            shop.builder(member), points, shop.scheduler.recipe_of(member), shop.seed("train", member.name)
+        )
     except FloatingPointError as error:
         raise BadInput(f"recipe: {member.name}: {error}") from None
-    return {WEIGHTS: pack_weights(model), METRICS: pack_json({"train_accuracy": accuracy(model, points)})}
+    found = {"train_accuracy": accuracy(model, points), **privacy(shop.scheduler.recipe_of(member), len(points))}
+    return {WEIGHTS: pack_weights(model), METRICS: pack_json(found)}
+
+
+def privacy(recipe: Recipe, points: int) -> dict[str, float]:
+    """Return the (ε, δ) that DP-SGD has spent; nothing for a recipe that promises nothing."""
+    if not recipe.private:
+        return {}
+    from audits.training.private import delta_of, spent_epsilon
+
+    spent = spent_epsilon(recipe, points)
+    return {"epsilon": spent, "delta": delta_of(recipe, points)} if math.isfinite(spent) else {}
 
 
 def unlearn(shop: Workshop, job: Job) -> dict[str, bytes]:
     """Make one model forget its forget set."""
-    member = shop.members[job.member]
-    model = shop.model(shop.scheduler.trained(member))
+    member = shop.scheduler.member(job.member)
+    model = shop.model(shop.scheduler.trained(member), member)
     changed = (
         shop.methods[job.label]
         .unlearner()
@@ -40,8 +56,8 @@ def unlearn(shop: Workshop, job: Job) -> dict[str, bytes]:
             shop.tensors(member.forget),
             shop.tensors(member.retain),
             seed=shop.seed("unlearn", job.label, member.name),
-            recipe=shop.plan.recipe,
-            build=shop.build,
+            recipe=shop.scheduler.recipe_of(member),
+            build=shop.builder(member),
         )
     )
     return {WEIGHTS: pack_weights(changed)}
@@ -51,9 +67,9 @@ def utility(shop: Workshop, job: Job) -> dict[str, bytes]:
     """Measure one unlearned target: accuracies, distance from the original model, seconds it took."""
     from audits.training.loop import accuracy
 
-    member, entry = shop.members[job.member], shop.methods[job.label]
+    member, entry = shop.scheduler.member(job.member), shop.methods[job.label]
     before, after = shop.scheduler.trained(member), shop.scheduler.unlearned(member, entry)
-    model, original = shop.model(after), shop.model(before)
+    model, original = shop.model(after, member), shop.model(before, member)
     test = shop.tensors(shop.scheduler.partition.test)
     found = {
         "retain_accuracy": accuracy(model, shop.tensors(member.retain)),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.schedule import Job
-from orchestrator.stages.searching import EVIDENCE
+from orchestrator.jobs import Job
+from orchestrator.stages.searching import part
 from orchestrator.stages.workshop import Workshop
-from orchestrator.store import pack_arrays, pack_table, unpack_arrays
+from orchestrator.store import pack_arrays, pack_table
 
 if TYPE_CHECKING:
-    from audits.attacks.evidence import Evidence
+    from audits.attacks.base import Attack, Finding
+    from audits.data.partition import Candidates
+    from audits.evidence import Evidence
 
 SCORES = "scores.parquet"
 DETAILS = "details.safetensors"
+THREE_GROUPS = ("apollo", "random_directions", "single_query")
+BUDGETED = ("apollo", "random_directions")
 
 
 def score(shop: Workshop, job: Job) -> dict[str, bytes]:
@@ -21,39 +26,81 @@ def score(shop: Workshop, job: Job) -> dict[str, bytes]:
     import pyarrow as pa
 
     from audits.attacks import ATTACKS
-    from audits.attacks.apollo_paper import said
-    from audits.attacks.heat import heat_map
     from orchestrator.score_table import score_rows
 
-    found = evidence(shop, job)
     asked = shop.scheduler.partition.candidates[job.shadow_set]
+    found = evidence(shop, job, asked)
     labels = shop.scheduler.data.labels[asked.ids]
     parts = []
     for name in shop.plan.audit.attacks:
         attack = ATTACKS[name]()
-        finding = attack.judge(found)
+        finding = judged(attack, found, three_groups=bool(asked.retained.any()))
         parts.append(score_rows(job.label, attack, finding, asked, labels, job.shadow_set, shop.plan.audit.fpr))
-    walks = found.walk("apollo")
-    details = {"said": said(walks), "forgotten": asked.forgotten, "target": asked.target}
+    kept = details(found, asked, shop.plan.audit.attacks, shop.plan.audit.fpr[0])
+    return {SCORES: pack_table(pa.concat_tables(parts)), DETAILS: pack_arrays(kept)}
+
+
+def evidence(shop: Workshop, job: Job, asked: Candidates) -> Evidence:
+    """Return the evidence of a score job, its shards joined."""
+    from audits.evidence import Evidence
+
+    parts = {kind: part(shop, kind, keys) for kind, keys in job.document["evidence"].items()}
+    return Evidence(parts, asked.forgotten)
+
+
+def judged(attack: Attack, found: Evidence, *, three_groups: bool) -> Finding:
+    """Return the finding of ``attack``, with the log-odds of three groups if asked for and it tells them apart."""
+    from audits.attacks.three_way import groups_of
+
+    finding = attack.judge(found)
+    if not (three_groups and attack.name in THREE_GROUPS):
+        return finding
+    walks = found.view(attack.access).walk(attack.reads[0])
+    return dataclasses.replace(finding, groups=groups_of(walks))
+
+
+def details(found: Evidence, asked: Candidates, attacks: tuple[str, ...], rate: float) -> dict[str, Any]:
+    """Return what figures need beside the scores, about candidates that are not retained.
+
+    The paper's rule and the heat map of Apollo's walks, if gathered; scores and decisions at smaller query budgets.
+    """
+    from audits.attacks.apollo_paper import said
+    from audits.attacks.heat import heat_map
+
+    binary = ~asked.retained
+    kept: dict[str, Any] = {"forgotten": asked.forgotten[binary], "target": asked.target[binary]}
+    if "apollo" in found.parts:
+        walks = found.walk("apollo")
+        kept |= {"said": said(walks)[..., binary]} | heat_map(walks, asked.forgotten, asked.unseen)
+    for name in BUDGETED:
+        if name in attacks:
+            own = at_budgets(name, found, rate)
+            kept |= {f"budget.{name}.queries": own["queries"]}
+            kept |= {f"budget.{name}.{column}": own[column][:, binary] for column in ("score", "decision")}
+    return kept
+
+
+def at_budgets(attack: str, found: Evidence, rate: float) -> dict[str, Any]:
+    """Return ``queries`` (L,) and, with so many labels a candidate, ``score`` and ``decision`` (L, K) of an attack.
+
+    ``rate``: the promised false-positive rate of the decisions. From stored walks; no model is asked again.
+    """
+    import numpy as np
+
+    from audits.attacks import ATTACKS
+    from audits.attacks.budget import at_budget
+
+    walks = found.walk(ATTACKS[attack].reads[0])
+    queries = ladder(int(walks.queries.max()))
+    findings = [at_budget(walks, count) for count in queries]
     return {
-        SCORES: pack_table(pa.concat_tables(parts)),
-        DETAILS: pack_arrays(details | heat_map(walks, asked.forgotten)),
+        "queries": np.array(queries, dtype=np.int64),
+        "score": np.stack([finding.score for finding in findings]),
+        "decision": np.stack([finding.decide(rate) for finding in findings]),
     }
 
 
-def evidence(shop: Workshop, job: Job) -> Evidence:
-    """Return the evidence of a score job, its shards joined."""
-    from audits.attacks.evidence import Evidence, join_posteriors, join_walks, posteriors_from, walks_from
-
-    online = [arrays(shop, "search", key) for key in job.document["online"]]
-    offline = [arrays(shop, "search", key) for key in job.document["offline"]]
-    return Evidence(
-        {kind: join_walks([walks_from(part, kind) for part in online]) for kind in ("apollo", "random")},
-        join_walks([walks_from(part, job.label) for part in offline]) if offline else None,
-        join_posteriors([posteriors_from(part, "posteriors") for part in online]),
-    )
-
-
-def arrays(shop: Workshop, stage: str, key: str) -> dict[str, Any]:
-    """Return the arrays of an evidence artefact."""
-    return unpack_arrays(shop.store.get(stage, key).read(EVIDENCE))
+def ladder(most: int) -> list[int]:
+    """Return the budgets 1, 2, 3, 5, 9, 17, … below ``most``, and ``most``: the label at x, then ever twice as many."""
+    steps = [1, *(1 + 2**power for power in range(most.bit_length()))]
+    return [*(step for step in steps if step < most), most]

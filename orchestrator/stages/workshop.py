@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
-from orchestrator.schedule import Job, Reference, Scheduler, data_of
+from orchestrator.jobs import Job, Reference
+from orchestrator.schedule import Scheduler, data_of
 from orchestrator.store import Store
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class OpenWorkshops:
                 f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
-        return Workshop(Scheduler(plan, data, self.device), Store(self.store))
+        store = Store(self.store)
+        return Workshop(Scheduler(plan, data, self.device, store), store)
 
 
 class Workshop:
@@ -73,7 +75,6 @@ class Workshop:
     def __init__(self, scheduler: Scheduler, store: Store) -> None:
         self.scheduler = scheduler
         self.store = store
-        self.members = scheduler.by_name
         self.methods = scheduler.by_label
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
 
@@ -108,28 +109,29 @@ class Workshop:
 
         return derive_seed(self.plan.seed, purpose, *index)
 
-    def build(self, seed: int) -> nn.Module:
-        """Return a fresh model of the plan's architecture."""
+    def builder(self, member: Member) -> Callable[[int], nn.Module]:
+        """Return what builds a fresh model of a member's architecture from a seed."""
         data = self.scheduler.data
-        return self.plan.model.architecture().build(data.shape, len(data.classes), seed)
+        architecture = self.scheduler.model_of(member).architecture()
+        return lambda seed: architecture.build(data.shape, len(data.classes), seed)
 
     def originals(self, members: Sequence[Member]) -> list[nn.Module]:
         """Return the trained models of ``members``."""
-        return [self.model(self.scheduler.trained(member)) for member in members]
+        return [self.model(self.scheduler.trained(member), member) for member in members]
 
     def forgetful(self, members: Sequence[Member], entry: UnlearningMethod) -> list[nn.Module]:
         """Return the models of ``members`` after unlearning by ``entry``."""
-        return [self.model(self.scheduler.unlearned(member, entry)) for member in members]
+        return [self.model(self.scheduler.unlearned(member, entry), member) for member in members]
 
-    def model(self, reference: Reference) -> nn.Module:
-        """Return a stored model in eval mode with frozen parameters; recently used ones stay in memory."""
+    def model(self, reference: Reference, member: Member) -> nn.Module:
+        """Return the stored model of ``member``, in eval mode, frozen; recently used ones stay in memory."""
         if reference.key in self.models:
             self.models.move_to_end(reference.key)
             return self.models[reference.key]
         from safetensors.torch import load
 
         weights = load(self.store.get(reference.stage, reference.key).read(WEIGHTS))
-        model = self.build(0)
+        model = self.builder(member)(0)
         model.load_state_dict(weights)
         model = model.to(self.scheduler.device).eval().requires_grad_(False)
         self.models[reference.key] = model

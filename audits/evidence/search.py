@@ -1,69 +1,24 @@
 """Apollo's search for inputs near a candidate at which unlearned and never-trained models disagree.
 
 Source: Apollo (arXiv 2506.09923), sections 4 and 5. The search reads the attacker's shadows only, never the target,
-so one trace serves every target. Exact batched form: loop over the shadows, push all candidates and both directions
-through each, and differentiate with respect to the inputs only. ``tests/test_search.py`` holds the same search
-one point at a time and compares the two.
+so one trace serves every target. Exact batched form: loop over the shadows, fold their BatchNorms, push all candidates
+and both directions through each, and differentiate with respect to the inputs only. ``tests/test_search.py`` holds the
+same search one point at a time and compares the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from audits.errors import BadInput
+from audits.evidence.settings import SearchSettings
+from audits.evidence.shadows import Shadows
 
 DIRECTIONS = ("under", "over")
 REPROJECTIONS = 3
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """α, β, ε, T and the step size of the search; ``epsilon`` is the width of one shell in units of the inputs (L2)."""
-
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
-
-    alpha: float = 1.0
-    beta: float = 4.0
-    epsilon: float = 0.1
-    steps: int = 5
-    learning_rate: float = 0.1
-
-    def __post_init__(self) -> None:
-        for field in ("epsilon", "steps", "learning_rate"):
-            if not getattr(self, field) > 0:
-                raise BadInput(f"audit.search.{field} is {getattr(self, field)}; it must be above 0")
-        for field in ("alpha", "beta"):
-            if getattr(self, field) < 0:
-                raise BadInput(f"audit.search.{field} is {getattr(self, field)}; it must be 0 or more")
-        if self.alpha == 0 and self.beta == 0:
-            raise BadInput("audit.search.alpha and audit.search.beta are both 0; at least one must be above 0")
-
-
-@dataclass(frozen=True)
-class Shadows:
-    """The shadows of one group as the search sees them.
-
-    ``inside``: (m, K) bool, was candidate k in shadow i's training set; ``unlearned[i]`` is asked about the points
-    inside, ``original[i]`` about those outside. Offline, nothing is inside and ``unlearned`` is not read. ``shape`` is
-    the shape of one point.
-    """
-
-    original: Sequence[nn.Module]
-    unlearned: Sequence[nn.Module]
-    inside: torch.Tensor
-    shape: tuple[int, ...]
-
-    def logits(self, i: int, inside: bool, points: torch.Tensor) -> torch.Tensor:
-        """Return shadow i's logits (N·2, classes) for flattened points (N, 2, D)."""
-        model = self.unlearned[i] if inside else self.original[i]
-        output: torch.Tensor = model(points.reshape(-1, *self.shape))
-        return output
 
 
 @dataclass(frozen=True)
@@ -95,7 +50,8 @@ def search(
     shadow at once; another chunk changes rounding only. Raises ``BadInput`` when a candidate is inside all shadows or
     (online) inside none.
     """
-    check_balance(shadows.inside, offline)
+    check_balance(shadows.inside, shadows.never, offline)
+    shadows = shadows.folded()
     parts = [
         search_chunk(shadows, rows, x[rows], y[rows], start[rows], settings, offline, value_range)
         for rows in torch.arange(len(x), device=x.device).split(chunk)
@@ -118,48 +74,57 @@ def search_chunk(
     value_range: tuple[float, float] | None,
 ) -> Trace:
     """Return the trace of the candidates ``rows``; see ``search``."""
-    inside = shadows.inside[:, rows]
+    sides = shadows.sides(rows)
     origin = x.unsqueeze(1).expand(-1, 2, -1)
     moved = origin.clone()
     inputs, radius, confidence = [], [], []
     for t in range(settings.steps):
-        gradient, seen = loss_gradient(shadows, inside, moved, y, settings, offline)
-        if t > 0:
-            confidence.append(seen)
+        if t == 0 and not offline:
+            # Both directions set out from x, where their losses differ in sign only: one pass serves both.
+            gradient, _ = loss_gradient(shadows, sides, moved[:, :1], y, settings, offline)
+            gradient = torch.cat([gradient, -gradient], dim=1)
+        else:
+            gradient, seen = loss_gradient(shadows, sides, moved, y, settings, offline)
+            if t > 0:
+                confidence.append(seen)
         moved = step_in_shell(origin, moved, gradient, start, t, settings, value_range)
         inputs.append(moved)
         radius.append(length(moved - origin).squeeze(-1))
-    confidence.append(confidences(shadows, inside, moved, y))
+    confidence.append(confidences(shadows, sides, moved, y))
     return Trace(torch.stack(inputs, 2), torch.stack(radius, 2), torch.stack(confidence, 3))
 
 
 def loss_gradient(
     shadows: Shadows,
-    inside: torch.Tensor,
+    sides: tuple[torch.Tensor, torch.Tensor],
     moved: torch.Tensor,
     y: torch.Tensor,
     settings: SearchSettings,
     offline: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ∂ℓ/∂x' of both directions at ``moved`` (K, 2, D) and the confidences (m, K, 2) found on the way."""
-    sign = torch.tensor([1.0, -1.0], dtype=moved.dtype, device=moved.device)
+    """Return ∂ℓ/∂x' at ``moved`` (K, Q, D) and the confidences (m, K, Q) found on the way.
+
+    Q = 2 points a candidate, for UNDER and OVER, or 1, for UNDER.
+    """
+    ways = moved.shape[1]
+    sign = torch.tensor([1.0, -1.0], dtype=moved.dtype, device=moved.device)[:ways]
     gradient = torch.zeros_like(moved)
-    seen = torch.empty((len(inside), *moved.shape[:2]), dtype=moved.dtype, device=moved.device)
-    n_in, n_out = inside.sum(0), (~inside).sum(0)
+    inside, outside = sides
+    seen = moved.new_zeros((len(inside), *moved.shape[:2]))
+    n_in, n_out = (side.sum(0).to(moved.dtype) for side in sides)
     for i in range(len(inside)):
-        for is_in in (True, False):
-            rows = (inside[i] == is_in).nonzero().squeeze(1)
+        for is_in, side in ((True, inside), (False, outside)):
+            rows = side[i].nonzero().squeeze(1)
             if len(rows) == 0:
                 continue
             with torch.enable_grad():
                 points = moved[rows].detach().requires_grad_(True)
                 output = shadows.logits(i, is_in, points)
-                truth = y[rows].repeat_interleave(2)
-                entropy = F.cross_entropy(output, truth, reduction="none").unflatten(0, (-1, 2))
+                entropy = own_entropy(output, y[rows], ways)
                 if offline:
                     weight = -sign * settings.beta / n_out[rows, None]
-                    margin = boundary_margin(output).unflatten(0, (-1, 2))
-                    loss = (weight * entropy + settings.alpha / len(inside) * margin).sum()
+                    margin = boundary_margin(output).unflatten(0, (-1, ways))
+                    loss = (weight * entropy + settings.alpha / n_out[rows, None] * margin).sum()
                 elif is_in:
                     loss = (sign * settings.alpha / n_in[rows, None] * entropy).sum()
                 else:
@@ -170,18 +135,28 @@ def loss_gradient(
     return gradient, seen
 
 
+def own_entropy(output: torch.Tensor, y: torch.Tensor, ways: int) -> torch.Tensor:
+    """Return the cross entropy (K, ways) of logits (K·ways, classes) to the true labels ``y`` (K,)."""
+    entropy: torch.Tensor = F.cross_entropy(output, y.repeat_interleave(ways), reduction="none")
+    return entropy.reshape(-1, ways)
+
+
 @torch.no_grad()
-def confidences(shadows: Shadows, inside: torch.Tensor, moved: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return (m, K, 2): each shadow's probability of the true label (unlearned model inside, original outside)."""
-    seen = torch.empty((len(inside), *moved.shape[:2]), dtype=moved.dtype, device=moved.device)
+def confidences(
+    shadows: Shadows, sides: tuple[torch.Tensor, torch.Tensor], moved: torch.Tensor, y: torch.Tensor
+) -> torch.Tensor:
+    """Return (m, K, 2): each shadow's probability of the true label (unlearned model inside, original outside).
+
+    Zero where a shadow is asked nothing (a candidate that it trained on and kept).
+    """
+    inside, outside = sides
+    seen = moved.new_zeros((len(inside), *moved.shape[:2]))
     for i in range(len(inside)):
-        for is_in in (True, False):
-            rows = (inside[i] == is_in).nonzero().squeeze(1)
+        for is_in, side in ((True, inside), (False, outside)):
+            rows = side[i].nonzero().squeeze(1)
             if len(rows):
-                entropy = F.cross_entropy(
-                    shadows.logits(i, is_in, moved[rows]), y[rows].repeat_interleave(2), reduction="none"
-                )
-                seen[i, rows] = (-entropy).exp().unflatten(0, (-1, 2))
+                output = shadows.logits(i, is_in, moved[rows])
+                seen[i, rows] = (-own_entropy(output, y[rows], moved.shape[1])).exp()
     return seen
 
 
@@ -197,13 +172,16 @@ def step_in_shell(
     """Return x' after one gradient step, with ε·t ≤ ‖x' − x‖₂ ≤ ε·(t+1) wherever the range allows it."""
     inner, outer = settings.epsilon * t, settings.epsilon * (t + 1)
     delta = moved - settings.learning_rate * gradient - origin
-    return in_range(origin, into_shell(delta, start, inner, outer), start, inner, outer, value_range)
+    shell = into_shell(delta, start, inner, outer, settings.norm)
+    return in_range(origin, shell, start, inner, outer, value_range, settings.norm)
 
 
-def into_shell(delta: torch.Tensor, start: torch.Tensor, inner: float, outer: float) -> torch.Tensor:
+def into_shell(
+    delta: torch.Tensor, start: torch.Tensor, inner: float, outer: float, norm_name: str = "l2"
+) -> torch.Tensor:
     """Return ``delta`` scaled to a length between ``inner`` and ``outer``; a zero difference takes ``start``'s way."""
-    norm = length(delta)
-    delta = torch.where(norm == 0, start * inner, delta)
+    norm = length(delta, norm_name)
+    delta = torch.where(norm == 0, start / length(start, norm_name) * inner, delta)
     norm = torch.where(norm == 0, torch.full_like(norm, inner), norm)
     return delta * (norm.clamp(inner, outer) / norm.clamp_min(torch.finfo(norm.dtype).tiny))
 
@@ -215,6 +193,7 @@ def in_range(
     inner: float,
     outer: float,
     value_range: tuple[float, float] | None,
+    norm_name: str = "l2",
 ) -> torch.Tensor:
     """Return origin + delta inside ``value_range``, pushed outwards again (three times) where the clip cut it short."""
     moved = origin + delta
@@ -222,7 +201,7 @@ def in_range(
         return moved
     moved = moved.clamp(*value_range)
     for _ in range(REPROJECTIONS):
-        moved = (origin + into_shell(moved - origin, start, inner, outer)).clamp(*value_range)
+        moved = (origin + into_shell(moved - origin, start, inner, outer, norm_name)).clamp(*value_range)
     return moved
 
 
@@ -251,15 +230,16 @@ def boundary_margin(output: torch.Tensor) -> torch.Tensor:
     return top[:, 0] - top[:, 1]
 
 
-def length(delta: torch.Tensor) -> torch.Tensor:
-    """Return the L2 norm over the last dimension, which stays with length 1."""
-    norm: torch.Tensor = torch.linalg.vector_norm(delta, dim=-1, keepdim=True)
+def length(delta: torch.Tensor, norm_name: str = "l2") -> torch.Tensor:
+    """Return the norm ("l2" or "linf") over the last dimension, which stays with length 1."""
+    order = 2.0 if norm_name == "l2" else float("inf")
+    norm: torch.Tensor = torch.linalg.vector_norm(delta, ord=order, dim=-1, keepdim=True)
     return norm
 
 
-def check_balance(inside: torch.Tensor, offline: bool) -> None:
-    """Refuse candidates that no shadow saw or that all shadows saw."""
-    if bool(inside.all(0).any()):
+def check_balance(inside: torch.Tensor, outside: torch.Tensor, offline: bool) -> None:
+    """Refuse candidates that no shadow has unlearned or that every shadow has seen."""
+    if not bool(outside.any(0).all()):
         raise BadInput("a candidate is in the training set of every shadow; the search needs shadows that never saw it")
     if not offline and not bool(inside.any(0).all()):
-        raise BadInput("a candidate is in no shadow's training set; use the balanced design or the offline attack")
+        raise BadInput("a candidate is in no shadow's forget set; use the balanced design or the offline attack")

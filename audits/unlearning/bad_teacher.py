@@ -1,0 +1,67 @@
+"""Bad teacher (Chundawat et al., "Can Bad Teaching Induce Forgetting?", arXiv 2205.08096)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from audits.errors import BadInput
+from audits.seeds import derive_seed
+from audits.training.loop import batches, make_optimizer, make_schedule
+from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.distillation import divergence, teacher_logits
+from audits.unlearning.mixture import mixed
+from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
+from audits.unlearning.student import student_logits
+
+
+@unlearner("bad_teacher")
+@dataclass(frozen=True)
+class BadTeacher(Unlearner):
+    """Follow the original model on the retain set and a randomly initialised one on the forget set (BT).
+
+    Minimises KL_T(teacher ‖ student) in batches that mix both sets; T is ``temperature``, the divergence is times T²
+    and the mean over the points. Both teachers stand in eval mode. The references average over the classes too, which
+    divides the loss by their number, and leave T² out (theirs is 1): ``mean_over_classes`` does the former.
+    """
+
+    learning_rate: Positive = 0.02
+    epochs: Count = 10
+    temperature: Positive = 1.0
+    batch_size: Size = 64
+    optimizer: Literal["adamw", "adam", "sgd"] = "sgd"
+    momentum: Momentum = 0.9
+    weight_decay: NotNegative = 5e-4
+    schedule: Literal["constant", "cosine"] = "cosine"
+    mean_over_classes: bool = False
+
+    def _update(self, task: Task) -> nn.Module:
+        student, data = task.student, mixed(task.retain, task.forget)
+        teachers = torch.cat(
+            [teacher_logits(task.original, task.retain), teacher_logits(random_teacher(task), task.forget)]
+        )
+        share = 1 / teachers.shape[1] if self.mean_over_classes else 1.0
+        optimizer = make_optimizer(student, self.tuning())
+        schedule = make_schedule(optimizer, self.schedule, self.epochs)
+        order = task.generator("order")
+        with task.dropout():
+            for _ in range(self.epochs):
+                for rows in batches(len(data), self.batch_size, order):
+                    x, _ = data.batch(rows.to(data.y.device))
+                    optimizer.zero_grad(set_to_none=True)
+                    output = student_logits(student, x)
+                    (share * divergence(output, teachers[rows], self.temperature)).backward()
+                    optimizer.step()
+                schedule.step()
+        return student
+
+
+def random_teacher(task: Task) -> nn.Module:
+    """Return a fresh model of the student's architecture, device and dtype."""
+    if task.build is None:
+        raise BadInput("bad_teacher needs the target's architecture for its random teacher; pass build=")
+    weight = next(task.student.parameters())
+    return task.build(derive_seed(task.seed, "teacher")).to(weight.device, weight.dtype)

@@ -1,0 +1,42 @@
+"""Random labels for the forget set (RL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+
+from audits.data.tensors import TensorSet
+from audits.training.loop import fit
+from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.distillation import teacher_logits
+from audits.unlearning.mixture import mixed, relabelled
+from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
+
+
+@unlearner("random_label")
+@dataclass(frozen=True)
+class RandomLabel(Unlearner):
+    """Minimise CE on the retain set and the wrongly labelled forget set, in mixed batches.
+
+    The wrong labels are drawn once, uniformly from the classes other than the point's own (a variant in public code
+    draws from all classes, anew each epoch).
+    """
+
+    learning_rate: Positive = 3e-3
+    epochs: Count = 10
+    batch_size: Size = 64
+    optimizer: Literal["adamw", "adam", "sgd"] = "sgd"
+    momentum: Momentum = 0.9
+    weight_decay: NotNegative = 5e-4
+    schedule: Literal["constant", "cosine"] = "cosine"
+
+    def _update(self, task: Task) -> nn.Module:
+        return fit(task.student, wrongly_labelled(task), self.tuning(), seed=task.seed)
+
+
+def wrongly_labelled(task: Task) -> TensorSet:
+    """Return the retain set and, behind it, the forget set under random wrong labels."""
+    classes = teacher_logits(task.original, TensorSet(task.forget.x[:1], task.forget.y[:1])).shape[1]
+    return mixed(task.retain, relabelled(task.forget, classes, task.generator("labels")))

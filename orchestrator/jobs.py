@@ -1,0 +1,89 @@
+"""Pieces of work and lists of them: what a scheduler makes and the pools do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work of a run.
+
+    ``stage`` names the body (``orchestrator.stages``), ``key`` its artefact, ``needs`` the keys it reads, ``plan`` the
+    hash of the plan that it belongs to. ``member`` is a model of the partition (train, unlearn, utility), ``label`` an
+    unlearning method, ``kind`` a kind of evidence (trace, search), ``shadow_set`` and ``shard`` the candidates (trace,
+    search, score, radii).
+    """
+
+    stage: str
+    key: str
+    needs: tuple[str, ...]
+    document: Mapping[str, Any]
+    plan: str
+    member: str = ""
+    label: str = ""
+    kind: str = ""
+    shadow_set: int = -1
+    shard: int = -1
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All jobs of a plan, by stage, each list in a fixed order that follows the design."""
+
+    train_jobs: tuple[Job, ...]
+    unlearn_jobs: tuple[Job, ...]
+    utility_units: tuple[Job, ...]
+    trace_units: tuple[Job, ...]
+    search_units: tuple[Job, ...]
+    score_units: tuple[Job, ...]
+    radius_units: tuple[Job, ...] = ()
+
+    @property
+    def models(self) -> tuple[Job, ...]:
+        """Training and unlearning jobs: one queue."""
+        return self.train_jobs + self.unlearn_jobs
+
+    @property
+    def attacks(self) -> tuple[Job, ...]:
+        """What the attack pool does: traces, searches, scores and radii."""
+        return self.trace_units + self.search_units + self.score_units + self.radius_units
+
+    @property
+    def everything(self) -> tuple[Job, ...]:
+        """All jobs, each behind those that it needs."""
+        return self.models + self.utility_units + self.attacks
+
+    def of_targets(self) -> Schedule:
+        """Return the jobs that make and measure targets: no shadow, no attack."""
+        targets = {job.member for job in self.utility_units}
+        train, unlearn = (
+            tuple(job for job in jobs if job.member in targets) for jobs in (self.train_jobs, self.unlearn_jobs)
+        )
+        return Schedule(train, unlearn, self.utility_units, (), (), ())
+
+    def keys(self) -> dict[str, list[str]]:
+        """Return stage → keys of every artefact that the plan refers to."""
+        found: dict[str, list[str]] = {}
+        for job in self.everything:
+            found.setdefault(job.stage, []).append(job.key)
+        return found
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A model in the store: its stage and key."""
+
+    stage: str
+    key: str
+
+
+def missing(jobs: Iterable[Job], present: Mapping[str, set[str]]) -> Iterator[Job]:
+    """Yield the jobs whose artefact is not in the store (``present``: stage → keys), each key once."""
+    seen: set[str] = set()
+    for job in jobs:
+        if job.key not in present.get(job.stage, set()) and job.key not in seen:
+            seen.add(job.key)
+            yield job
