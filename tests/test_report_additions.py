@@ -18,7 +18,7 @@ from orchestrator.report.panels import panels
 from orchestrator.report.reading import Run, read_run
 from orchestrator.report.render import write_report
 from orchestrator.report.style import drawing, save
-from orchestrator.report.verdict import verdict
+from orchestrator.report.verdict import PAIRS, search_gains, verdict
 from orchestrator.tracking_content import metrics
 
 ADDED = {"budget", "transfer", "three_way", "setting_utility"}
@@ -175,3 +175,25 @@ def test_inline_figures_of_a_whole_run_share_no_ids(whole):
     clips = [re.findall(r'<clipPath id="([^"]+)"', svg) for svg in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)]
     names = [name for own in clips for name in set(own)]
     assert len(names) == len(set(names)) > 0
+
+
+def test_a_run_of_many_rows_is_shown_as_matrices(whole, result, monkeypatch):
+    monkeypatch.setattr("orchestrator.report.markdown.MOST_ROWS", 5)
+    text = markdown(read_run(whole))
+    first = result["table"][0]["setting"]
+    rows = [row for row in result["table"] if row["setting"] == first]
+    unlearners, attacks = ({row[name] for row in rows} for name in ("unlearner", "attack"))
+    lines = text.split("**AUC [95 %]**")[1].split("**TPR")[0].strip().splitlines()[2:]
+    body = [line.strip("| ").split(" | ") for line in lines[2:]]
+    assert len(body) == len(attacks) and all(len(line) == 3 + len(unlearners) for line in body)
+    accesses = [line[0] for line in body]
+    assert accesses == sorted(accesses, key=["labels only", "labels", "posteriors", "logits", "oracle"].index)
+    shown = sorted(cell.split(" ")[0] for line in body for cell in line[3:])
+    assert shown == sorted(tables.short(row["auc"]) for row in rows)
+
+
+def test_attacks_are_compared_in_the_pairs_that_both_stand_in_the_run(whole):
+    run = read_run(whole)
+    pairs = {(gain.attack, gain.reference) for gain in search_gains(run)}
+    present = {attack for _, attack in run.cells}
+    assert pairs == {pair for pair in PAIRS if set(pair) <= present} and len(pairs) >= 2

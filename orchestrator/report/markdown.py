@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from orchestrator.report.glossary import access_level, words
 from orchestrator.report.reading import Run
+from orchestrator.report.tables import short
 from orchestrator.report.verdict import search_gains
 
 Row = dict[str, Any]
+MOST_ROWS = 60
 
 
 def markdown(run: Run) -> str:
-    """Return the run's tables as Markdown: main table by access, AUC by setting, single points, gains, utility."""
+    """Return the run's tables as Markdown: main table, AUC by setting, single points, gains, utility."""
     rows = run.result["table"]
     first = rows[0]["setting"]
     settings = list(dict.fromkeys(row["setting"] for row in rows))
     main = [row for row in rows if row["setting"] == first]
-    accesses = sorted(dict.fromkeys(row["access"] for row in main), key=access_level)
     parts = [
-        *(f"**{words(name)}**\n\n{main_table([row for row in main if row['access'] == name])}" for name in accesses),
+        *(matrices(main) if len(main) > MOST_ROWS else by_access(main)),
         settings_table(rows, settings) if len(settings) > 1 else "",
         discoveries_table([row for row in run.result.get("discoveries") or [] if row["setting"] == first]),
         three_way_table([row for row in run.result.get("three_way") or [] if row["setting"] == first]),
@@ -29,6 +30,50 @@ def markdown(run: Run) -> str:
         utility_table(run),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def by_access(rows: Sequence[Row]) -> list[str]:
+    """Return one main table for each access level."""
+    accesses = sorted(dict.fromkeys(row["access"] for row in rows), key=access_level)
+    return [f"**{words(name)}**\n\n{main_table([row for row in rows if row['access'] == name])}" for name in accesses]
+
+
+def matrices(rows: Sequence[Row]) -> list[str]:
+    """Return attacks × unlearners for runs of many rows: AUC, then TPR and found FPR at each promised rate."""
+    rates = list(dict.fromkeys(row["promised_fpr"] for row in rows))
+    first = [row for row in rows if row["promised_fpr"] == rates[0]]
+    found = [f"**AUC [95 %]**, * where above chance after Holm\n\n{matrix(first, auc_cell)}"]
+    for rate in rates:
+        own = [row for row in rows if row["promised_fpr"] == rate]
+        found.append(f"**TPR / found FPR at a promised FPR of {rate:g}**\n\n{matrix(own, rates_cell)}")
+    return found
+
+
+def matrix(rows: Sequence[Row], cell: Callable[[Row], str]) -> str:
+    """Return one line an attack, by access and in the order of the plan, and one column an unlearner."""
+    unlearners = list(dict.fromkeys(row["unlearner"] for row in rows))
+    cells = {(row["attack"], row["unlearner"]): row for row in rows}
+    attacks = {row["attack"]: row for row in rows}
+    ordered = sorted(attacks, key=lambda name: access_level(attacks[name]["access"]))
+    head = ["access", "attack", "queries", *(words(name) for name in unlearners)]
+    body = []
+    for attack in ordered:
+        row = attacks[attack]
+        shown = [cell(cells[attack, name]) if (attack, name) in cells else "–" for name in unlearners]
+        body.append([words(row["access"]).lower(), words(attack), f"{row['queries_per_point']:g}", *shown])
+    return table(head, body)
+
+
+def auc_cell(row: Row) -> str:
+    """Return ``.703 [.668, .738]*``."""
+    mark = "*" if row["above_chance"] else ""
+    low, high = (short(row[f"auc_{side}"]) for side in ("low", "high"))
+    return f"{short(row['auc'])} [{low}, {high}]{mark}"
+
+
+def rates_cell(row: Row) -> str:
+    """Return ``.152 / .049``."""
+    return f"{short(row['tpr'])} / {short(row['found_fpr'])}"
 
 
 def main_table(rows: Sequence[Row]) -> str:
@@ -110,7 +155,7 @@ def three_way_table(rows: Sequence[Row]) -> str:
 
 
 def gains_table(run: Run) -> str:
-    """Return Apollo minus the attacks without a search: mean AUC difference over targets, t interval, p."""
+    """Return the pairs of attacks that are compared: mean AUC difference over targets, t interval, p."""
     gains = search_gains(run)
     head = ["unlearner", "attack", "minus", "difference of AUC [95 %]", "p (paired t, uncorrected)"]
     body = [

@@ -10,8 +10,16 @@ from orchestrator.report.glossary import access_level, heading, words
 from orchestrator.report.reading import Row, Run, percent
 
 CONTROLS = ("retrain", "identity")
-SEARCHES = ("apollo", "apollo_plus", "apollo_offline")
-WITHOUT_SEARCH = ("random_directions", "single_query")
+PAIRS = (
+    ("apollo", "random_directions"),
+    ("apollo", "single_query"),
+    ("apollo", "apollo_paper"),
+    ("apollo_offline", "random_directions"),
+    ("apollo_offline", "single_query"),
+    ("apollo_plus", "apollo"),
+    ("boundary_distance", "apollo"),
+)
+"""Attack and reference: what a search adds to none, the calibrated rule to the paper's, others to Apollo's search."""
 FROM = {"labels": "from labels alone", "oracle": "by the oracle"}
 
 
@@ -191,16 +199,15 @@ def _luck(run: Run) -> Sentence:
 
 
 def search_gains(run: Run) -> list[Gain]:
-    """Return what the search adds: Apollo minus attacks without a search, paired over targets (two targets or more)."""
+    """Return what one attack sees more than another (``PAIRS``), paired over targets (two targets or more)."""
     gains = []
     for unlearner in run.unlearners:
-        for attack in SEARCHES:
-            for reference in WITHOUT_SEARCH:
-                pair = run.cells.get((unlearner, attack)), run.cells.get((unlearner, reference))
-                if pair[0] is None or pair[1] is None:
-                    continue
-                a, b = per_target_auc(pair[0]), per_target_auc(pair[1])
-                if len(a) < 2:
-                    continue
-                gains.append(Gain(unlearner, attack, reference, paired_difference(a, b, run.level)))
+        for attack, reference in PAIRS:
+            pair = run.cells.get((unlearner, attack)), run.cells.get((unlearner, reference))
+            if pair[0] is None or pair[1] is None:
+                continue
+            a, b = per_target_auc(pair[0]), per_target_auc(pair[1])
+            if len(a) < 2:
+                continue
+            gains.append(Gain(unlearner, attack, reference, paired_difference(a, b, run.level)))
     return gains
