@@ -105,10 +105,10 @@ def main_table(rows: Sequence[Row]) -> str:
 
 
 def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
-    """Return setting × unlearner: AUC of Apollo and of LiRA, the least p of retrain after Holm."""
+    """Return setting × unlearner: AUC of Apollo and of U-LiRA, the least p of retrain after Holm."""
     unlearners = list(dict.fromkeys(row["unlearner"] for row in rows))
     cells = {(row["setting"], row["unlearner"], row["attack"]): row for row in rows}
-    head = ["setting", *(f"{words(name)}: Apollo / LiRA" for name in unlearners), "least p of retrain (Holm)"]
+    head = ["setting", *(f"{words(name)}: Apollo / U-LiRA" for name in unlearners), "least p of retrain (Holm)"]
     body = []
     for setting in settings:
         pairs = [[cells.get((setting, name, attack)) for attack in ("apollo", "u_lira")] for name in unlearners]
