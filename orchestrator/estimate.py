@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from audits.data.dataset import Dataset
     from orchestrator.jobs import Job, Schedule
     from orchestrator.plan import Plan
     from orchestrator.probe import Probe
@@ -82,6 +83,7 @@ class Cost:
     workers: int
     device: str
     store: str
+    data_present: bool = True
 
     @property
     def seconds(self) -> float:
@@ -113,6 +115,7 @@ class Cost:
             "workers": self.workers,
             "device": self.device,
             "store": self.store,
+            "data_present": self.data_present,
             "seconds": round(self.seconds, 3),
             "gpu_hours": self.gpu_hours,
             "bytes": self.bytes,
@@ -125,12 +128,14 @@ def estimate(plan: Plan) -> Cost:
     A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
     random data say, scaled.
     """
+    from audits.data.catalogue import describe
     from orchestrator.probe import Probe
     from orchestrator.schedule import device_of
     from orchestrator.store import Store, default_store_uri
 
     store = Store(plan.compute.store or default_store_uri())
-    jobs, ranking = jobs_of(plan, store)
+    present = describe(plan.data.name, plan.data.root).present
+    jobs, ranking = jobs_of(plan, store, None if present else stand_in(plan))
     device = device_of(plan)
     probe = Probe(plan, device)
     trained = {job.key: job.document for job in (*ranking[:-1], *jobs.train_jobs)}
@@ -148,17 +153,30 @@ def estimate(plan: Plan) -> Cost:
         )
         if work or stage not in ("rank", "trace", "radii")
     )
-    return Cost(stages, tuple(label_queries(plan)), worker_count(plan), device, store.uri)
+    return Cost(stages, tuple(label_queries(plan)), worker_count(plan), device, store.uri, present)
 
 
-def jobs_of(plan: Plan, store: Store) -> tuple[Schedule, tuple[Job, ...]]:
+def stand_in(plan: Plan) -> Dataset:
+    """Return a data set of the size of the plan's, with equal classes and no content: for counting alone."""
+    import numpy as np
+
+    from audits.data.catalogue import describe
+    from audits.data.dataset import Dataset
+
+    facts = describe(plan.data.name, plan.data.root)
+    inputs = np.broadcast_to(np.zeros((), np.uint8), (facts.points, *facts.shape))
+    labels = np.arange(facts.points, dtype=np.int64) % len(facts.classes)
+    return Dataset(plan.data.name, inputs, labels, facts.classes, facts.value_range, fingerprint="absent")
+
+
+def jobs_of(plan: Plan, store: Store, data: Dataset | None = None) -> tuple[Schedule, tuple[Job, ...]]:
     """Return the jobs of a plan and those that rank its points; before these are done, random points stand in."""
     from orchestrator.schedule import open_scheduler
 
-    scheduler = open_scheduler(plan, store)
+    scheduler = open_scheduler(plan, store, data)
     ranking = scheduler.ranking_jobs()
     if ranking and scheduler.ranking() is None:
-        return open_scheduler(plan.changed({"split.points": "random"})).schedule(), ranking
+        return open_scheduler(plan.changed({"split.points": "random"}), None, data).schedule(), ranking
     return scheduler.schedule(), ranking
 
 

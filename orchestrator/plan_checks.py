@@ -120,15 +120,16 @@ def weaknesses(plan: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def check_against_data(plan: Plan) -> None:
+def check_against_data(plan: Plan, *, absent: bool = False) -> None:
     """Refuse a plan whose data set is not there, is too small for the pools, or does not fit the architecture.
 
-    Raises ``BadInput`` (also the catalogue's own, for a data set that is unknown or missing).
+    ``absent``: a set that is not there will do, if its size is known. Raises ``BadInput`` (also the catalogue's own,
+    for a data set that is unknown or missing).
     """
     from audits.data.catalogue import describe
 
     facts = describe(plan.data.name, plan.data.root)
-    if not facts.present:
+    if not facts.present and not (absent and facts.points and facts.shape and facts.classes):
         raise facts.missing()
     check_fit(plan, facts)
 

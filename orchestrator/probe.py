@@ -47,9 +47,8 @@ class Probe:
                 return training
             case "unlearn":  # an epoch counts as one over the retain set: an upper end
                 settings = job.document["settings"]
-                return float(
-                    settings.get("epochs", 0) * math.ceil(split.train_size / settings.get("batch_size", batch))
-                )
+                epochs = settings.get("epochs", 0) * math.ceil(split.train_size / settings.get("batch_size", batch))
+                return float(epochs + settings.get("iterations", 0))
             case "trace" | "search":  # the shadows that are read × the candidates of a shard × two directions × T steps
                 shadows = sum(len(group) for role in job.document["original"].values() for group in role)
                 steps = self.plan.audit.search.steps if "search" in job.document else 1

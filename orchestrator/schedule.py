@@ -453,9 +453,9 @@ def is_target_like(member: Member) -> bool:
     return member.role in ("target", "ranking")
 
 
-def open_scheduler(plan: Plan, store: Store | None = None) -> Scheduler:
-    """Return the scheduler of a plan on its data set."""
-    return Scheduler(plan, data_of(plan.data.name, plan.data.root), device_of(plan), store)
+def open_scheduler(plan: Plan, store: Store | None = None, data: Dataset | None = None) -> Scheduler:
+    """Return the scheduler of a plan on its data set, or on ``data`` in place of it."""
+    return Scheduler(plan, data or data_of(plan.data.name, plan.data.root), device_of(plan), store)
 
 
 @cache

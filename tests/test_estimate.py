@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator import pipeline
 from orchestrator.cli.main import main
+from orchestrator.estimate import estimate
 from orchestrator.plan import load_plan
 from orchestrator.store import Store
 
@@ -61,3 +62,21 @@ def test_a_finished_population_costs_nothing(capsys: pytest.CaptureFixture[str])
     cost = json.loads(capsys.readouterr().out)
     assert (cost["seconds"], cost["bytes"]) == (0.0, 0)
     assert all(stage["missing"] == 0 for stage in cost["stages"])
+
+
+def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
+    plan = load_plan(
+        "apollo-cifar10",
+        (
+            "split={targets: 1, train_size: 40, target_pool: 80, shadow_pool: 320, test_pool: 100, shadows: 4}",
+            "split.offline_shadows=2",
+            "split.forget=0.4",
+            "split.candidates={forget: 4, unseen: 20}",
+            "model.settings={width: 2}",
+            "audit.fpr=[0.5]",
+        ),
+    )
+    cost = estimate(plan)
+    assert not cost.data_present and not cost.to_json()["data_present"]
+    assert {stage.stage: stage.needed for stage in cost.stages}["train"] == 1 + 4 + 2
+    assert cost.seconds > 0

@@ -51,8 +51,18 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help=text)(function)
 
 
-def planned(source: str | None, overrides: Sequence[str], workers: str | None = None, store: str | None = None) -> Plan:
-    """Return the plan that the options describe, checked against the data set that it names."""
+def planned(
+    source: str | None,
+    overrides: Sequence[str],
+    workers: str | None = None,
+    store: str | None = None,
+    *,
+    absent: bool = False,
+) -> Plan:
+    """Return the plan that the options describe, checked against the data set that it names.
+
+    ``absent``: the data need not be there, if their size is known.
+    """
     from orchestrator.plan import load_plan
     from orchestrator.plan_checks import check_against_data
 
@@ -62,5 +72,5 @@ def planned(source: str | None, overrides: Sequence[str], workers: str | None = 
     if store is not None:
         values["compute.store"] = store
     plan = load_plan(source, overrides, values)
-    check_against_data(plan)
+    check_against_data(plan, absent=absent)
     return plan

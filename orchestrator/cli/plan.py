@@ -20,7 +20,7 @@ def command(
     from orchestrator.cli.options import planned
     from orchestrator.estimate import estimate
 
-    plan = planned(source, overrides, workers, store)
+    plan = planned(source, overrides, workers, store, absent=True)
     cost = estimate(plan)
     if as_json:
         import json
@@ -33,6 +33,8 @@ def command(
     terminal = Terminal()
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)
+    if not cost.data_present:
+        terminal.line(f"data set {plan.data.name!r} is not there: the cost is what it would be if it were")
     terminal.table(cost_table(cost))
     for text in cost_lines(cost):
         terminal.line(text)
