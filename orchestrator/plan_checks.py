@@ -123,13 +123,14 @@ def weaknesses(plan: Plan) -> tuple[str, ...]:
 def check_against_data(plan: Plan, *, absent: bool = False) -> None:
     """Refuse a plan whose data set is not there, is too small for the pools, or does not fit the architecture.
 
-    ``absent``: a set that is not there will do, if its size is known. Raises ``BadInput`` (also the catalogue's own,
-    for a data set that is unknown or missing).
+    ``absent``: a set that is not there will do, if its size is known and the plan names no root. Raises ``BadInput``
+    (also the catalogue's own, for a data set that is unknown or missing).
     """
     from audits.data.catalogue import describe
 
     facts = describe(plan.data.name, plan.data.root)
-    if not facts.present and not (absent and facts.points and facts.shape and facts.classes):
+    known = facts.points and facts.shape and facts.classes
+    if not facts.present and not (absent and known and plan.data.root is None):
         raise facts.missing()
     check_fit(plan, facts)
 
