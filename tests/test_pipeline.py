@@ -286,3 +286,15 @@ def test_points_that_were_not_ranked_are_not_guessed(finished, tmp_path):
     plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8")
     with pytest.raises(BadInput, match="ranking"):
         schedule(plan)
+
+
+def test_an_oracle_is_told_who_was_forgotten_and_who_was_never_seen(finished):
+    from orchestrator.stages.scoring import evidence
+
+    plan, _, store, _ = finished
+    shop = Workshop(open_scheduler(plan), Store(store))
+    job = shop.scheduler.schedule().score_units[0]
+    asked = shop.scheduler.partition.candidates[job.shadow_set]
+    found = evidence(shop, job, asked)
+    np.testing.assert_array_equal(found.truth, asked.forgotten)
+    np.testing.assert_array_equal(found.unseen, asked.unseen)

@@ -45,7 +45,7 @@ def evidence(shop: Workshop, job: Job, asked: Candidates) -> Evidence:
     from audits.evidence import Evidence
 
     parts = {kind: part(shop, kind, keys) for kind, keys in job.document["evidence"].items()}
-    return Evidence(parts, asked.forgotten)
+    return Evidence(parts, asked.forgotten, asked.unseen)
 
 
 def judged(attack: Attack, found: Evidence, *, three_groups: bool) -> Finding:
