@@ -131,7 +131,9 @@ def resident_bytes(reset: bool = False) -> int:
     status = Path("/proc/self/status")
     if status.is_file():
         if reset:
-            with suppress(PermissionError):  # some containers refuse; the count then goes back to the start as well
+            with suppress(
+                OSError
+            ):  # some containers refuse (or ignore it): the count then goes back to the start as well
                 Path("/proc/self/clear_refs").write_text("5")
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024

@@ -74,12 +74,19 @@ def test_the_twelve_layer_network_has_twelve_linear_layers():
     assert sum(type(layer).__name__ == "Linear" for layer in model.modules()) == 12
 
 
+GROWS = """
+from benchmarks import search_forms
+before = search_forms.resident_bytes(reset=True)
+held = bytearray(b"x") * 2**29
+print(search_forms.resident_bytes() - before)
+"""
+
+
 def test_peak_memory_grows_by_what_a_form_holds():
-    before = search_forms.resident_bytes(reset=True)
-    held = bytearray(b"x" * 2**26)
-    grown = search_forms.resident_bytes() - before
-    del held
-    assert grown >= 2**26 * 0.9
+    # In a process of its own, as in the benchmark: where the peak cannot be reset, it counts from the process's start.
+    grown = run("-c", GROWS)
+    assert grown.returncode == 0, grown.stderr
+    assert 2**29 * 0.8 < int(grown.stdout) < 2**29 * 1.2
 
 
 @pytest.mark.parametrize(

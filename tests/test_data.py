@@ -21,7 +21,7 @@ from PIL import Image
 from audits.data import toy2d
 from audits.data.catalogue import CATALOGUE, Dataset, describe, load, names
 from audits.data.fashion14 import FINGERPRINT, make_fashion14
-from audits.data.idx import average_blocks, read_idx, read_parts
+from audits.data.idx import average_blocks, read_idx, read_parts, scaled
 from audits.data.shards import pack, unpack, write_shards
 from audits.data.source import SYSTEM_DATASETS
 from audits.data.user import checked
@@ -119,6 +119,17 @@ def test_averages_are_means_of_blocks_rounded_half_up(images: npt.NDArray[np.uin
         assert averaged[n, c, i, j] == math.floor(block.mean() + 0.5)
 
 
+@given(hnp.arrays(np.uint8, (2, 1, 5, 5)), st.sampled_from([5, 6, 8]))
+def test_scaling_up_is_bilinear(images: npt.NDArray[np.uint8], size: int) -> None:
+    wanted = torch.nn.functional.interpolate(torch.tensor(images).double(), (size, size), mode="bilinear")
+    assert np.abs(scaled(images, size) - wanted.numpy()).max() < 1.1  # Pillow rounds after each axis
+
+
+def test_a_scaled_set_says_its_shape(tmp_path: Path) -> None:
+    write_idx_set(tmp_path / "mnist")
+    assert load("mnist?size=32", tmp_path).inputs.shape[1:] == (1, 32, 32) == describe("mnist?size=32", tmp_path).shape
+
+
 @needs_original
 def test_the_originals_averaged_are_the_same_data_set(fashion14: Dataset) -> None:
     assert load("fashion-mnist?average=2").fingerprint == fashion14.fingerprint
@@ -212,6 +223,8 @@ def test_a_root_that_is_given_is_the_only_place_searched(tmp_path: Path) -> None
         ("toy2d?points", "option=value"),
         ("digits?size=3", "unknown option 'size'"),
         ("mnist?average=3", "must divide 28"),
+        ("mnist?average=2&size=32", "give one of them"),
+        ("mnist?size=0", "at least 1"),
         ("folder:/nowhere-at-all", "not found in /nowhere-at-all"),
         ("folder:x?size=0", "at least 1"),
         ("parquet:/nowhere-at-all", "orch data shard"),

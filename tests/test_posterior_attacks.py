@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import gaussian_kde, norm
+from scipy.stats import gaussian_kde, norm, rankdata
+from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 from synthetic_evidence import make_evidence
 
@@ -300,9 +301,22 @@ def test_the_oracle_is_an_svc_on_the_truth_about_the_other_candidates() -> None:
     finding = ATTACKS["u_mia_oracle"]().judge(evidence)
     for own in stratified(truth):
         svc = machine(seen.target[~own].astype(float), truth[~own])
-        wanted = svc.decision_function(seen.target[own].astype(float))
-        np.testing.assert_allclose(finding.score[own], wanted, rtol=0, atol=TOLERANCE)
+        margins = svc.decision_function(seen.target[own].astype(float))
+        np.testing.assert_allclose(finding.score[own], (rankdata(margins) - 0.5) / len(margins), rtol=0, atol=TOLERANCE)
     np.testing.assert_array_equal(finding.null, finding.score[~truth])
+
+
+def test_a_useless_oracle_is_at_chance() -> None:
+    """Wide posteriors of few points: pooled distances of a useless fit give an AUC of .47."""
+    random, found = np.random.default_rng(3), []
+    seen = make_evidence(9, 40, kinds=("posteriors",))[0].posterior()
+    for _ in range(150):
+        logits = 8 * random.normal(size=(40, 10))
+        target = (logits - np.log(np.exp(logits).sum(1, keepdims=True))).astype(np.float32)
+        truth = random.permutation(np.arange(40) < 20)
+        evidence = Evidence({"posteriors": dataclasses.replace(seen, target=target)}, truth)
+        found.append(roc_auc_score(truth, ATTACKS["u_mia_oracle"]().judge(evidence).score))
+    assert abs(np.mean(found) - 0.5) < 2.5 * np.std(found, ddof=1) / len(found) ** 0.5
 
 
 def test_the_oracle_learns_nothing_from_retained_candidates() -> None:

@@ -110,13 +110,20 @@ def strength(plan: Mapping[str, Any]) -> Settings:
 
 
 def radius(plan: Mapping[str, Any]) -> Settings:
-    """Return final radii × steps × norms of the search: what settles ε and T for a size of images."""
-    found: dict[str, dict[str, Any]] = {}
-    for norm, radii in (("l2", (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)), ("linf", (0.0125, 0.025, 0.05, 0.1))):
-        for far in radii:
-            found[f"{norm}={far:g}"] = {f"{SEARCH}.norm": norm, f"{SEARCH}.epsilon": far / 5, f"{SEARCH}.steps": 5}
-    found |= {f"T={steps}": {f"{SEARCH}.epsilon": 1.0 / steps, f"{SEARCH}.steps": steps} for steps in (1, 10, 25)}
-    return found
+    """Return final radii × norms of the search, and steps to the plan's own radius: what settles ε, T and the norm.
+
+    Only attacks that walk are judged, and the single query that they all begin with.
+    """
+    search = plan["audit"]["search"]
+    own, steps = search["epsilon"] * search["steps"], search["steps"]
+    attacks = {"audit.attacks": ["apollo", "apollo_offline", "random_directions", "single_query"]}
+    settings: dict[str, dict[str, Any]] = {}
+    for norm, radii in (("l2", {0.125, 0.25, 0.5, 1.0, 2.0, 4.0, own}), ("linf", {0.0125, 0.025, 0.05, 0.1})):
+        for far in sorted(radii):
+            settings[f"{norm}={far:g}"] = {f"{SEARCH}.norm": norm, f"{SEARCH}.epsilon": far / steps}
+    for count in sorted({1, 10, 25} - {steps}):
+        settings[f"T={count}"] = {f"{SEARCH}.epsilon": own / count, f"{SEARCH}.steps": count}
+    return {name: {**changes, **attacks} for name, changes in settings.items()}
 
 
 sweep(

@@ -11,7 +11,7 @@ from audits.attacks.base import Attack, Finding, attack
 from audits.attacks.calibration import FOLDS
 from audits.attacks.u_mia import fit
 from audits.errors import BadInput
-from audits.evidence.parts import Bools, Evidence
+from audits.evidence.parts import Bools, Evidence, Floats
 from audits.oracles import Access
 
 
@@ -23,9 +23,10 @@ class UMIAOracle(Attack):
     The SVC (see ``u_mia.fit``) learns from the target's own answers with the truth about its candidates, as the
     reference does with 200 real members of the forget set; on log-probabilities in the order of the classes, which are
     the reference's logits up to a shift of each row. Deviations: every candidate is judged by a fit to the other folds;
-    the score is the distance from the boundary, of which the reference's probability is a function. Folds hold equal
-    shares of both groups: otherwise a fold rich in one group is judged by a fit poor in it, and the AUC of a useless
-    classifier is .47 and not .5 (100 candidates). Targets that share a shadow set share the fit.
+    the score is its rank within its fold by distance from the boundary, (0, 1) in steps of half a rank: distances of
+    two folds come from two fits, each of which has learnt from the other's points, and pooled they put a useless
+    classifier below .5. Folds hold equal shares of both groups: otherwise a fold rich in one group is judged by a fit
+    poor in it, to the same effect. Targets that share a shadow set share the fit.
 
     Retained candidates are judged and not learnt from. The null are the scores of the never-seen candidates: thresholds
     are in-sample, as the reference's are, so the promised rate is the found one by construction. Shadows cannot stand
@@ -45,8 +46,16 @@ class UMIAOracle(Attack):
         target, score = seen.target.astype(np.float64), np.empty(len(truth))
         for own in stratified(truth):
             others = (truth | unseen) & ~own
-            score[own] = fit(target[others], truth[others])(target[own])
+            margin = fit(target[others], truth[others])(target[own])
+            score[own] = ranked(margin, margin[(truth | unseen)[own]])
         return Finding(score, score[unseen], seen.queries)
+
+
+def ranked(margins: Floats, among: Floats) -> Floats:
+    """Return the place of each of ``margins`` (N,) in ``among`` (M,): the share below it, ties counted by half."""
+    ordered = np.sort(among)
+    below, upto = (np.searchsorted(ordered, margins, side=side) for side in ("left", "right"))
+    return (below + upto) / (2 * len(ordered))
 
 
 def stratified(truth: Bools) -> list[Bools]:

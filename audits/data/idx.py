@@ -46,8 +46,8 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 class IdxSet:
     """A data set of four idx files: images and labels of the parts ``train`` and ``t10k``.
 
-    The option ``average=K`` (``mnist?average=2``) replaces blocks of K×K pixels by their means. ``layout`` is the
-    folder that torchvision makes for it under its root.
+    The option ``average=K`` (``mnist?average=2``) replaces blocks of K×K pixels by their means, ``size=N``
+    (``mnist?size=32``) scales to N×N bilinearly. ``layout`` is the folder that torchvision makes for it under its root.
     """
 
     points: int
@@ -59,13 +59,14 @@ class IdxSet:
 
     def describe(self, request: Request) -> Description:
         """Say whether all four files are there, without opening them."""
-        block = self._block(request)
+        block, size = self._block(request), self._size(request)
         folders = self._folders(request)
         found = next((folder for folder in folders if _files(folder) is not None), None)
         where = [str(folder) for folder in folders] if found is None else [str(found)]
-        shape = (self.shape[0], self.shape[1] // block, self.shape[2] // block)
+        channels, *sides = self.shape
+        height, width = (size or side // block for side in sides)
         return Description(
-            request.name, self.points, shape, self.classes, IMAGE_RANGE, where, found is not None,
+            request.name, self.points, (channels, height, width), self.classes, IMAGE_RANGE, where, found is not None,
             self.licence, self.how_to_get,
         )  # fmt: skip
 
@@ -75,15 +76,23 @@ class IdxSet:
         if not description.present:
             raise description.missing()
         inputs, labels = read_parts(Path(description.where[0]))
-        averaged = average_blocks(inputs, self._block(request))
-        return Dataset(request.name, averaged, labels, self.classes, IMAGE_RANGE)
+        size = self._size(request)
+        images = scaled(inputs, size) if size else average_blocks(inputs, self._block(request))
+        return Dataset(request.name, images, labels, self.classes, IMAGE_RANGE)
 
     def _block(self, request: Request) -> int:
-        request.allow("average")
+        request.allow("average", "size")
         block = request.whole_number("average", 1, least=1)
         if self.shape[1] % block or self.shape[2] % block:
             raise BadInput(f"data set {request.name!r}: average is {block}; it must divide {self.shape[1]}")
         return block
+
+    def _size(self, request: Request) -> int | None:
+        if "size" not in request.options:
+            return None
+        if "average" in request.options:
+            raise BadInput(f"data set {request.name!r}: average and size are two ways to scale; give one of them")
+        return request.whole_number("size", 0, least=1)
 
     def _folders(self, request: Request) -> list[Path]:
         below = [] if request.root is None else [request.root / self.layout]
@@ -114,6 +123,16 @@ def average_blocks(images: npt.NDArray[np.uint8], block: int) -> npt.NDArray[np.
     blocks = images.reshape(count, channels, height // block, block, width // block, block)
     total: npt.NDArray[Any] = blocks.sum(axis=(3, 5), dtype=np.uint32)
     return ((2 * total + block**2) // (2 * block**2)).astype(np.uint8)
+
+
+def scaled(images: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
+    """Return grey images scaled by Pillow's bilinear filter: uint8 (N, 1, H, W) to (N, 1, size, size)."""
+    from PIL import Image
+
+    result = np.empty((len(images), 1, size, size), dtype=np.uint8)
+    for image, place in zip(images[:, 0], result[:, 0], strict=True):
+        place[:] = Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR)
+    return result
 
 
 def _names() -> list[str]:
@@ -153,7 +172,12 @@ MNIST = IdxSet(
 
 CATALOGUE.register("fashion-mnist")(
     Source(
-        "fashion-mnist?average=K", "70 000 grey images of clothes, 28×28", FASHION_MNIST.describe, FASHION_MNIST.load
+        "fashion-mnist?average=K|size=N",
+        "70 000 grey images of clothes, 28×28",
+        FASHION_MNIST.describe,
+        FASHION_MNIST.load,
     )
 )
-CATALOGUE.register("mnist")(Source("mnist?average=K", "70 000 handwritten digits, 28×28", MNIST.describe, MNIST.load))
+CATALOGUE.register("mnist")(
+    Source("mnist?average=K|size=N", "70 000 handwritten digits, 28×28", MNIST.describe, MNIST.load)
+)
