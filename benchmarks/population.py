@@ -30,8 +30,9 @@ from actors.population import train_population
 from audits.errors import BadInput
 from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, rounded, table, write
 from orchestrator.console import Terminal
+from orchestrator.jobs import Job
 from orchestrator.plan import Plan, load_plan
-from orchestrator.schedule import Job, data_of, schedule
+from orchestrator.schedule import data_of, schedule
 from orchestrator.stages import WEIGHTS, OpenWorkshops
 from orchestrator.store import Store
 

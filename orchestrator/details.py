@@ -10,7 +10,7 @@ import numpy as np
 from orchestrator.score_table import REPETITION
 
 if TYPE_CHECKING:
-    from orchestrator.pipeline import Setting
+    from orchestrator.setting import Setting
     from orchestrator.store import Store
 
 Details = Mapping[str, Sequence[Mapping[str, Any]]]

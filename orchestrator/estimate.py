@@ -1,37 +1,26 @@
-"""What a plan would cost: models to train or reuse, time, disk and label queries, before anything runs."""
+"""What a plan or a sweep would cost: models to train or reuse, time, disk and label queries, before anything runs."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from orchestrator.jobs import Job, Schedule
+    from orchestrator.past_work import PastWork
     from orchestrator.plan import Plan
     from orchestrator.probe import Probe
-    from orchestrator.store import Artefact, Store
+    from orchestrator.schedule import Scheduler
+    from tune_spaces.registry import Sweep
 
 Basis = Literal["the store", "a probe", "the store, a probe"]
+Work = Mapping[str, tuple["Job", "Probe"]]
 START_SECONDS = 20.0  # of worker processes that import torch and join one training run
-# Fields of an artefact's document that decide how long it takes to make.
-DECIDES_TIME = (
-    "model",
-    "recipe",
-    "count",
-    "method",
-    "settings",
-    "kind",
-    "search",
-    "budget",
-    "chunk",
-    "attacks",
-    "platform",
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,10 @@ class StageCost:
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries an attack puts to each target, and to all targets under all unlearning methods."""
+    """Queries an attack puts to a target under one unlearning method, and to all targets under all methods.
+
+    In a sweep both are sums over the settings: answers that several settings read are asked for once.
+    """
 
     attack: str
     access: str
@@ -76,7 +68,10 @@ class Queries:
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimate; ``seconds`` is wall time with ``workers`` workers, ``gpu_hours`` is None without a GPU."""
+    """The estimate; ``seconds`` is wall time with ``workers`` workers, ``gpu_hours`` is None without a GPU.
+
+    ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings.
+    """
 
     stages: tuple[StageCost, ...]
     queries: tuple[Queries, ...]
@@ -84,6 +79,8 @@ class Cost:
     device: str
     store: str
     data_present: bool = True
+    sweep: str = ""
+    settings: int = 1
 
     @property
     def seconds(self) -> float:
@@ -110,6 +107,8 @@ class Cost:
         ]
         return {
             "schema": "orch.cost/1",
+            "sweep": self.sweep,
+            "settings": self.settings,
             "stages": stages,
             "queries": [dataclasses.asdict(entry) for entry in self.queries],
             "workers": self.workers,
@@ -122,38 +121,45 @@ class Cost:
         }
 
 
-def estimate(plan: Plan) -> Cost:
-    """Return what ``plan`` would cost with the store as it is now. Starts no workers.
+def estimate(plan: Plan, sweep: Sweep | None = None) -> Cost:
+    """Return what ``plan``, or ``sweep`` around it, would cost with the store as it is now. Starts no workers.
 
     A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
-    random data say, scaled.
+    random data say, scaled. What settings of a sweep share counts once. Raises BadInput when a setting is impossible.
     """
     from audits.data.catalogue import describe
-    from orchestrator.probe import Probe
-    from orchestrator.schedule import device_of
+    from orchestrator.jobs import STAGES
+    from orchestrator.past_work import PastWork
+    from orchestrator.probe import Probe, Timings
+    from orchestrator.schedule import Scheduler, data_of, device_of
     from orchestrator.store import Store, default_store_uri
 
     store = Store(plan.compute.store or default_store_uri())
     present = describe(plan.data.name, plan.data.root).present
-    jobs, ranking = jobs_of(plan, store, None if present else stand_in(plan))
-    device = device_of(plan)
-    probe = Probe(plan, device)
-    trained = {job.key: job.document for job in (*ranking[:-1], *jobs.train_jobs)}
-    stages = tuple(
-        stage_cost(store, stage, work, trained, probe)
-        for stage, work in (
-            ("train", (*ranking[:-1], *jobs.train_jobs)),
-            ("rank", ranking[-1:]),
-            ("unlearn", jobs.unlearn_jobs),
-            ("utility", jobs.utility_units),
-            ("trace", jobs.trace_units),
-            ("search", jobs.search_units),
-            ("score", jobs.score_units),
-            ("radii", jobs.radius_units),
-        )
-        if work or stage not in ("rank", "trace", "radii")
+    data, device = data_of(plan.data.name, plan.data.root) if present else stand_in(plan), device_of(plan)
+    changes = sweep.settings(plan.resolved()) if sweep else {"base": {}}
+    settings: list[tuple[Plan, Schedule]] = []
+    work: dict[str, dict[str, tuple[Job, Probe]]] = {}
+    timings: Timings = {}
+    for overrides in changes.values():
+        changed = plan.changed(overrides) if overrides else plan
+        jobs, ranking = jobs_of(Scheduler(changed, data, device, store))
+        wanted = jobs.of_targets() if sweep and sweep.measures == "utility" else jobs
+        probe = Probe(changed, device, timings)
+        for job in (*ranking, *wanted.everything):
+            work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
+        settings.append((changed, wanted))
+    past = PastWork(store, {key: job.document for key, (job, _) in work["train"].items()})
+    return Cost(
+        tuple(stage_cost(stage, work[stage], past) for stage in STAGES if stage in work),
+        tuple(label_queries(settings)),
+        worker_count(plan),
+        device,
+        store.uri,
+        present,
+        sweep.name if sweep else "",
+        len(settings),
     )
-    return Cost(stages, tuple(label_queries(plan)), worker_count(plan), device, store.uri, present)
 
 
 def stand_in(plan: Plan) -> Dataset:
@@ -169,79 +175,70 @@ def stand_in(plan: Plan) -> Dataset:
     return Dataset(plan.data.name, inputs, labels, facts.classes, facts.value_range, fingerprint="absent")
 
 
-def jobs_of(plan: Plan, store: Store, data: Dataset | None = None) -> tuple[Schedule, tuple[Job, ...]]:
-    """Return the jobs of a plan and those that rank its points; before these are done, random points stand in."""
-    from orchestrator.schedule import open_scheduler
+def jobs_of(scheduler: Scheduler) -> tuple[Schedule, tuple[Job, ...]]:
+    """Return the jobs of a plan and those that rank its points.
 
-    scheduler = open_scheduler(plan, store, data)
+    Before these are done nobody knows which points are audited: random ones stand in, in a data set of another
+    fingerprint, so that no job passes for one of a plan that audits random points.
+    """
+    from orchestrator.schedule import Scheduler
+
     ranking = scheduler.ranking_jobs()
     if ranking and scheduler.ranking() is None:
-        return open_scheduler(plan.changed({"split.points": "random"}), None, data).schedule(), ranking
+        unranked = dataclasses.replace(scheduler.data, fingerprint=f"ranked by {ranking[-1].key}")
+        plan = scheduler.plan.changed({"split.points": "random"})
+        return Scheduler(plan, unranked, scheduler.device).schedule(), ranking
     return scheduler.schedule(), ranking
 
 
-def stage_cost(
-    store: Store, stage: str, jobs: Sequence[Job], trained: Mapping[str, Mapping[str, Any]], probe: Probe
-) -> StageCost:
-    """Return the cost of one stage; ``trained``: documents of the plan's training jobs by key."""
-    present = store.keys(stage)
-    unique = {job.key: job for job in jobs}
-    missing = [job for key, job in unique.items() if key not in present]
+def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
+    """Return the cost of one stage; ``work``: its jobs by key, each with the probe of its plan."""
+    present = past.store.keys(stage)
+    missing = [unit for key, unit in work.items() if key not in present]
+    reused = len(work) - len(missing)
     if not missing:
-        return StageCost(stage, len(unique), len(unique), 0.0, "the store", 0)
-    past = past_work(store, stage, trained)
+        return StageCost(stage, len(work), reused, 0.0, "the store", 0)
+    known = past.paces(stage)
     seconds, sizes, guessed = [], [], 0
-    for job in missing:
-        alike = past.get(kind(job.document, trained))
+    for job, probe in missing:
+        alike = known.get(past.kind(job.document))
         guessed += alike is None
-        seconds.append(statistics.fmean(work.seconds for work in alike) if alike else probe.seconds(job))
-        sizes.append(statistics.fmean(work.size for work in alike) if alike else probe.size(job))
+        seconds.append(alike.seconds if alike else probe.seconds(job))
+        sizes.append(alike.size if alike else probe.size(job))
     basis: Basis = "the store" if not guessed else "a probe" if guessed == len(missing) else "the store, a probe"
-    reused = len(unique) - len(missing)
-    return StageCost(stage, len(unique), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
+    return StageCost(stage, len(work), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
 
 
-def past_work(store: Store, stage: str, trained: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Artefact]]:
-    """Return the artefacts of a stage by kind; damaged ones are passed over."""
-    documents = dict(trained)
-    if stage in ("trace", "search", "utility"):
-        kept = store.artefacts("train", on_damage=lambda *_: None)
-        documents.update((artefact.key, artefact.document) for artefact in kept)
-    found: dict[str, list[Artefact]] = {}
-    for artefact in store.artefacts(stage, on_damage=lambda *_: None):
-        if artefact.seconds > 0:
-            found.setdefault(kind(artefact.document, documents), []).append(artefact)
-    return found
-
-
-def kind(document: Mapping[str, Any], trained: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the part of a document that decides how long the work takes, as text."""
-    found = {field: document[field] for field in DECIDES_TIME if field in document}
-    groups = [group for role in document.get("original", {}).values() for group in role]
-    key = document.get("trained") or next(iter(groups[0] if groups else []), "")
-    if key:
-        found["shadows"] = [len(group) for group in groups]
-        found["trained"] = {field: trained.get(key, {}).get(field) for field in ("model", "recipe")}
-    return json.dumps(found, sort_keys=True)
-
-
-def label_queries(plan: Plan) -> Iterable[Queries]:
-    """Yield, per attack, the queries that one target and all targets under all unlearning methods get."""
+def label_queries(settings: Iterable[tuple[Plan, Schedule]]) -> Iterator[Queries]:
+    """Yield, per attack, the queries of all ``settings``; evidence that several of them read is gathered once."""
     from audits.attacks import ATTACKS
+
+    asked: dict[str, dict[str, tuple[tuple[str, ...], int]]] = {}  # attack → key of a search → its targets, queries
+    for plan, jobs in settings:
+        each = {job.kind: queries_per_candidate(plan, job.kind) for job in jobs.search_units}
+        for attack in plan.audit.attacks:
+            found = asked.setdefault(attack, {})
+            for job in jobs.search_units:
+                if job.kind in ATTACKS[attack].reads:
+                    found[job.key] = (tuple(job.document["targets"]), job.document["count"] * each[job.kind])
+    for attack, searches in asked.items():
+        total: Counter[tuple[str, ...]] = Counter()
+        for targets, queries in searches.values():
+            total[targets] += queries
+        if total:
+            per_target = max(queries // len(targets) for targets, queries in total.items())
+            yield Queries(attack, ATTACKS[attack].access, per_target, total.total())
+
+
+def queries_per_candidate(plan: Plan, kind: str) -> int:
+    """Return the queries about one candidate that gathering a kind of evidence puts to a target."""
     from audits.evidence import KINDS, SearchSettings
 
-    candidates = plan.split.candidates
-    asked = candidates.forget + candidates.unseen + candidates.retained
+    if "population" in KINDS[kind].settings:  # the same for all candidates of a target, so split between them
+        candidates = plan.split.candidates
+        return -(-plan.audit.population // (candidates.forget + candidates.unseen + candidates.retained))
     settings = SearchSettings(**plan.audit.search.model_dump(exclude={"shadows"}))
-    targets = plan.split.targets * len(plan.unlearning)
-    shared = -(-plan.audit.population // asked)  # population queries, split between the candidates of a target
-    for attack in plan.audit.attacks:
-        kinds = [KINDS[name] for name in ATTACKS[attack].reads]
-        per_target = asked * sum(
-            shared if "population" in kind.settings else kind.queries(settings, plan.audit.query_budget)
-            for kind in kinds
-        )
-        yield Queries(attack, ATTACKS[attack].access, per_target, per_target * targets)
+    return KINDS[kind].queries(settings, plan.audit.query_budget)
 
 
 def worker_count(plan: Plan) -> int:

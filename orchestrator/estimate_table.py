@@ -13,7 +13,7 @@ from orchestrator.inventory import size_text
 
 def cost_table(cost: Cost) -> Table:
     """Return the table of stages: what there is to do, what is found in the store, how long it takes."""
-    table = Table(title="What this plan costs", title_justify="left")
+    table = Table(title=f"What this {'sweep' if cost.sweep else 'plan'} costs", title_justify="left")
     table.add_column("stage")
     for name in ("needed", "in the store", "to do", "s each", "one worker", "disk"):
         table.add_column(name, justify="right")
@@ -33,7 +33,9 @@ def cost_table(cost: Cost) -> Table:
 
 
 def cost_lines(cost: Cost) -> Iterator[str]:
-    """Yield the totals: time, GPU-hours, disk, queries, and how far the numbers can be trusted."""
+    """Yield the totals: settings, time, GPU-hours, disk, queries, and how far the numbers can be trusted."""
+    if cost.sweep:
+        yield f"settings: {cost.settings}; what they share is counted once"
     yield f"time: about {seconds(cost.seconds)} with {cost.workers} workers on {cost.device}"
     if cost.gpu_hours is not None:
         yield f"GPU: about {cost.gpu_hours:.2g} GPU-hours"
@@ -43,6 +45,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
         if asked:
             each = ", ".join(f"{entry.attack} {entry.per_target}" for entry in asked)
             total = sum(entry.total for entry in asked)
-            yield f"queries for {access}, per target: {each}; in all {total}"
+            where = "per target over all settings" if cost.sweep else "per target"
+            yield f"queries for {access}, {where}: {each}; in all {total}"
     if any(stage.basis == "a probe" and stage.missing for stage in cost.stages):
         yield "probe: a few training steps on random data, scaled; right within a factor of 2 or 3"

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+STAGES = ("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii")
+"""What a run is made of; each names a body in ``orchestrator.stages``."""
+
 
 @dataclass(frozen=True)
 class Job:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from orchestrator.plan import Plan
 
 PLAN_FILE = "plan.yaml"
@@ -54,3 +58,17 @@ def refuse_other_plan(out: Path, plan: Plan) -> None:
     if former.plan_hash != plan.plan_hash:
         field, old, new = differences(former.deciding(), plan.deciding())[0]
         raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {what_to_do}")
+
+
+def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: Plan) -> None:
+    """Write result.json, scores.parquet and plan.yaml, each whole or not at all."""
+    from orchestrator.store import pack_table
+
+    for name, data in (
+        ("scores.parquet", pack_table(scores)),
+        ("plan.yaml", plan.to_yaml().encode()),
+        ("result.json", json.dumps(document, indent=1).encode()),
+    ):
+        part = out / f".{name}.part"
+        part.write_bytes(data)
+        part.replace(out / name)

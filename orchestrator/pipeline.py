@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,22 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.jobs import Job, Schedule, missing
-from orchestrator.schedule import Scheduler, open_scheduler, schedule
+from orchestrator.jobs import STAGES, Job, missing
+from orchestrator.output_folder import write_outputs
+from orchestrator.schedule import Scheduler, open_scheduler
+from orchestrator.setting import Setting, plans_of
 from orchestrator.stages import OpenWorkshops
+from orchestrator.trial import RunSetting
+from orchestrator.workers import workers_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from actors.jobs import Workers
     from orchestrator.console import Terminal
     from orchestrator.plan import Plan
     from orchestrator.store import Store
     from tune_spaces.registry import Sweep
-
-__all__ = ["Result", "run_audit", "run_sweep", "run_tuning", "schedule"]
-
-STAGES = ("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii")
 
 
 @dataclass(frozen=True)
@@ -39,16 +36,6 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """Return the content of result.json."""
         return self.document
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting of a sweep (or the only one of an audit): its plan, what differs, and its jobs."""
-
-    name: str
-    overrides: Mapping[str, Any]
-    plan: Plan
-    jobs: Schedule
 
 
 def run_audit(plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
@@ -299,88 +286,6 @@ class Run:
         return OpenWorkshops(values, self.store.uri, self.scheduler.device, self.scheduler.data.fingerprint)
 
 
-@dataclass(frozen=True)
-class RunSetting:
-    """A Tune trial: does what is left of one setting, over models that are ready.
-
-    ``plans``: setting name → hash of its plan; ``measures``: see ``Sweep``. Called with ``{"setting": name}``; what the
-    store has is not done again, so a repeated trial costs nothing. Returns the mean AUC over targets of each unlearning
-    method × attack, or the distance to retraining.
-    """
-
-    plans: Mapping[str, str]
-    workshops: OpenWorkshops
-    measures: str
-
-    def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
-        """Run one setting."""
-        from audits.evaluation.summary import cells, per_target_auc
-        from orchestrator.score_table import whole_table
-        from orchestrator.stages import SCORES
-        from orchestrator.store import unpack_table
-
-        workshop = self.workshops.open(self.plans[config["setting"]])
-        store, jobs = workshop.store, workshop.scheduler.schedule()
-        if self.measures == "utility":
-            jobs = jobs.of_targets()
-        present = {stage: store.keys(stage) for stage in STAGES}
-        for job in missing(jobs.everything, present):
-            workshop.perform(job)
-        if self.measures == "utility":
-            from orchestrator.tuning import row
-
-            found = row(Setting(config["setting"], {}, workshop.plan, jobs), store)
-            return {"distance": found["distance"]}
-        parts = [
-            (config["setting"], unpack_table(store.get("score", job.key).read(SCORES))) for job in jobs.score_units
-        ]
-        columns = {name: column.to_numpy() for name, column in zip_columns(whole_table(parts))}
-        return {f"{cell.unlearner}.{cell.attack}.auc": mean(per_target_auc(cell)) for cell in cells(columns)}
-
-
 def is_shared(job: Job) -> bool:
     """Is this model one that all settings of a utility sweep read: a trained or a retrained one?"""
     return job.stage == "train" or job.document["method"] == "retrain"
-
-
-def plans_of(settings: Sequence[Setting]) -> list[Plan]:
-    """Return the plans of ``settings``."""
-    return [setting.plan for setting in settings]
-
-
-def zip_columns(table: pa.Table) -> list[tuple[str, Any]]:
-    """Return the columns of a table by name."""
-    return list(zip(table.column_names, table.columns, strict=True))
-
-
-def mean(values: Mapping[int, float]) -> float:
-    """Return the mean of the values."""
-    return sum(values.values()) / len(values)
-
-
-def workers_of(plan: Plan, device: str, store: Store, terminal: Terminal) -> Workers:
-    """Return how many workers the plan asks for and where Ray keeps its own files."""
-    from actors.cluster import size_workers
-    from actors.jobs import Workers
-
-    compute = plan.compute
-    gpus = compute.gpus_per_worker or (1.0 if device.startswith("cuda") else 0.0)
-    local = store.uri.removeprefix("file://")
-    storage = local + ".ray" if "://" not in local else os.path.abspath(".orch/ray")
-    count = size_workers(compute.workers, gpus, address=compute.address, storage=storage)
-    log = str(terminal.log or "")
-    return Workers(count, 1.0, gpus, compute.threads, compute.address, storage, log)
-
-
-def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: Plan) -> None:
-    """Write result.json, scores.parquet and plan.yaml, each whole or not at all."""
-    from orchestrator.store import pack_table
-
-    for name, data in (
-        ("scores.parquet", pack_table(scores)),
-        ("plan.yaml", plan.to_yaml().encode()),
-        ("result.json", json.dumps(document, indent=1).encode()),
-    ):
-        part = out / f".{name}.part"
-        part.write_bytes(data)
-        part.replace(out / name)

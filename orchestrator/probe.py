@@ -4,41 +4,75 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from audits.data.tensors import TensorSet
+    from audits.training.recipe import Recipe
     from orchestrator.jobs import Job
     from orchestrator.plan import Plan
+    from orchestrator.plan_sections import Model
 
-STEPS = 8
+STEPS = 8  # timed at the most, beside the first
+SECONDS = 2.0  # that those may take; a model whose first step takes longer is timed by that one
+WARM_UP = 2  # points of the step that is not timed: it pays for imports and start-up
+
+Timings = dict[tuple[Any, ...], tuple[float, int]]
 
 
 class Probe:
-    """Seconds per unit, guessed from a few training steps of the plan's model on random data of the right shape."""
+    """Seconds per unit, guessed from a few training steps of the plan's models on random data of the right shape.
 
-    def __init__(self, plan: Plan, device: str) -> None:
+    ``timings``: what was measured, for probes of other plans to share; each kind of step is timed once.
+    """
+
+    def __init__(self, plan: Plan, device: str, timings: Timings | None = None) -> None:
         self.plan = plan
         self.device = device
-        self.measured: tuple[float, int] | None = None
-
-    def measure(self) -> tuple[float, int]:
-        """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""
-        if self.measured is None:
-            self.measured = time_steps(self.plan, self.device)
-        return self.measured
+        self.timings: Timings = {} if timings is None else timings
 
     def size(self, job: Job) -> int:
         """Return the bytes of a job's artefact: those of a model, or nothing worth counting."""
-        return self.measure()[1] if job.stage in ("train", "unlearn") else 0
+        return self.measure(*self.fitting(job))[1] if job.stage in ("train", "unlearn") else 0
 
     def seconds(self, job: Job) -> float:
         """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points."""
-        return self.measure()[0] * self.steps(job)
+        model, recipe = self.fitting(job)
+        return self.measure(model, recipe)[0] * self.steps(job, recipe)
 
-    def steps(self, job: Job) -> float:
+    def measure(self, model: Model, recipe: Recipe) -> tuple[float, int]:
+        """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""
+        timed = timeable(recipe, self.plan.split.train_size)
+        kind = (self.plan.data.name, model.model_dump_json(), timed, self.plan.compute.threads, self.device)
+        if kind not in self.timings:
+            self.timings[kind] = time_steps(self.plan, model, timed, self.device)
+        return self.timings[kind]
+
+    def fitting(self, job: Job) -> tuple[Model, Recipe]:
+        """Return architecture and recipe of the models that a job makes, or mostly reads: targets' or shadows'."""
+        plan = self.plan
+        shadows = plan.shadow_model or plan.model, plan.shadow_recipe or plan.recipe
+        if job.stage in ("train", "unlearn"):
+            ours = all(job.document[name] == self.resolved[name] for name in ("model", "recipe"))
+        else:
+            ours = job.stage not in ("trace", "search")
+        return (plan.model, plan.recipe) if ours else shadows
+
+    @cached_property
+    def resolved(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return self.plan.resolved()
+
+    def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps of the recipe's batch size."""
-        recipe, split, batch = self.plan.recipe, self.plan.split, self.plan.recipe.batch_size
+        split, batch = self.plan.split, recipe.batch_size
         training = recipe.epochs * math.ceil(split.train_size / batch)
         match job.stage:
             case "train":
@@ -57,29 +91,50 @@ class Probe:
                 return math.ceil((split.train_size + split.test_pool) / batch)
 
 
-def time_steps(plan: Plan, device: str) -> tuple[float, int]:
-    """Return (seconds per training step, bytes of one model) from a short fit on random data of the plan's shape."""
+def timeable(recipe: Recipe, points: int) -> Recipe:
+    """Return ``recipe`` without what leaves a step's time as it is: rates that could diverge, and a budget of ε."""
+    plain = dataclasses.replace(recipe, epochs=1, learning_rate=1e-6, batch_size=min(recipe.batch_size, points))
+    return dataclasses.replace(plain, noise_multiplier=1.0, target_epsilon=None) if recipe.private else plain
+
+
+def time_steps(plan: Plan, model: Model, recipe: Recipe, device: str) -> tuple[float, int]:
+    """Return (seconds per training step, bytes of one model) from short fits on random data of the plan's shape.
+
+    The median of the first step and of those that ``SECONDS`` leave time for; of one thread on a CPU its own time, so
+    that what else the machine does at the moment does not count.
+    """
     import torch
 
     from audits.data.catalogue import describe
     from audits.data.tensors import TensorSet
     from audits.seeds import torch_generator
-    from audits.training.loop import fit
 
     facts = describe(plan.data.name, plan.data.root)
-    model = plan.model.architecture().build(facts.shape, len(facts.classes), seed=0).to(device)
-    batch = min(plan.recipe.batch_size, plan.split.train_size)
+    built = model.architecture().build(facts.shape, len(facts.classes), seed=0).to(device)
     generator = torch_generator(0)
-    x = torch.rand((STEPS * batch, *facts.shape), generator=generator).to(device)
-    y = torch.randint(len(facts.classes), (STEPS * batch,), generator=generator).to(device)
-    recipe = dataclasses.replace(plan.recipe, epochs=1, batch_size=batch)
+    x = torch.rand((recipe.batch_size, *facts.shape), generator=generator).to(device)
+    y = torch.randint(len(facts.classes), (recipe.batch_size,), generator=generator).to(device)
+    clock = time.process_time if device == "cpu" and plan.compute.threads == 1 else time.perf_counter
     threads = torch.get_num_threads()
     torch.set_num_threads(plan.compute.threads)
     try:
-        fit(model, TensorSet(x, y), recipe, seed=0)  # the first pass pays for start-up
-        begin = time.perf_counter()
-        fit(model, TensorSet(x, y), recipe, seed=0)
-        seconds = (time.perf_counter() - begin) / STEPS
+        step_seconds(built, TensorSet(x[:WARM_UP], y[:WARM_UP]), recipe, 1, clock)
+        seconds = step_seconds(built, TensorSet(x, y), recipe, 1, clock)
+        if more := min(STEPS, int(SECONDS / max(seconds[0], 1e-6))):
+            seconds += step_seconds(built, TensorSet(x, y), recipe, more, clock)
     finally:
         torch.set_num_threads(threads)
-    return seconds, sum(value.numel() * value.element_size() for value in model.state_dict().values())
+    size = sum(value.numel() * value.element_size() for value in built.state_dict().values())
+    return statistics.median(seconds), size
+
+
+def step_seconds(
+    model: nn.Module, batch: TensorSet, recipe: Recipe, steps: int, clock: Callable[[], float]
+) -> list[float]:
+    """Return the seconds of each of ``steps`` training steps on one batch, by ``clock``."""
+    from audits.training.loop import fit
+
+    times = [clock()]
+    epochs = dataclasses.replace(recipe, epochs=steps)  # one step each
+    fit(model, batch, epochs, seed=0, observers=(lambda report: times.append(clock()),))
+    return [end - begin for begin, end in pairwise(times)]

@@ -15,8 +15,8 @@ from orchestrator.score_table import POOLED, REPETITION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from orchestrator.pipeline import Setting
     from orchestrator.schedule import Scheduler
+    from orchestrator.setting import Setting
     from orchestrator.store import Store
 
 SCHEMA = "orch.result/1"

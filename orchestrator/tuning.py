@@ -13,8 +13,8 @@ from orchestrator.result import flag, versions
 
 if TYPE_CHECKING:
     from orchestrator.console import Terminal
-    from orchestrator.pipeline import Setting
     from orchestrator.plan import Plan
+    from orchestrator.setting import Setting
     from orchestrator.store import Store
 
 SCHEMA = "orch.presets/1"

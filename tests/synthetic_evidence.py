@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.attacks import ATTACKS
 from audits.evidence import KINDS, Evidence, Logits, Part, Population, Posteriors, Walks
 from audits.evidence.boundary import Distances
 from audits.evidence.plus import Standings
@@ -237,6 +238,11 @@ def make_evidence(
         maker = OWN_MAKERS.get(kind) or MAKERS[KINDS[kind].part]
         parts[kind] = maker(np.random.default_rng([seed, zlib.crc32(kind.encode())]), forgotten, recipe)
     return Evidence(parts, forgotten), forgotten
+
+
+def evidence_for(name: str, seed: int, candidates: int = 40, **more: object) -> Evidence:
+    """Return synthetic evidence of the kinds that an attack reads."""
+    return make_evidence(seed, candidates, kinds=ATTACKS[name].reads, **more)[0]
 
 
 def auc(score: NDArray[np.float64], forgotten: Bools) -> float:

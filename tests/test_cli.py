@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from result_fixture import write_run
+from result_fixture import write_run, write_whole_run
 
 from audits.errors import BadInput
 from orchestrator import pipeline
@@ -228,17 +229,29 @@ def test_ls_describes_everything_in_one_line_each(kind: str, capsys: pytest.Capt
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [row["name"] for row in rows]
 
 
-def test_report_renders_a_finished_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_renders_a_finished_run_again_with_the_images_of_its_exposed_points(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from audits.data.catalogue import load
     from orchestrator.report import render
 
-    seen: list[Path] = []
-    monkeypatch.setattr(render, "write_report", seen.append)
+    seen: list[tuple[Path, dict[int, np.ndarray]]] = []
+    monkeypatch.setattr(render, "write_report", lambda out, images: seen.append((out, images)))
     Path("run").mkdir()
     assert main(["report", "run"]) == 2
-    Path("run/result.json").touch()
-    Path("run/scores.parquet").touch()
+    result = write_whole_run(Path("run"))
+    exposed = {point["point_id"] for point in result["exposed"]["points"]}
     assert main(["report", "run"]) == 0
-    assert seen == [Path("run")]
+    ((out, images),) = seen
+    assert out == Path("run") and images and set(images) <= exposed
+    some = min(images)
+    assert np.array_equal(images[some], load("fashion14").inputs[some])
+
+    result["plan"]["data"] = {"name": "folder:nowhere", "root": None}
+    Path("run/result.json").write_text(json.dumps(result))
+    assert main(["report", "run"]) == 0
+    assert seen[1] == (Path("run"), {})
+    assert "without thumbnails: " in capsys.readouterr().err
 
 
 def test_a_closed_pipe_is_no_error() -> None:

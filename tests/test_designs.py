@@ -14,9 +14,9 @@ from test_pipeline import tiny_plan
 from audits.data import toy2d
 from orchestrator.codeversion import code_files
 from orchestrator.console import Terminal
-from orchestrator.jobs import missing
+from orchestrator.jobs import STAGES, missing
 from orchestrator.output_folder import claim_folder
-from orchestrator.pipeline import STAGES, Result, Run, run_audit
+from orchestrator.pipeline import Result, Run, run_audit
 from orchestrator.report.exposure import MOST_POINTS, shown_images
 from orchestrator.schedule import open_scheduler, schedule
 from orchestrator.store import Store

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import pipeline
+from audits.training.recipe import Recipe
 from orchestrator.cli.main import main
 from orchestrator.estimate import estimate
 from orchestrator.plan import load_plan
+from orchestrator.probe import time_steps, timeable
+from orchestrator.schedule import schedule
 from orchestrator.store import Store
 
 
@@ -23,7 +25,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_plan_counts_what_is_missing_and_what_the_store_has(capsys: pytest.CaptureFixture[str]) -> None:
     plan = load_plan("apollo-smoke")
-    jobs = pipeline.schedule(plan)
+    jobs = schedule(plan)
     store = Store("store")
     for job in jobs.train_jobs[:5]:
         store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
@@ -43,7 +45,7 @@ def test_plan_counts_what_is_missing_and_what_the_store_has(capsys: pytest.Captu
 
 
 def test_time_is_not_taken_from_models_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    other = pipeline.schedule(load_plan("apollo-smoke", ["recipe.epochs=99"]))
+    other = schedule(load_plan("apollo-smoke", ["recipe.epochs=99"]))
     store = Store("store")
     for job in (*other.train_jobs[:1], *other.search_units[:1]):
         store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1e6)
@@ -54,7 +56,7 @@ def test_time_is_not_taken_from_models_of_another_kind(capsys: pytest.CaptureFix
 
 
 def test_a_finished_population_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    jobs = pipeline.schedule(load_plan("apollo-smoke"))
+    jobs = schedule(load_plan("apollo-smoke"))
     store = Store("store")
     for job in jobs.everything:
         store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1.0)
@@ -80,3 +82,19 @@ def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
     assert not cost.data_present and not cost.to_json()["data_present"]
     assert {stage.stage: stage.needed for stage in cost.stages}["train"] == 1 + 4 + 2
     assert cost.seconds > 0
+
+
+def test_a_rate_at_which_training_diverges_can_be_priced() -> None:
+    cost = estimate(load_plan("apollo-smoke", ["recipe.learning_rate=1e30"]))
+    assert cost.seconds > 0
+
+
+def test_a_probe_knows_steps_of_dp_sgd_whatever_their_budget() -> None:
+    recipes = [
+        timeable(Recipe(epochs=3, target_epsilon=budget, max_grad_norm=1.0), points=20) for budget in (1e-9, 8.0)
+    ]
+    assert recipes[0] == recipes[1]
+    assert recipes[0].private and recipes[0].batch_size == 20
+    plan = load_plan("apollo-smoke", ["recipe.target_epsilon=8.0", "recipe.max_grad_norm=1.0"])
+    seconds, size = time_steps(plan, plan.model, timeable(plan.recipe, plan.split.train_size), "cpu")
+    assert seconds > 0 and size > 0

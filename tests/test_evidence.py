@@ -1,217 +1,40 @@
-"""Evidence end to end on tiny networks: who draws, who is asked, what it costs, and that nobody is mixed up."""
+"""Evidence end to end on tiny networks: who is asked, what it costs, and that nobody is mixed up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from evidence_scene import (
+    BUDGET,
+    CANDIDATES,
+    LABEL_KINDS,
+    SETTINGS,
+    WALK,
+    Scene,
+    make_scene,
+    shorten_searches,
+)
 
 from audits.attacks import ATTACKS
-from audits.data.partition import Partition, Split, make_partition
-from audits.data.toy2d import make
 from audits.errors import BadInput
-from audits.evidence import KINDS, Case, Evidence, Group, Part, Posteriors, Questions, SearchSettings, Walks, in_order
-from audits.evidence import adversarial as adversarial_file
-from audits.evidence import oslo as oslo_file
-from audits.evidence import yoqo as yoqo_file
+from audits.evidence import KINDS, Case, Evidence, Group, Posteriors, Questions, in_order
 from audits.evidence.asking import ask_targets
 from audits.evidence.boundary import Distances
 from audits.evidence.plus import Standings, ladder_sizes
-from audits.evidence.search import random_walk, search
-from audits.evidence.shadows import Shadows
-from audits.models import make_model
-from audits.oracles import LabelOracle, PosteriorOracle, label_oracle, logit_oracle, posterior_oracle
-
-SPLIT = Split(
-    targets=2,
-    train_size=30,
-    target_pool=60,
-    shadow_pool=120,
-    test_pool=20,
-    forget=0.3,
-    candidates_forget=4,
-    candidates_unseen=4,
-    shadows=8,
-    offline_shadows=4,
-    targets_per_shadow_set=2,
-)
-STEPS = 3
-SETTINGS = SearchSettings(epsilon=0.2, steps=STEPS, learning_rate=0.1)
-WALK = 1 + 2 * 2 * STEPS
-BUDGET = 21
-DATA = make(points=200)
-CANDIDATES = 16
-LABEL_KINDS = [name for name in KINDS if KINDS[name].part.access == "labels"]
-
-
-def network(seed: int) -> nn.Module:
-    model = make_model("mlp", {"hidden": [6]}).build((2,), 4, seed).double().eval().requires_grad_(False)
-    return model
-
-
-@dataclass
-class Scene:
-    """A two-target shadow set with random networks in place of trained ones."""
-
-    partition: Partition
-    questions: Questions
-    population: Questions
-    online: tuple[Group, Group]
-    offline: tuple[Group, Group]
-    targets: dict[int, nn.Module]
-
-    def case(self, name: str, **changes: object) -> Case:
-        """Return the case for one kind: what it reads, what comes before it, and no more than its access."""
-        kind = KINDS[name]
-        case = Case(
-            self.questions,
-            SETTINGS,
-            online=self.online if "online" in kind.reads else None,
-            offline=self.offline if "offline" in kind.reads else None,
-            population=self.population if "population" in kind.settings else None,
-            budget=BUDGET,
-        )
-        if kind.part.access == "labels":
-            case = replace(case, labels=self.label_oracles())
-        case = replace(case, **changes)
-        if kind.traced and not case.trace:
-            case = replace(case, trace=kind().trace(case))
-        return replace(case, earlier={earlier: self.gather(earlier, **changes) for earlier in kind.after})
-
-    def gather(self, name: str, **changes: object) -> Part:
-        """Return the part of one kind; labels, if any, come from fresh oracles."""
-        changes = changes or {
-            "posteriors": {index: posterior_oracle(model) for index, model in self.targets.items()},
-            "logits": {index: logit_oracle(model) for index, model in self.targets.items()},
-        }
-        return KINDS[name]().gather(self.case(name, **changes))
-
-    def walks(self, name: str, **changes: object) -> Walks:
-        """Return the walks of one kind."""
-        found = self.gather(name, **changes)
-        assert isinstance(found, Walks)
-        return found
-
-    def label_oracles(self, budget: int | None = None) -> dict[int, LabelOracle]:
-        """Return fresh label oracles."""
-        return {index: label_oracle(model, budget) for index, model in self.targets.items()}
+from audits.oracles import LabelOracle, PosteriorOracle, logit_oracle, posterior_oracle
 
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    partition = make_partition(200, SPLIT, 0)
-    asked = partition.candidates[0]
-
-    def questions(ids: np.ndarray, owner: np.ndarray) -> Questions:
-        rows = DATA.tensors(ids)
-        return Questions(rows.x.double(), rows.y, ids, owner, (2,), None, seed=5, chunk=9)
-
-    online, offline = [], []
-    for group in (1, 2):
-        members = partition.select("shadow", 0, group)
-        inside = partition.membership(members, asked.ids)
-        count = len(members)
-        online.append(Group(networks(count, 100 * group), networks(count, 100 * group + 50), inside, ~inside))
-        never = np.zeros((2, len(asked.ids)), dtype=bool)
-        offline.append(Group(networks(2, 300 * group), networks(2, 300 * group + 50), never, ~never))
-    rest = np.setdiff1d(np.arange(200), asked.ids)[:60]
-    return Scene(
-        partition,
-        questions(asked.ids, asked.target),
-        questions(rest, np.zeros(len(rest), dtype=np.int64)),
-        (online[0], online[1]),
-        (offline[0], offline[1]),
-        {0: network(1), 1: network(2)},
-    )
+    return make_scene()
 
 
 @pytest.fixture(autouse=True)
 def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few steps do: no fact of this file depends on how far a search gets."""
-    monkeypatch.setattr(yoqo_file, "STEPS", 4)
-    monkeypatch.setattr(oslo_file, "LEVELS", 3)
-
-
-def networks(count: int, seed: int) -> list[nn.Module]:
-    return [network(seed + i) for i in range(count)]
-
-
-def trace_of(scene: Scene, group: Group, *, offline: bool = False):
-    asked = scene.questions
-    shadows = Shadows(
-        group.original, group.unlearned, torch.from_numpy(group.inside), (2,), torch.from_numpy(group.outside)
-    )
-    return search(shadows, asked.x, asked.y, asked.directions(), SETTINGS, offline=offline, value_range=None)
-
-
-def says_true(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> bool:
-    return bool(model(x[None]).argmax() == y)
-
-
-def check_answers(scene: Scene, walks: Walks, g: int, inputs: torch.Tensor, judge: Group, *, at_x: bool = True) -> None:
-    """Assert that the answers along ``inputs`` (K, D, T, 2) are those of the own target and of every judge."""
-    asked = scene.questions
-    np.testing.assert_array_equal(walks.inside[g], judge.inside)
-    np.testing.assert_array_equal(walks.outside[g], judge.outside)
-    for k in range(CANDIDATES):
-        places = [*([asked.x[k]] if at_x else []), *inputs[k].flatten(0, 1)]
-        target = scene.targets[int(asked.owner[k])]
-        assert walks.target[g, k].tolist() == [says_true(target, place, asked.y[k]) for place in places]
-        for i, model in enumerate(judge.unlearned):
-            assert walks.pseudo[g, i, k].tolist() == [says_true(model, place, asked.y[k]) for place in places]
-
-
-@pytest.mark.parametrize("name", ["apollo", "random"])
-def test_walks_are_those_of_each_halfs_search_asked_of_the_other_half_and_of_the_own_target(
-    scene: Scene, name: str
-) -> None:
-    walks = scene.walks(name)
-    for g in (0, 1):
-        trace = trace_of(scene, scene.online[g])
-        inputs = trace.inputs
-        if name == "random":
-            inputs = random_walk(scene.questions.x, scene.questions.directions(), trace.radius, None)
-        np.testing.assert_allclose(walks.radius[g], trace.radius.numpy(), rtol=0, atol=1e-12)
-        check_answers(scene, walks, g, inputs, scene.online[1 - g])
-
-
-def test_the_confidence_is_the_mean_over_the_shadows_that_drew_the_walk_and_never_saw_the_point(scene: Scene) -> None:
-    walks = scene.walks("apollo")
-    for g, own in enumerate(scene.online):
-        trace = trace_of(scene, own)
-        for k in range(CANDIDATES):
-            outside = np.flatnonzero(own.outside[:, k])
-            for way in range(2):
-                for t in range(STEPS):
-                    values = [
-                        own.original[i](trace.inputs[k, way, t][None]).softmax(1)[0, scene.questions.y[k]].item()
-                        for i in outside
-                    ]
-                    assert abs(walks.confidence[g, k, way, t] - np.mean(values)) < 1e-10
-
-
-def kept_by_some(group: Group) -> Group:
-    """Return the group with one inside shadow of every candidate that kept it: neither inside nor outside."""
-    first = group.inside & (np.cumsum(group.inside, axis=0) == 1)
-    return replace(group, inside=group.inside & ~first)
-
-
-def test_a_shadow_that_kept_a_candidate_draws_nothing_and_judges_nothing(scene: Scene) -> None:
-    groups = (kept_by_some(scene.online[0]), kept_by_some(scene.online[1]))
-    walks = scene.walks("apollo", online=groups)
-    assert all((~(group.inside | group.outside)).any(0).all() for group in groups)
-    for g in (0, 1):
-        trace = trace_of(scene, groups[g])
-        np.testing.assert_allclose(walks.radius[g], trace.radius.numpy(), rtol=0, atol=1e-12)
-        check_answers(scene, walks, g, trace.inputs, groups[1 - g])
-    changed = replace(walks, pseudo=np.where((walks.inside | walks.outside)[..., None], walks.pseudo, ~walks.pseudo))
-    for name in ("apollo", "apollo_paper"):
-        one, other = (ATTACKS[name]().judge(Evidence({"apollo": each})) for each in (walks, changed))
-        np.testing.assert_array_equal(one.score, other.score)
-        np.testing.assert_array_equal(one.null, other.null)
+    shorten_searches(monkeypatch)
 
 
 @pytest.mark.parametrize("name", LABEL_KINDS)
@@ -308,45 +131,6 @@ def test_directions_belong_to_the_point_whatever_the_shard(scene: Scene) -> None
     other = Questions(whole.x, whole.y, whole.ids, whole.owner, (2,), None, seed=6)
     assert not torch.equal(other.directions(), whole.directions())
     assert whole.directions(5, "more").shape == (16, 5, 2)
-
-
-def test_offline_walks_are_drawn_once_and_judged_by_the_other_half_of_every_method(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    searches: list[int] = []
-
-    def counted(*arguments: object, **named: object) -> object:
-        searches.append(1)
-        return search(*arguments, **named)
-
-    monkeypatch.setattr(adversarial_file, "search", counted)
-    methods = {
-        "identity": tuple(replace(group, unlearned=group.original) for group in scene.offline),
-        "scrub": scene.offline,
-    }
-    unread = tuple(replace(group, unlearned=[]) for group in scene.offline)
-    trace = KINDS["offline"]().trace(scene.case("offline", trace={"": np.empty(0)}, offline=unread))
-    assert len(searches) == 2
-    for groups in methods.values():
-        unsearched = tuple(replace(group, original=[]) for group in groups)
-        walks = scene.walks("offline", offline=unsearched, trace=trace)
-        assert not walks.inside.any() and walks.outside.all()
-        for g in (0, 1):
-            drawn = trace_of(scene, scene.offline[g], offline=True)
-            np.testing.assert_allclose(walks.confidence[g], drawn.confidence.mean(0).numpy(), rtol=0, atol=1e-12)
-            check_answers(scene, walks, g, drawn.inputs, groups[1 - g])
-    assert len(searches) == 2
-
-
-@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].traced])
-def test_a_trace_reads_original_shadows_alone(scene: Scene, name: str) -> None:
-    def unlearned_gone(groups: tuple[Group, Group]) -> tuple[Group, Group]:
-        first, second = (replace(group, unlearned=[]) for group in groups)
-        return first, second
-
-    case = replace(scene, offline=unlearned_gone(scene.offline)).case(name)
-    for key, values in case.trace.items():
-        np.testing.assert_array_equal(values, scene.case(name).trace[key])
 
 
 def test_posteriors_are_those_of_every_shadow_before_and_after_and_of_the_own_target(scene: Scene) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import safetensors.torch
 import torch
@@ -13,6 +15,7 @@ from audits.errors import BadInput
 from audits.models import MODELS, make_model
 from audits.training.loop import fit
 from audits.training.recipe import Recipe
+from orchestrator.stages.models import pack_weights
 
 IMAGE = (3, 32, 32)
 CLASSES = 5
@@ -86,9 +89,48 @@ def test_weights_survive_a_safetensors_round_trip(name: str) -> None:
     model = build(name)
     fit(model, TensorSet(images(8), torch.arange(8) % CLASSES), Recipe(epochs=1, batch_size=4), seed=0)
     other = build(name, seed=9)
-    other.load_state_dict(safetensors.torch.load(safetensors.torch.save(model.state_dict())))
+    other.load_state_dict(safetensors.torch.load(pack_weights(model)))
     assert same_state(model, other)
     assert torch.equal(model(images(5)), other.eval()(images(5)))
+
+
+def test_convolutions_lie_channels_last_and_stay_so_when_weights_are_loaded() -> None:
+    model = build("resnet18")
+    model.load_state_dict(safetensors.torch.load(pack_weights(build("resnet18", seed=1))))
+    kernels = [module.weight for module in model.modules() if isinstance(module, nn.Conv2d)]
+    assert all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)
+
+
+LAYOUTS: list[tuple[str, dict[str, object], int]] = [
+    ("cnn", {}, 32),
+    ("resnet18", {"norm": "batch"}, 8),  # images of 1×1 in its last stage
+    ("resnet18", {"norm": "group"}, 8),
+    ("swin_t", {}, 32),
+    ("vgg16", {"norm": "batch"}, 32),
+    ("vgg16", {"norm": "group"}, 32),
+    ("vgg16", {"norm": "none"}, 32),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "side"), LAYOUTS)
+@pytest.mark.parametrize("train", [True, False])
+def test_the_layout_in_memory_changes_neither_answers_nor_gradients(
+    name: str, settings: dict[str, object], side: int, train: bool
+) -> None:
+    chosen = {field: value for field, value in SETTINGS[name].items() if field != "dropout"} | settings
+    model = make_model(name, chosen).build((3, side, side), CLASSES, 0).double().train(train)
+    plain = copy.deepcopy(model)
+    for weight in plain.parameters():
+        weight.data = weight.data.clone(memory_format=torch.contiguous_format)
+    found = []
+    for each in (model, plain):
+        torch.manual_seed(0)
+        x = images(6)[:, :, :side, :side].double().requires_grad_(True)
+        output = each(x)
+        nn.functional.cross_entropy(output, torch.arange(6) % CLASSES).backward()
+        found.append([output.detach(), x.grad, *(weight.grad for weight in each.parameters())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
 
 
 def test_resnet18_has_the_published_number_of_parameters() -> None:

@@ -9,36 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from small_design import SPLIT, asked_ids, design, drawn
 
-from audits.data.partition import (
-    Member,
-    Partition,
-    Split,
-    make_partition,
-    overlap,
-    overlap_warnings,
-    shared_half_warnings,
-)
-from audits.errors import BadInput
+from audits.data.partition import Partition, Split, make_partition
 from orchestrator.plan import load_plan
-
-SPLIT = Split(
-    targets=4,
-    train_size=40,
-    target_pool=160,
-    shadow_pool=200,
-    test_pool=60,
-    forget=0.2,
-    candidates_forget=4,
-    candidates_unseen=4,
-    shadows=8,
-    offline_shadows=4,
-    targets_per_shadow_set=2,
-)
-
-
-def design(split: Split = SPLIT, seed: int = 3) -> Partition:
-    return make_partition(split.points + 17, split, seed)
 
 
 def digest_of(partition: Partition) -> str:
@@ -53,19 +27,6 @@ def digest_of(partition: Partition) -> str:
     whole.update(partition.test.tobytes())
     whole.update("\n".join(partition.warnings).encode())
     return whole.hexdigest()
-
-
-def drawn(partition: Partition, role: str, group: int | None = None) -> set[int]:
-    chosen = [m for m in partition.members if m.role == role and (group is None or m.group == group)]
-    return set(np.concatenate([member.train for member in chosen]).tolist())
-
-
-def asked_ids(partition: Partition) -> set[int]:
-    return set(np.concatenate([asked.ids for asked in partition.candidates]).tolist())
-
-
-def member_of(name: str, train: list[int]) -> Member:
-    return Member(name, "shadow", 0, 1, 0, np.array(train, dtype=np.int64), np.array(train[:1], dtype=np.int64))
 
 
 @st.composite
@@ -232,138 +193,6 @@ def test_targets_that_no_longer_fit_side_by_side_leave_the_earlier_ones_as_they_
 def test_targets_have_disjoint_training_sets_while_the_pool_lasts() -> None:
     targets = [member for member in design().members if member.role == "target"]
     assert len(np.unique(np.concatenate([target.train for target in targets]))) == 4 * SPLIT.train_size
-
-
-def test_overlap_is_the_share_of_a_half_that_a_shadow_trains_on() -> None:
-    assert overlap(replace(SPLIT, train_size=40, shadow_pool=160)) == 0.5
-
-
-def test_half_an_overlap_is_fine_and_more_is_warned_of() -> None:
-    assert overlap_warnings(replace(SPLIT, shadow_pool=160)) == ()
-    (warning,) = overlap_warnings(replace(SPLIT, shadow_pool=158))
-    assert "shadow_pool of at least 160" in warning
-    assert design(replace(SPLIT, shadow_pool=158)).warnings == (warning,)
-
-
-def test_targets_that_share_points_are_warned_of() -> None:
-    assert overlap_warnings(replace(SPLIT, target_pool=160)) == ()
-    (warning,) = overlap_warnings(replace(SPLIT, target_pool=159))
-    assert "target_pool of at least 160" in warning
-
-
-def test_groups_that_share_training_points_are_warned_of_with_their_number() -> None:
-    searching = (member_of("a", [1, 2, 3, 50]), member_of("b", [3, 4]))
-    judging = (member_of("c", [3, 4, 5, 50]),)
-    (warning,) = shared_half_warnings((searching, judging), np.array([50]))
-    assert "share 2 training points" in warning
-
-
-def test_shadows_drawn_from_one_pool_instead_of_two_halves_are_caught() -> None:
-    partition = design()
-    asked = partition.candidates[0].ids
-    first, second = partition.select("shadow", 0, 1), partition.select("shadow", 0, 2)
-    assert shared_half_warnings((first, second), asked) == ()
-    leaky = (replace(second[0], train=np.concatenate([second[0].train[:-5], first[0].train[-5:]])), *second[1:])
-    stolen = np.setdiff1d(first[0].train[-5:], asked)
-    (warning,) = shared_half_warnings((first, leaky), asked)
-    assert f"share {len(stolen)} training points" in warning
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"target_pool": 200}, "the pools need 460 points, the data has 437"),
-        ({"train_size": 161, "forget": 0.1, "shadow_pool": 200}, "train_size is 161"),
-        ({"forget": 0.0}, "forget is 0.0"),
-        ({"forget": 1.0}, "forget is 1.0"),
-        ({"forget": -0.1}, "forget is -0.1"),
-        ({"candidates_forget": 0}, "candidates.forget is 0"),
-        ({"candidates_forget": 9, "candidates_unseen": 1, "targets_per_shadow_set": 1}, "allowed: 1 to 8"),
-        ({"candidates_unseen": 0}, "candidates.unseen"),
-        ({"candidates_unseen": 15, "targets_per_shadow_set": 1}, "below split.test_pool"),
-        ({"shadows": 6}, "shadows is 6; .* multiple of 4"),
-        ({"shadows": 0}, "shadows is 0"),
-        ({"offline_shadows": 3}, "offline_shadows is 3"),
-        ({"offline_shadows": 0}, "offline_shadows is 0"),
-        ({"targets_per_shadow_set": 3}, "at most 16 candidates per shadow set"),
-        ({"shadow_pool": 79}, "shadow_pool is 79"),
-        ({"forget": 0.999, "train_size": 40}, "forget"),
-    ],
-)
-def test_designs_that_cannot_be_filled_are_refused_in_one_line(change: dict[str, float], says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
-        make_partition(437, replace(SPLIT, **change), 0)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_design_that_just_fits_is_accepted() -> None:
-    snug = replace(SPLIT, shadow_pool=80, test_pool=17, targets_per_shadow_set=2)
-    partition = make_partition(snug.points, snug, 0)
-    assert len(partition.test) == 1
-
-
-RETAINED = replace(SPLIT, shadows=16, candidates_retained=5, candidates_forget=3, candidates_unseen=6)
-
-
-@pytest.mark.parametrize("m", [8, 16, 24])
-@pytest.mark.parametrize("retained", [1, 4, 5])
-def test_with_retained_candidates_each_is_forgotten_by_a_quarter_and_kept_by_a_quarter(m: int, retained: int) -> None:
-    partition = design(replace(RETAINED, shadows=m, candidates_retained=retained))
-    for shadow_set, asked in enumerate(partition.candidates):
-        for group in (1, 2):
-            shadows = partition.select("shadow", shadow_set, group)
-            inside = partition.membership(shadows, asked.ids)
-            forgotten = np.stack([np.isin(asked.ids, shadow.forget) for shadow in shadows])
-            assert (forgotten.sum(0) == m // 8).all()
-            assert ((inside & ~forgotten).sum(0) == m // 8).all()
-            assert ((~inside).sum(0) == m // 4).all()
-            # even within a shadow: about half of what it trains on is kept
-            assert np.ptp(inside.sum(1)) <= 2
-            assert np.ptp(forgotten.sum(1)) <= 2
-
-
-def test_retained_candidates_are_in_the_retain_set_of_their_target_and_nobody_forgets_more_for_them() -> None:
-    partition = design(RETAINED)
-    targets = {member.index: member for member in partition.members if member.role == "target"}
-    for asked in partition.candidates:
-        assert (asked.forgotten.astype(int) + asked.unseen + asked.retained == 1).all()
-        for index in np.unique(asked.target):
-            own = asked.target == index
-            assert [int((asked.group[own] == code).sum()) for code in range(3)] == [3, 6, 5]
-            assert np.isin(asked.ids[own & asked.retained], targets[index].retain).all()
-    assert {len(member.forget) for member in partition.members} == {SPLIT.forget_count}
-    assert {len(member.train) for member in partition.members} == {SPLIT.train_size}
-
-
-def test_pairs_stay_complementary_and_are_divided_anew_with_retained_candidates() -> None:
-    partition = design(RETAINED)
-    asked = np.unique(partition.candidates[0].ids)
-    inside = partition.membership(partition.select("shadow", 0, 1), asked)
-    assert (inside[::2] ^ inside[1::2]).all()
-    assert len({row.tobytes() for row in inside}) == len(inside)
-
-
-def test_growing_a_design_with_retained_candidates_leaves_earlier_models_as_they_were() -> None:
-    before, after = design(RETAINED), design(replace(RETAINED, shadows=24))
-    later = {member.name: member for member in after.members}
-    for member in before.members:
-        np.testing.assert_array_equal(member.train, later[member.name].train)
-        np.testing.assert_array_equal(member.forget, later[member.name].forget)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"shadows": 12}, "multiple of 8"),
-        ({"candidates_retained": 33}, "allowed: 0 to 32"),
-        ({"candidates_retained": 20}, "at most 31 candidates"),
-        ({"forget": 0.9, "candidates_retained": 4, "candidates_forget": 10, "candidates_unseen": 5}, "needs 10"),
-        ({"candidates_retained": -1}, "candidates.retained is -1"),
-    ],
-)
-def test_retained_candidates_that_do_not_fit_are_refused(change: dict[str, float], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        design(replace(RETAINED, **change))
 
 
 @pytest.mark.parametrize("m", [4, 64])

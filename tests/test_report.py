@@ -4,14 +4,18 @@ import json
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from result_fixture import AREA, ATTACKS, write_run
 from rich.console import Console
+from scipy.stats import sem, t
 
 from audits.errors import BadInput
+from audits.evaluation.summary import cells, per_target_auc
 from orchestrator.report import tables
 from orchestrator.report.glossary import words
-from orchestrator.report.markdown import markdown, span
+from orchestrator.report.markdown import markdown
+from orchestrator.report.markdown_table import span
 from orchestrator.report.panels import panels
 from orchestrator.report.reading import Run, read_run
 from orchestrator.report.render import write_report
@@ -182,6 +186,35 @@ def test_unfinished_or_foreign_runs_are_refused_in_one_line(tmp_path):
     (tmp_path / "result.json").write_text(json.dumps(result | {"schema": "other/9"}))
     with pytest.raises(BadInput, match="schema 'other/9'"):
         write_report(tmp_path)
+
+
+def test_markdown_of_a_sweep_pairs_settings_over_targets(sweep):
+    run = read_run(sweep)
+    text = markdown(run)
+    areas = {
+        (cell.setting, cell.unlearner): per_target_auc(cell) for cell in cells(run.scores) if cell.attack == "apollo"
+    }
+    other = next(entry["setting"] for entry in run.result["settings"] if entry["setting"] != "base")
+    changes = [
+        np.subtract(list(areas[other, name].values()), list(areas["base", name].values())) for name in run.unlearners
+    ]
+    part = text.split("**AUC of Apollo minus that at base")[1]
+    line = next(line for line in part.splitlines() if line.startswith(f"| {other} |"))
+    for shown, change in zip(line.split("|")[2:], changes, strict=False):
+        half = t.ppf(0.975, len(change) - 1) * sem(change)
+        assert [float(value) for value in re.findall(r"[-+]?\.\d{3}", shown)] == pytest.approx(
+            [change.mean(), change.mean() - half, change.mean() + half], abs=6e-4
+        )
+    assert "minus that of random directions" in text
+
+
+def test_the_main_setting_is_the_plans_own_but_for_what_all_settings_change():
+    plan = {"audit": {"attacks": ["a", "b"], "search": {"steps": 5}}}
+    settings = [
+        {"setting": f"T={steps}", "overrides": {"audit.search.steps": steps, "audit.attacks": ["a"]}}
+        for steps in (1, 5)
+    ]
+    assert Run({"plan": plan, "settings": settings}, {}).main_setting == "T=5"
 
 
 def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):

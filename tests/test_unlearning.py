@@ -1,4 +1,4 @@
-"""Unlearning never touches what it is given, and each update rule is the written-out one in float64."""
+"""What every unlearning method keeps to: given models and sets, seeds, settings; retraining from scratch."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from slow_net import SlowAdam, SlowNet, SlowSGD, clipped, largest_difference, one_hot, softmax
 from torch import nn
 from unlearning_cases import (
     CLASSES,
@@ -25,7 +21,6 @@ from unlearning_cases import (
     Snapshot,
     build,
     joined,
-    plain,
     points,
     run,
     same_state,
@@ -35,11 +30,9 @@ from unlearning_cases import (
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.models import make_model
-from audits.seeds import derive_seed
 from audits.training.loop import train_model
 from audits.training.recipe import Recipe
 from audits.unlearning import UNLEARNERS, Unlearner, make_unlearner
-from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.settings import rules
 from audits.unlearning.student import student_logits
 
@@ -190,7 +183,6 @@ def test_a_lone_point_meets_the_running_statistics_of_batch_norm_and_leaves_them
 
 
 # ------------------------------------------------------------------------------------------------------ settings
-
 REFUSED = {
     "above 0": (0, -1.0, float("nan")),
     "0 or more": (-1, float("inf")),
@@ -221,184 +213,6 @@ def test_settings_become_the_recipe_that_they_describe() -> None:
     recipe = method.tuning(clip_norm=2.0)
     assert (recipe.learning_rate, recipe.optimizer, recipe.schedule) == (0.3, "adam", "constant")
     assert (recipe.batch_size, recipe.weight_decay, recipe.clip_norm) == (64, 5e-4, 2.0)
-
-
-# ----------------------------------------------------------------------------------------------- gradient ascent
-
-
-def slow_ascent(model: nn.Module, settings: dict[str, Any], seed: int) -> SlowNet:
-    """Return the network after gradient ascent with an update a batch and a cosine step an epoch, in NumPy."""
-    net, data = SlowNet(model), points(FORGET, 1, torch.float64)
-    x, y = data.x.numpy(), data.y.numpy()
-    optimizer = SlowSGD(net, settings["momentum"], settings["weight_decay"])
-    order = torch.Generator().manual_seed(derive_seed(seed, "order"))
-    for epoch in range(settings["epochs"]):
-        rate = settings["learning_rate"] * (1 + math.cos(math.pi * epoch / settings["epochs"])) / 2
-        shuffled = torch.randperm(FORGET, generator=order).numpy()
-        for rows in (shuffled[:4], shuffled[4:8], shuffled[8:]):
-            ascent = [-part for part in net.gradients(x[rows], net.entropy_gradient(x[rows], y[rows]))]
-            optimizer.step(clipped(ascent, settings["clip_norm"]), rate)
-    return net
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"clip_norm": 1e9, "momentum": 0.0, "weight_decay": 0.0},
-        {"clip_norm": 0.1, "momentum": 0.0, "weight_decay": 0.0},
-        {"clip_norm": 1e9, "momentum": 0.9, "weight_decay": 0.05},
-        {"clip_norm": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "epochs": 5},
-    ],
-    ids=["bare", "clip", "momentum and decay", "all"],
-)
-def test_gradient_ascent_is_the_written_out_update(change: dict[str, Any]) -> None:
-    settings = {"learning_rate": 0.05, "epochs": 3, "batch_size": 4} | change
-    model = plain()
-    assert largest_difference(run("gradient_ascent", model, **settings), slow_ascent(model, settings, seed=4)) < 1e-10
-
-
-def test_parity_steps_the_cosine_a_batch_and_so_differs() -> None:
-    model = plain()
-    ours, parity = (run("gradient_ascent", model, schedule_per_batch=flag) for flag in (False, True))
-    assert not same_state(ours, parity)
-
-
-def test_with_one_batch_an_epoch_both_schedules_agree() -> None:
-    model = plain()
-    ours, parity = (run("gradient_ascent", model, batch_size=64, schedule_per_batch=flag) for flag in (False, True))
-    assert same_state(ours, parity)
-
-
-def test_gradient_ascent_of_no_epochs_is_identity() -> None:
-    model = trained()
-    assert same_state(run("gradient_ascent", model, epochs=0), run("identity", model))
-    assert same_state(run("identity", model), model)
-
-
-def test_gradient_ascent_raises_the_loss_on_the_forget_set() -> None:
-    model, forget = trained(), points(FORGET, 1)
-    found = run("gradient_ascent", model)
-    before, after = (F.cross_entropy(each(forget.x), forget.y).item() for each in (model, found))
-    assert after > before + 0.01
-
-
-def test_gradient_ascent_freezes_batch_norm_statistics_but_not_its_weights() -> None:
-    model = trained()
-    found = run("gradient_ascent", model, clip_norm=10.0)
-    for old, new in zip(model.modules(), found.modules(), strict=True):
-        if isinstance(old, nn.BatchNorm1d):
-            assert torch.equal(old.running_mean, new.running_mean) and torch.equal(old.running_var, new.running_var)
-            assert old.num_batches_tracked == new.num_batches_tracked
-            assert not torch.equal(old.weight, new.weight)
-
-
-def test_finetuning_moves_batch_norm_statistics() -> None:
-    model = trained()
-    found = run("finetune", model)
-    assert not torch.equal(model.get_buffer("3.running_mean"), found.get_buffer("3.running_mean"))
-
-
-# --------------------------------------------------------------------------------------------------- fine-tuning
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "constant"])
-def test_finetuning_is_the_written_out_update(schedule: str) -> None:
-    model, data = plain(), points(RETAIN, 2, torch.float64)
-    settings = {"learning_rate": 0.05, "epochs": 4, "batch_size": 8, "momentum": 0.9, "weight_decay": 0.01}
-    net = SlowNet(model)
-    optimizer = SlowSGD(net, 0.9, 0.01)
-    order = torch.Generator().manual_seed(derive_seed(4, "order"))
-    x, y = data.x.numpy(), data.y.numpy()
-    for epoch in range(4):
-        rate = 0.05 * ((1 + math.cos(math.pi * epoch / 4)) / 2 if schedule == "cosine" else 1.0)
-        shuffled = torch.randperm(RETAIN, generator=order).numpy()
-        for rows in (shuffled[:8], shuffled[8:16], shuffled[16:]):
-            optimizer.step(net.gradients(x[rows], net.entropy_gradient(x[rows], y[rows])), rate)
-    assert largest_difference(run("finetune", model, schedule=schedule, **settings), net) < 1e-10
-
-
-# --------------------------------------------------------------------------------------------------------- SCRUB
-
-
-@pytest.mark.parametrize("temperature", [1.0, 4.0, 0.5])
-def test_the_divergence_is_kl_of_original_and_student_by_definition(temperature: float) -> None:
-    generator = torch.Generator().manual_seed(0)
-    student, teacher = (torch.randn(7, 5, generator=generator, dtype=torch.float64) * 3 for _ in range(2))
-    total = 0.0
-    for s, t in zip(student.tolist(), teacher.tolist(), strict=True):
-        p = [math.exp(value / temperature) for value in t]
-        q = [math.exp(value / temperature) for value in s]
-        p, q = [value / sum(p) for value in p], [value / sum(q) for value in q]
-        total += sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
-    wanted = total / 7 * temperature**2
-    assert abs(divergence(student, teacher, temperature).item() - wanted) < 1e-12
-    assert divergence(teacher, teacher, temperature).abs().item() < 1e-12
-
-
-def test_teacher_logits_are_the_floats_of_the_model_in_eval_mode() -> None:
-    model = trained()
-    data = points(RETAIN, 2)
-    wanted = model(data.x).detach()
-    model.train()
-    found = teacher_logits(model, data)
-    assert found.dtype == torch.float32 and not found.requires_grad
-    assert torch.equal(found, wanted)
-    assert not torch.equal(found, found.round())
-    assert model.training
-
-
-def slow_scrub(model: nn.Module, settings: dict[str, Any], seed: int) -> SlowNet:
-    """Return the network after SCRUB, in NumPy: ∂KL_T·T²/∂logits = T·(softmax(student/T) − softmax(teacher/T))."""
-    net, teacher = SlowNet(model), SlowNet(model)
-    forget, retain = points(FORGET, 1, torch.float64), points(RETAIN, 2, torch.float64)
-    temperature, decay = settings["temperature"], settings["weight_decay"]
-    optimizer: SlowAdam | SlowSGD = SlowAdam(net, decay)
-    if settings["optimizer"] == "sgd":
-        optimizer = SlowSGD(net, settings["momentum"], decay)
-    order = torch.Generator().manual_seed(derive_seed(seed, "order"))
-
-    def away(x: np.ndarray) -> np.ndarray:
-        gap = softmax(net.logits(x) / temperature) - softmax(teacher.logits(x) / temperature)
-        return temperature * gap / len(x)
-
-    for epoch in range(settings["epochs"]):
-        if epoch < settings["ascent_epochs"]:
-            shuffled = torch.randperm(FORGET, generator=order).numpy()
-            for rows in (shuffled[:4], shuffled[4:8], shuffled[8:]):
-                x = forget.x.numpy()[rows]
-                optimizer.step(net.gradients(x, -away(x)), settings["learning_rate"])
-        shuffled = torch.randperm(RETAIN, generator=order).numpy()
-        for rows in (shuffled[:8], shuffled[8:16], shuffled[16:]):
-            x, y = retain.x.numpy()[rows], retain.y.numpy()[rows]
-            entropy = (softmax(net.logits(x)) - one_hot(y, CLASSES)) / len(x)
-            at_logits = settings["gamma"] * entropy + settings["alpha"] * away(x)
-            optimizer.step(net.gradients(x, at_logits), settings["learning_rate"])
-    return net
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{}, {"optimizer": "sgd", "learning_rate": 0.05}, {"alpha": 0.7, "temperature": 1.5}, {"ascent_epochs": 0}],
-    ids=["adam", "sgd", "strong teacher", "no ascent"],
-)
-def test_a_run_of_scrub_is_the_written_out_one(change: dict[str, Any]) -> None:
-    settings = {
-        "learning_rate": 0.01,
-        "epochs": 4,
-        "ascent_epochs": 2,
-        "gamma": 0.99,
-        "alpha": 0.001,
-        "temperature": 4.0,
-        "batch_size": 8,
-        "forget_batch_size": 4,
-        "optimizer": "adam",
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-    } | change
-    # Student and teacher agree at the start, so the first ascent follows the weight decay alone; without it Adam would
-    # divide rounding by rounding and no two implementations would agree.
-    model = plain()
-    assert largest_difference(run("scrub", model, **settings), slow_scrub(model, settings, seed=4)) < 1e-10
 
 
 # ------------------------------------------------------------------------------------------------------- retrain

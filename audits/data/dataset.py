@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -80,16 +80,22 @@ class Dataset:
         return tuple(int(size) for size in self.inputs.shape[1:])
 
     def tensors(self, rows: Rows | None = None, device: str = "cpu") -> TensorSet:
-        """Return copies of ``rows`` (all points when None), in that order, as tensors on ``device``."""
+        """Return copies of ``rows`` (all points when None), in that order, as tensors on ``device``.
+
+        Images in files that would take too much memory are decoded batch by batch, anew in every epoch: more time,
+        equal bits.
+        """
         import torch
 
         from audits.data.tensors import TensorSet
+        from audits.data.undecoded import Files, Undecoded, too_large
 
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
-        return TensorSet(
-            torch.from_numpy(self.inputs[chosen]).to(device),
-            torch.from_numpy(np.take(self.labels, chosen)).to(device),
-        )
+        labels = torch.from_numpy(np.take(self.labels, chosen)).to(device)
+        if not isinstance(self.inputs, np.ndarray) and too_large((len(chosen), *self.shape), device):
+            waiting = Undecoded([Files(self.inputs, chosen, device)])
+            return TensorSet(cast(torch.Tensor, waiting), labels)  # what reads a TensorSet cannot tell them apart
+        return TensorSet(torch.from_numpy(self.inputs[chosen]).to(device), labels)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ from audits.models.registry import Architecture, architecture, image_shape
 @architecture("cnn")
 @dataclass(frozen=True)
 class CNN(Architecture):
-    """Per entry of ``channels``: 3×3 convolution, ReLU, 2×2 max pooling; then one hidden layer and the output."""
+    """Per entry of ``channels``: 3×3 convolution, 2×2 max pooling, ReLU; then one hidden layer and the output.
+
+    Pooling before ReLU gives what ReLU before pooling gives, for a quarter of its work.
+    """
 
     channels: tuple[int, ...] = (16, 32)
     hidden: int = 64
@@ -36,7 +39,7 @@ class CNN(Architecture):
                 raise BadInput(
                     f"model.settings.channels: {len(self.channels)} poolings are too many for {shape} images"
                 )
-            parts += [nn.Conv2d(width, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+            parts += [nn.Conv2d(width, channels, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
             width, height, breadth = channels, height // 2, breadth // 2
         parts += [nn.Flatten(), nn.Linear(width * height * breadth, self.hidden), nn.ReLU()]
         if self.dropout:

@@ -58,7 +58,7 @@ def fit_private(
     steps = steps_per_epoch(recipe, len(data))
     sigma = noise_of(recipe, len(data))
     with quiet(), torch.random.fork_rng(devices=devices_of(data)):
-        student = per_point(copy.deepcopy(model).train())
+        student = per_point(contiguous(model).train())
         inner = make_optimizer(student, recipe)
         optimizer = noisy(inner, recipe, sigma, len(data) / steps, derive_seed(seed, "privacy"), data.y.device)
         schedule = make_schedule(inner, recipe.schedule, recipe.epochs)
@@ -177,6 +177,18 @@ def noise_of(recipe: Recipe, points: int) -> float:
 def check_private(model: nn.Module) -> None:
     """Refuse a model whose points influence each other's gradients, or whose layers Opacus does not know."""
     per_point(copy.deepcopy(model))
+
+
+def contiguous(model: nn.Module) -> nn.Module:
+    """Return a copy of ``model`` whose weights lie row by row in memory.
+
+    Opacus reads activations so: channels-last ones give wrong gradients of single points, silently. ``Module.to`` is
+    not enough: a kernel of one input channel counts as both and would keep its strides.
+    """
+    found = copy.deepcopy(model)
+    for weight in found.parameters():
+        weight.data = weight.data.clone(memory_format=torch.contiguous_format)
+    return found
 
 
 def per_point(model: nn.Module) -> GradSampleModule:

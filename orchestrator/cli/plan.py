@@ -9,19 +9,33 @@ from orchestrator.cli.options import PLAN_HELP, json_option, plan_options
 
 @click.command("plan", epilog=PLAN_HELP)
 @plan_options
+@click.option("--sweep", "name", metavar="NAME", help="Price the sweep NAME (`orch ls sweeps`): PLAN, or its own plan.")
 @json_option
 def command(
-    source: str | None, overrides: tuple[str, ...], workers: str | None, store: str | None, as_json: bool
+    source: str | None,
+    overrides: tuple[str, ...],
+    workers: str | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
 ) -> None:
     """Say which models a plan trains or finds in the store, and the time, disk and label queries it takes.
+
+    With --sweep all settings of the sweep are priced together: what they share counts once.
 
     Runs nothing but, if the store knows no model like these, a few training steps on random data to time them.
     """
     from orchestrator.cli.options import planned
     from orchestrator.estimate import estimate
 
+    sweep = None
+    if name is not None:
+        from tune_spaces import SWEEPS
+
+        sweep = SWEEPS[name]
+        source = source or sweep.base
     plan = planned(source, overrides, workers, store, absent=True)
-    cost = estimate(plan)
+    cost = estimate(plan, sweep)
     if as_json:
         import json
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,5 +29,23 @@ def command(run: str, markdown: bool) -> None:
         return
     from orchestrator.report.render import write_report
 
-    write_report(folder)
+    write_report(folder, thumbnails(folder))
     click.echo(f"wrote {folder / 'report.html'}")
+
+
+def thumbnails(folder: Path) -> dict[int, Any]:
+    """Return the images of the points that the page lists, by id; none where no point is, or the data are not here."""
+    from audits.data.catalogue import load
+    from audits.errors import BadInput
+    from orchestrator.report.exposure import shown_images
+    from orchestrator.report.reading import read_run
+
+    run = read_run(folder)
+    exposed = run.result.get("exposed") or {}
+    if not exposed.get("points"):
+        return {}
+    try:
+        return shown_images(exposed, load(run.plan["data"]["name"], run.plan["data"].get("root")))
+    except BadInput as error:
+        click.echo(f"without thumbnails: {error}", err=True)
+        return {}

@@ -1,4 +1,4 @@
-"""Figures of one setting: AUC with intervals, ROC curves, heat maps over radii."""
+"""Figures of one setting: AUC with intervals, ROC curves."""
 
 from __future__ import annotations
 
@@ -166,39 +166,3 @@ def _log_axes(axes: Axes, lowest: float, resolvable: float) -> None:
         axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 100:g}\N{NO-BREAK SPACE}%"))
     axes.axvspan(lowest, resolvable, color=MUTED, alpha=0.14, linewidth=0)
-
-
-def heat_maps(maps: dict[str, Any], unlearners: list[str]) -> Figure | None:
-    """Draw TPR and FPR over (UNDER radius, OVER radius), one column per unlearner, as result.json holds them."""
-    names = [name for name in unlearners if name in maps]
-    if not names:
-        return None
-    columns = min(MOST_PANELS, len(names))
-    lines = -(-len(names) // columns)
-    figure = Figure(figsize=(2.05 * columns + 1.1, 4.4 * lines + 0.1), layout="constrained")
-    panels = figure.subplots(2 * lines, columns, sharex=True, sharey=True, squeeze=False)
-    highest = max(float(np.max(maps[name][key])) for name in names for key in ("tpr", "fpr"))
-    for axes in panels.ravel():
-        axes.set_visible(False)
-    for offset, key in enumerate(("tpr", "fpr")):
-        for place, name in enumerate(names):
-            axes = panels[2 * (place // columns) + offset, place % columns]
-            axes.set_visible(True)
-            image = axes.imshow(maps[name][key], origin="lower", cmap="cividis", vmin=0.0, vmax=highest, aspect="equal")
-            _radius_ticks(axes, maps[name]["under_radius"], maps[name]["over_radius"])
-            if offset == 0:
-                axes.set_title(heading(name))
-            if place % columns == 0:
-                row = list(panels[2 * (place // columns) + offset])
-                figure.colorbar(image, ax=row, label=key.upper(), shrink=0.9, pad=0.01)
-    figure.supxlabel("OVER radius", fontsize=9)
-    figure.supylabel("UNDER radius", fontsize=9)
-    return figure
-
-
-def _radius_ticks(axes: Axes, under: list[float], over: list[float]) -> None:
-    """Label the pixels of a heat map with the radii they stand for."""
-    axes.grid(visible=False)
-    shown = range(0, len(over), max(1, len(over) // 4)), range(0, len(under), max(1, len(under) // 4))
-    axes.set_xticks(shown[0], [f"{over[i]:.2g}" for i in shown[0]])
-    axes.set_yticks(shown[1], [f"{under[i]:.2g}" for i in shown[1]])

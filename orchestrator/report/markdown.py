@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from orchestrator.report.by_setting import setting_tables
 from orchestrator.report.glossary import access_level, words
+from orchestrator.report.markdown_table import auc_cell, p_value, span, table
 from orchestrator.report.reading import Run
 from orchestrator.report.tables import short
 from orchestrator.report.verdict import search_gains
@@ -17,12 +19,13 @@ MOST_ROWS = 60
 def markdown(run: Run) -> str:
     """Return the run's tables as Markdown: main table, AUC by setting, single points, gains, utility."""
     rows = run.result["table"]
-    first = rows[0]["setting"]
+    first = run.main_setting
     settings = list(dict.fromkeys(row["setting"] for row in rows))
     main = [row for row in rows if row["setting"] == first]
     parts = [
         *(matrices(main) if len(main) > MOST_ROWS else by_access(main)),
         settings_table(rows, settings) if len(settings) > 1 else "",
+        *setting_tables(run),
         discoveries_table([row for row in run.result.get("discoveries") or [] if row["setting"] == first]),
         three_way_table([row for row in run.result.get("three_way") or [] if row["setting"] == first]),
         gains_table(run),
@@ -62,13 +65,6 @@ def matrix(rows: Sequence[Row], cell: Callable[[Row], str]) -> str:
         shown = [cell(cells[attack, name]) if (attack, name) in cells else "–" for name in unlearners]
         body.append([words(row["access"]).lower(), words(attack), f"{row['queries_per_point']:g}", *shown])
     return table(head, body)
-
-
-def auc_cell(row: Row) -> str:
-    """Return ``.703 [.668, .738]*``."""
-    mark = "*" if row["above_chance"] else ""
-    low, high = (short(row[f"auc_{side}"]) for side in ("low", "high"))
-    return f"{short(row['auc'])} [{low}, {high}]{mark}"
 
 
 def rates_cell(row: Row) -> str:
@@ -198,19 +194,3 @@ def utility_table(run: Run) -> str:
         said = ", ".join(f"{flag} ({flags.count(flag)} of {len(own)})" for flag in dict.fromkeys(flags))
         body.append([words(name), *means, said])
     return table(head, body)
-
-
-def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def span(row: Row, name: str) -> str:
-    """Return ``0.703 [0.668, 0.738]``."""
-    return f"{row[name]:.3f} [{row[f'{name}_low']:.3f}, {row[f'{name}_high']:.3f}]"
-
-
-def p_value(value: float) -> str:
-    """Return a p-value with three digits, or as smaller than .001."""
-    return "< .001" if value < 0.001 else f"{value:.3f}"

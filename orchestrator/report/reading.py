@@ -65,11 +65,18 @@ class Run:
 
     @cached_property
     def main_setting(self) -> str:
-        """The setting of the main table: the plan itself, else the first one."""
-        for entry in self.result["settings"]:
-            if all(look_up(self.plan, path) == value for path, value in entry["overrides"].items()):
+        """The setting of the main table: the plan itself (but for what all settings change alike), else the first."""
+        settings = self.result["settings"]
+        shared = [
+            path
+            for path, value in settings[0]["overrides"].items()
+            if all(path in entry["overrides"] and entry["overrides"][path] == value for entry in settings)
+        ]
+        for entry in settings:
+            own = {path: value for path, value in entry["overrides"].items() if path not in shared}
+            if all(look_up(self.plan, path) == value for path, value in own.items()):
                 return str(entry["setting"])
-        return str(self.result["settings"][0]["setting"])
+        return str(settings[0]["setting"])
 
     def rows(self, setting: str | None = None) -> list[Row]:
         """Return the table rows of a setting (the main one by default) at the promised rate of the tables."""

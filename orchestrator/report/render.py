@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from orchestrator.plan_split import Split
-from orchestrator.report import figures, matrices, privacy, sweeps
+from orchestrator.report import figures, heat, matrices, privacy, sweeps
 from orchestrator.report.budget import budget_curves
 from orchestrator.report.exposure import Images, exposure, promises
 from orchestrator.report.glossary import GLOSSARY, WHO, words
@@ -49,7 +49,7 @@ def _draw(run: Run, folder: Path) -> dict[str, str]:
         "three_way": lambda: matrices.confusions(main_rows(run, "three_way")),
         "budget": lambda: budget_curves(run.result.get("budget") or []),
         "paper_rule": lambda: paper_rule_figure(run.result.get("paper_rule") or []),
-        "radius_heat_map": lambda: figures.heat_maps(run.result.get("heatmap") or {}, run.unlearners),
+        "radius_heat_map": lambda: heat.heat_maps(run.result.get("heatmap") or {}, run.unlearners),
     }
     for attack in sweeps.swept_attacks(run):
         makers[f"sweep_{attack}"] = lambda attack=attack: sweeps.sweep_curves(run, attack)  # type: ignore[misc]  # a default binds the loop's value

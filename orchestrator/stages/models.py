@@ -93,9 +93,9 @@ def pack_weights(model: nn.Module) -> bytes:
 
 def distance(model: nn.Module, original: nn.Module | None) -> float:
     """Return ‖θ_u − θ‖₂ over all parameters in float64; without ``original`` the norm ‖θ_u‖₂."""
-    from torch.nn.utils import parameters_to_vector
+    import torch
 
-    change = parameters_to_vector(model.parameters()).double()
+    own = [weight.double() for weight in model.parameters()]
     if original is not None:
-        change = change - parameters_to_vector(original.parameters()).double()
-    return float(change.norm())
+        own = [after - before for after, before in zip(own, original.parameters(), strict=True)]
+    return float(torch.stack([part.norm() for part in own]).norm())

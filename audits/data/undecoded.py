@@ -1,0 +1,87 @@
+"""Images that are decoded batch by batch: what stands in for a tensor that would take too much memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from audits.data.image_files import ImageFiles
+from audits.data.population import Ids
+
+SHARE = 0.25  # of the memory that a set of images may take decoded
+
+
+class Undecoded:
+    """What reads like a uint8 tensor (N, C, H, W) on a device and takes no memory: rows are made when asked for.
+
+    Rows are those of the tensor bit for bit. It knows what training, unlearning and attacks ask of the inputs of a
+    ``TensorSet``: length, rows, ``split``, ``float``, and ``torch.cat`` with others of its kind or tensors.
+    """
+
+    dtype = torch.uint8
+
+    def __init__(self, parts: Sequence[Files | torch.Tensor | Undecoded]) -> None:
+        self.parts = tuple(parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __getitem__(self, rows: torch.Tensor | slice) -> torch.Tensor:
+        """Return ``rows``, in that order."""
+        wanted = torch.arange(len(self))[rows if isinstance(rows, slice) else rows.cpu()]
+        if len(self.parts) == 1:
+            return self.parts[0][wanted]
+        order, found, start = [], [], 0
+        for part in self.parts:
+            places = torch.nonzero((wanted >= start) & (wanted < start + len(part))).flatten()
+            order.append(places)
+            found.append(part[wanted[places] - start])
+            start += len(part)
+        return torch.cat(found)[torch.cat(order).argsort()]
+
+    def split(self, size: int) -> Iterator[torch.Tensor]:
+        """Yield all rows, ``size`` at a time."""
+        for start in range(0, len(self), size):
+            yield self[start : start + size]
+
+    def float(self) -> torch.Tensor:
+        """Return all rows as float32: for sets of few points."""
+        return self[:].float()
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Let ``torch.cat`` join without decoding; torch refuses every other function."""
+        return cls(args[0]) if function is torch.cat and len(args) == 1 and not kwargs else NotImplemented
+
+
+class Files:
+    """The rows ``ids`` of ``images``, decoded when they are asked for and put on ``device``."""
+
+    def __init__(self, images: ImageFiles, ids: Ids, device: str) -> None:
+        self.images = images
+        self.ids = ids
+        self.device = device
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, rows: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(self.images[np.take(self.ids, rows.numpy())]).to(self.device)
+
+
+def too_large(shape: Sequence[int], device: str) -> bool:
+    """Would uint8 images of ``shape`` take more than ``SHARE`` of the memory of the device, or of this machine?"""
+    return math.prod(shape) > SHARE * memory(device)
+
+
+def memory(device: str) -> int:
+    """Return the bytes of memory of this machine or, if it has less, of the GPU ``device``."""
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(host, torch.cuda.get_device_properties(device).total_memory) if device.startswith("cuda") else host

@@ -1,0 +1,27 @@
+"""One variant of a plan, with its jobs: what a sweep has many of and an audit has one of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.jobs import Schedule
+
+if TYPE_CHECKING:
+    from orchestrator.plan import Plan
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a sweep (or the only one of an audit): its plan, what differs, and its jobs."""
+
+    name: str
+    overrides: Mapping[str, Any]
+    plan: Plan
+    jobs: Schedule
+
+
+def plans_of(settings: Sequence[Setting]) -> list[Plan]:
+    """Return the plans of ``settings``."""
+    return [setting.plan for setting in settings]

@@ -1,0 +1,88 @@
+"""Data from the user's own function: what it may return, and errors of one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from audits.data.catalogue import Dataset, describe, load
+from audits.data.user import checked
+from audits.errors import BadInput
+
+
+@pytest.fixture
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_points.py").write_text(
+        "import numpy as np\n"
+        "def points():\n    return np.arange(12.0).reshape(6, 2), np.array([0, 1, 2] * 2)\n"
+        "def broken():\n    raise RuntimeError('no such\\nfile')\n"
+        "nothing = 3\n"
+    )
+    monkeypatch.delitem(sys.modules, "own_points", raising=False)
+    return tmp_path
+
+
+def test_a_users_function_is_called(own_module: Path) -> None:
+    dataset = load("python:own_points:points", own_module)
+    assert dataset.inputs.dtype == np.float32
+    assert dataset.inputs.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
+    assert dataset.classes == ("0", "1", "2")
+    assert dataset.value_range is None
+    assert describe("python:own_points:points", own_module).points == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("python:own_pionts:points", "No module named 'own_pionts'"),
+        ("python:own_points:point", "did you mean 'points'"),
+        ("python:own_points:nothing", "no function 'nothing'"),
+        ("python:own_points:broken", "RuntimeError: no such"),
+    ],
+)
+def test_errors_of_a_users_module_are_one_line(own_module: Path, name: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        load(name, own_module)
+    assert "\n" not in str(caught.value)
+
+
+IMAGES = np.zeros((4, 1, 5, 5), np.uint8)
+LABELS = np.array([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        (IMAGES, "returned ndarray"),
+        ((IMAGES, LABELS, 3), "returned tuple"),
+        ((IMAGES[:, 0], LABELS), r"needed: \(N, C, H, W\)"),
+        ((np.zeros((4, 5, 5, 3), np.uint8), LABELS), "channels first"),
+        ((IMAGES.astype(np.int32), LABELS), "inputs are int32"),
+        ((np.zeros(4), LABELS), r"inputs have shape \(4,\)"),
+        ((np.zeros((0, 3)), np.zeros(0, int)), r"inputs have shape \(0, 3\)"),
+        ((np.array([[1.0, np.nan]] * 4), LABELS), "4 input values are NaN"),
+        ((np.array([[1.0, np.inf]] * 4), LABELS), "infinite"),
+        (([[1.0], [1.0, 2.0]], LABELS), "cannot become an array"),
+        ((np.array([["a"], ["b"]]), LABELS), "allowed: numbers"),
+        ((IMAGES, LABELS[:3]), r"shape \(3,\)"),
+        ((IMAGES, LABELS.astype(float)), "whole numbers"),
+        ((IMAGES, LABELS + 1), "needed: 0 to C-1"),
+        ((IMAGES, LABELS * 2), "without gaps"),
+        ((IMAGES, LABELS * 0), "two classes"),
+    ],
+)
+def test_what_a_users_function_returns_is_checked(returned: object, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        checked("python:own:data", returned)
+
+
+def test_a_user_may_return_tensors_and_data_sets() -> None:
+    own = checked("python:own:data", (torch.from_numpy(IMAGES), torch.from_numpy(LABELS)))
+    assert own.value_range == (0.0, 1.0)
+    whole = checked("python:own:data", Dataset("mine", IMAGES, LABELS, ("a", "b"), (0.0, 1.0), fingerprint="made up"))
+    assert whole.classes == ("a", "b")
+    assert whole.fingerprint == Dataset("other", IMAGES, LABELS, ("a", "b"), (0.0, 1.0)).fingerprint
