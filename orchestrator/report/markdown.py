@@ -117,6 +117,9 @@ def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
 
 def discoveries_table(rows: Sequence[Row]) -> str:
     """Return what false discovery rate control finds, by unlearner × attack, and what of it was false."""
+    if rows and not any(row["discoveries"] for row in rows):
+        rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row["claimed_fdr"] for row in rows))
+        return f"No point is found at a promised false discovery rate of {rates}, by any attack."
     head = ["unlearner", "attack", "promised FDR", "points found", "found FDP [95 %]", "power [95 %]"]
     body = [
         [
