@@ -27,6 +27,12 @@ def test_half_an_overlap_is_fine_and_more_is_warned_of() -> None:
     assert design(replace(SPLIT, shadow_pool=158)).warnings == (warning,)
 
 
+def test_shadows_made_of_candidates_are_warned_of() -> None:
+    assert overlap_warnings(replace(SPLIT, train_size=32, shadow_pool=160)) == ()  # eight of 32 are candidates
+    (warning,) = overlap_warnings(replace(SPLIT, train_size=31, shadow_pool=160))
+    assert "candidates make up 26%" in warning and "train_size of at least 32" in warning
+
+
 def test_targets_that_share_points_are_warned_of() -> None:
     assert overlap_warnings(replace(SPLIT, target_pool=160)) == ()
     (warning,) = overlap_warnings(replace(SPLIT, target_pool=159))

@@ -73,7 +73,7 @@ from orchestrator.plan_errors import PlanProblems
         ("recipe.optimizer=adamm", ("recipe.optimizer", "'adamw'")),
         ("recipe.epochs=-1", ("recipe.epochs is -1",)),
         ("recipe.epochz=1", ("recipe.epochz", "did you mean 'epochs'?")),
-        ("model.name=resnet", ("model.name", "did you mean 'resnet18'?")),
+        ("model.name=resnet1", ("model.name", "did you mean 'resnet18'?")),
         ("model.settings.hiden=[1]", ("model.settings.hiden", "did you mean 'hidden'?")),
         ("model.settings.hidden=[a]", ("model.settings.hidden.0", "a whole number")),
         ("unlearning.1.method=gradient", ("unlearning.1.method", "did you mean")),

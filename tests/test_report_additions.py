@@ -103,8 +103,14 @@ def test_rows_are_grouped_by_access_weakest_first(whole, result):
 
 
 def test_markdown_holds_discoveries_and_the_three_groups(whole, result):
-    text = markdown(read_run(whole))
-    assert text.count("| 0.1 |") >= len(AREA) * 7 and "balanced accuracy" in text and "forget / unseen AUC" in text
+    run = read_run(whole)
+    text = markdown(run)
+    assert text.count("| 0.1 |") == len(result["discoveries"]) and "balanced accuracy" in text
+    assert "forget / unseen AUC" in text
+    rows = [row | {"discoveries": row["discoveries"] * (place < 3)} for place, row in enumerate(result["discoveries"])]
+    assert markdown(Run(result | {"discoveries": rows}, run.scores)).count("| 0.1 |") == 3
+    nothing = markdown(Run(result | {"discoveries": rows[3:]}, run.scores))
+    assert "No point is found at a promised false discovery rate of 0.1" in nothing
 
 
 def test_settings_are_grouped_by_the_part_before_the_number_and_meet_the_plan(whole):

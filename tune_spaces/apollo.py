@@ -94,18 +94,23 @@ def private(plan: Mapping[str, Any]) -> Settings:
 
 
 def strength(plan: Mapping[str, Any]) -> Settings:
-    """Return gradient ascent from too weak to ruinous: where the sign of the evidence turns (OVER-unlearning)."""
+    """Return gradient ascent from too weak to ruinous, and random labels learnt from hardly to by heart.
+
+    Ascent that goes too far breaks the whole model; random labels that are learnt by heart are what over-unlearning
+    looks like: the forgotten points are answered wrongly, and all others as before.
+    """
     ascent = next((entry for entry in plan["unlearning"] if entry["method"] == "gradient_ascent"), None)
     base: dict[str, Any] = {"method": "gradient_ascent", "learning_rate": 0.04} | dict(ascent or {})
-    return {
-        f"strength={factor:g}": {
-            "unlearning": [
-                {"method": "identity"},
-                base | {"learning_rate": base["learning_rate"] * factor},
-                {"method": "retrain"},
-            ]
-        }
+    methods = {
+        f"strength={factor:g}": base | {"learning_rate": base["learning_rate"] * factor}
         for factor in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
+    } | {
+        f"random label epochs={epochs}": {"method": "random_label", "learning_rate": 0.06, "epochs": epochs}
+        for epochs in (10, 30, 60, 100)
+    }
+    return {
+        name: {"unlearning": [{"method": "identity"}, method, {"method": "retrain"}]}
+        for name, method in methods.items()
     }
 
 
@@ -212,7 +217,7 @@ sweep(
 sweep(
     Sweep(
         name="apollo-strength",
-        title="Gradient ascent from too weak to ruinous: where under-unlearning turns into over-unlearning",
+        title="Unlearning from too weak to too strong: where under-unlearning turns into over-unlearning",
         base="apollo-fashion14",
         varies=strength,
         metric="apollo AUC",

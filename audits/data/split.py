@@ -113,6 +113,10 @@ class Split:
         return self.target_pool + self.shadow_pool + self.test_pool + len(self.forget_ids)
 
 
+CANDIDATES_SHARE = 0.25
+"""Of a shadow's training set; above it a warning is due."""
+
+
 def overlap(split: Split) -> float:
     """Return the share of a half of (b) that one shadow trains on: how much two shadows of a half have in common."""
     return split.train_size / (split.shadow_pool / 2) if split.shadow_pool else float("inf")
@@ -125,6 +129,13 @@ def overlap_warnings(split: Split) -> tuple[str, ...]:
         warnings.append(
             f"each shadow trains on {overlap(split):.0%} of its half of the shadow pool: promised false-positive rates "
             f"will not hold (5 % was found as 7 to 53 %); use a shadow_pool of at least {4 * split.train_size}"
+        )
+    asked = split.targets_per_shadow_set * split.candidates_per_target / 2
+    if asked > CANDIDATES_SHARE * split.train_size:
+        warnings.append(
+            f"candidates make up {asked / split.train_size:.0%} of each shadow's training set, which shadows share and "
+            "the target does not: promised false-positive rates may not hold (5 % was found as 6 %); use more targets "
+            f"with fewer candidates each, or a train_size of at least {asked / CANDIDATES_SHARE:.0f}"
         )
     drawn = split.train_size - len(split.forget_ids)
     if split.targets > 1 and split.targets * drawn > split.target_pool:

@@ -26,7 +26,7 @@ def markdown(run: Run) -> str:
         *(matrices(main) if len(main) > MOST_ROWS else by_access(main)),
         settings_table(rows, settings) if len(settings) > 1 else "",
         *setting_tables(run),
-        discoveries_table([row for row in run.result.get("discoveries") or [] if row["setting"] == first]),
+        discoveries_table(run.result.get("discoveries") or []),
         three_way_table([row for row in run.result.get("three_way") or [] if row["setting"] == first]),
         gains_table(run),
         paper_rule_table(run.result.get("paper_rule") or []),
@@ -116,23 +116,31 @@ def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
 
 
 def discoveries_table(rows: Sequence[Row]) -> str:
-    """Return what false discovery rate control finds, by unlearner × attack, and what of it was false."""
-    if rows and not any(row["discoveries"] for row in rows):
-        rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row["claimed_fdr"] for row in rows))
+    """Return what false discovery rate control finds, by setting × unlearner × attack, and what of it was false.
+
+    Rows without a find are left out.
+    """
+    if not rows:
+        return ""
+    found = [row for row in rows if row["discoveries"]]
+    rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row["claimed_fdr"] for row in rows))
+    if not found:
         return f"No point is found at a promised false discovery rate of {rates}, by any attack."
+    settings = len(dict.fromkeys(row["setting"] for row in rows)) > 1
     head = ["unlearner", "attack", "promised FDR", "points found", "found FDP [95 %]", "power [95 %]"]
     body = [
         [
+            *([row["setting"]] if settings else []),
             words(row["unlearner"]),
             words(row["attack"]),
             f"{row['claimed_fdr']:g}",
             str(row["discoveries"]),
-            span(row, "fdp") if row["discoveries"] else "–",
+            span(row, "fdp"),
             span(row, "power"),
         ]
-        for row in rows
+        for row in found
     ]
-    return table(head, body) if rows else ""
+    return table(["setting", *head] if settings else head, body)
 
 
 def three_way_table(rows: Sequence[Row]) -> str:
