@@ -35,14 +35,8 @@ class ResNet18(Architecture):
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         """See ``Architecture.layers``."""
-        channels, height, breadth = image_shape(self.name, shape)
-        if self.stem == "imagenet" and min(height, breadth) < 32:
-            raise BadInput(
-                f"model.settings.stem is imagenet, which divides {height}×{breadth} images by 32; "
-                "give images of 32×32 or more, or use stem: cifar"
-            )
         width = self.width
-        parts = self._stem(channels)
+        parts = self._stem(self._channels(shape))
         for stage in range(4):
             out = self.width * 2**stage
             parts += [
@@ -51,6 +45,15 @@ class ResNet18(Architecture):
             ]
             width = out
         return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
+
+    def _channels(self, shape: tuple[int, ...]) -> int:
+        channels, height, breadth = image_shape(self.name, shape)
+        if self.stem == "imagenet" and min(height, breadth) < 32:
+            raise BadInput(
+                f"model.settings.stem is imagenet, which divides {height}×{breadth} images by 32; "
+                "give images of 32×32 or more, or use stem: cifar"
+            )
+        return channels
 
     def _stem(self, channels: int) -> list[nn.Module]:
         after = [normalisation(self.norm, self.width), nn.ReLU()]

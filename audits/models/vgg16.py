@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
@@ -28,6 +28,8 @@ class VGG16(Architecture):
     the 120 million weights of the large classifier before any other can take their place.
     """
 
+    blocks: ClassVar[tuple[tuple[int, ...], ...]] = BLOCKS
+
     width: int = 64
     stem: Literal["cifar", "imagenet"] = "cifar"
     norm: Norm = "batch"
@@ -46,7 +48,7 @@ class VGG16(Architecture):
         channels, height, breadth = image_shape(self.name, shape)
         if min(height, breadth) < 32:
             raise BadInput(
-                f"model.name: vgg16 halves images five times and cannot read {height}×{breadth}; "
+                f"model.name: {self.name} halves images five times and cannot read {height}×{breadth}; "
                 "give images of 32×32 or more, or use resnet18 or cnn"
             )
         side = 1 if self.stem == "cifar" else 7
@@ -63,7 +65,7 @@ class VGG16(Architecture):
 
     def _features(self, channels: int) -> nn.Sequential:
         parts: list[nn.Module] = []
-        for block in BLOCKS:
+        for block in self.blocks:
             for factor in block:
                 out = factor * self.width
                 parts.append(nn.Conv2d(channels, out, 3, padding=1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from audits.data.tensors import TensorSet, as_float
 from audits.errors import BadInput
@@ -43,7 +44,7 @@ def fit(
         from audits.training.private import fit_private
 
         return fit_private(model, data, recipe, seed=seed, observers=observers)
-    model.train()
+    train_mode(model)
     optimizer = make_optimizer(model, recipe)
     schedule = make_schedule(optimizer, recipe.schedule, recipe.epochs)
     order = torch_generator(derive_seed(seed, "order"))
@@ -67,6 +68,18 @@ def fit(
                 observer(EpochReport(epoch, loss, len(data)))
     check_finite(model)
     return model.eval()
+
+
+def train_mode(model: nn.Module) -> None:
+    """Put ``model`` in train mode, except BatchNorm whose weights are frozen: it keeps and uses its running statistics.
+
+    So a frozen layer computes the same function before, during and after training (``transfer``).
+    """
+    model.train()
+    for module in model.modules():
+        weights = list(module.parameters(recurse=False)) if isinstance(module, _BatchNorm) else []
+        if weights and not any(weight.requires_grad for weight in weights):
+            module.eval()
 
 
 def check_finite(model: nn.Module) -> None:

@@ -1,0 +1,75 @@
+"""``caltech101``: photographs of 101 kinds of object in the authors' folders, decoded when they are asked for.
+
+Fei-Fei, Fergus and Perona, "Learning Generative Visual Models from Few Training Examples", 2004.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.image_files import ImageFiles, files_fingerprint
+from audits.data.imagenet import RULE, SIDE, decode
+from audits.data.images import class_folders
+from audits.data.source import CATALOGUE, Request, Source
+from audits.errors import BadInput
+
+LAYOUT = "101_ObjectCategories"
+BACKGROUND = "BACKGROUND_Google"  # 467 images found on the Web: no class, and left out
+POINTS = 9144 - 467
+LICENCE = "as data.caltech.edu states it (F.-F. Li, M. Andreetto, M. Ranzato and P. Perona)"
+HOW_TO_GET = (
+    "of https://data.caltech.edu/records/mzrjq-6wc02 unpack caltech-101.zip and the 101_ObjectCategories.tar.gz "
+    "inside, so that the folder 101_ObjectCategories holds one folder of images per class"
+)
+
+
+def describe(request: Request) -> Description:
+    """Say whether the folder is there; the files are counted, not opened."""
+    request.allow("size")
+    side = request.whole_number("size", SIDE, least=1)
+    places = [place for place in request.places(LAYOUT) if place.name == LAYOUT]
+    found = next((place for place in places if place.is_dir()), None)
+    classes, files, _ = listed(found) if found else ((), (), None)
+    points, where = (len(files), [str(found)]) if found else (POINTS, [str(place) for place in places])
+    return Description(
+        request.name, points, (3, side, side), classes, IMAGE_RANGE, where, found is not None, LICENCE, HOW_TO_GET
+    )
+
+
+def load(request: Request) -> Dataset:
+    """List the images class by class; none is decoded before it is asked for.
+
+    Images are prepared as those of ``imagenet`` are. The authors give no training part. Published counts of 9 144
+    images (5 486 + 3 658 in Chen et al., 2021) include the background folder.
+    """
+    description = describe(request)
+    if not description.present:
+        raise description.missing()
+    root, side = Path(description.where[0]), description.shape[1]
+    classes, files, labels = listed(root)
+    images = ImageFiles(root, files, (3, side, side), decode)
+    found = files_fingerprint(images, labels, classes, RULE)
+    return Dataset(request.name, images, labels, classes, IMAGE_RANGE, found)
+
+
+def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64]]:
+    """Return classes, files relative to ``root`` and labels, class by class, in order of name."""
+    classes = tuple(name for name in class_folders(root) if name != BACKGROUND)
+    files: list[str] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        found = sorted(file.name for file in (root / name).glob("image_*.jpg"))
+        if not found:
+            raise BadInput(f"class folder {root / name} holds no image_*.jpg; unpack the authors' archive anew")
+        files += [f"{name}/{file}" for file in found]
+        labels += [label] * len(found)
+    return classes, tuple(files), np.array(labels, dtype=np.int64)
+
+
+CATALOGUE.register("caltech101")(
+    Source("caltech101?size=N", "8 677 photographs of 101 kinds of object, cropped to N×N (224)", describe, load)
+)
