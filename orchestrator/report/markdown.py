@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from orchestrator.report.by_setting import setting_tables
+from orchestrator.report.by_setting import Grid, found_points, grids
 from orchestrator.report.glossary import access_level, words
 from orchestrator.report.markdown_table import auc_cell, p_value, span, table
 from orchestrator.report.reading import Run
@@ -25,14 +25,19 @@ def markdown(run: Run) -> str:
     parts = [
         *(matrices(main) if len(main) > MOST_ROWS else by_access(main)),
         settings_table(rows, settings) if len(settings) > 1 else "",
-        *setting_tables(run),
-        discoveries_table(run.result.get("discoveries") or []),
+        *(as_markdown(grid) for grid in grids(run)),
+        discoveries_table(run),
         three_way_table([row for row in run.result.get("three_way") or [] if row["setting"] == first]),
         gains_table(run),
         paper_rule_table(run.result.get("paper_rule") or []),
         utility_table(run),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_markdown(grid: Grid) -> str:
+    """Return a table with its title in bold."""
+    return f"**{grid.title}**\n\n{table(grid.head, grid.rows)}"
 
 
 def by_access(rows: Sequence[Row]) -> list[str]:
@@ -115,32 +120,13 @@ def settings_table(rows: Sequence[Row], settings: Sequence[str]) -> str:
     return table(head, body)
 
 
-def discoveries_table(rows: Sequence[Row]) -> str:
-    """Return what false discovery rate control finds, by setting × unlearner × attack, and what of it was false.
-
-    Rows without a find are left out.
-    """
-    if not rows:
-        return ""
-    found = [row for row in rows if row["discoveries"]]
+def discoveries_table(run: Run) -> str:
+    """Return the single points that false discovery rate control finds, or that there are none; "" if not asked."""
+    rows = run.result.get("discoveries") or []
     rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row["claimed_fdr"] for row in rows))
-    if not found:
+    if rows and not any(row["discoveries"] for row in rows):
         return f"No point is found at a promised false discovery rate of {rates}, by any attack."
-    settings = len(dict.fromkeys(row["setting"] for row in rows)) > 1
-    head = ["unlearner", "attack", "promised FDR", "points found", "found FDP [95 %]", "power [95 %]"]
-    body = [
-        [
-            *([row["setting"]] if settings else []),
-            words(row["unlearner"]),
-            words(row["attack"]),
-            f"{row['claimed_fdr']:g}",
-            str(row["discoveries"]),
-            span(row, "fdp"),
-            span(row, "power"),
-        ]
-        for row in found
-    ]
-    return table(["setting", *head] if settings else head, body)
+    return "\n\n".join(as_markdown(grid) for grid in found_points(run))
 
 
 def three_way_table(rows: Sequence[Row]) -> str:

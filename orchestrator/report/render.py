@@ -12,6 +12,7 @@ import yaml
 from orchestrator.plan_split import Split
 from orchestrator.report import figures, heat, matrices, privacy, sweeps
 from orchestrator.report.budget import budget_curves
+from orchestrator.report.by_setting import found_points, grids
 from orchestrator.report.exposure import Images, exposure, promises
 from orchestrator.report.glossary import GLOSSARY, WHO, words
 from orchestrator.report.panels import SHADOWS
@@ -99,7 +100,7 @@ def _page(run: Run, svgs: dict[str, str], images: Images | None) -> str:
         gains=_gain_table(run),
         utility=[(name, run.utility(name)) for name in run.unlearners if run.utility(name)["targets"]],
         curves=[(f"sweep_{attack}", attack) for attack in swept],
-        sweep_tables=[(attack, _sweep_table(run, attack)) for attack in swept],
+        sweep_tables=[*grids(run), *(found_points(run) if len(run.result["settings"]) > 1 else [])],
         unlearners=run.unlearners,
         drawn=set(svgs),
         exposure=exposure(run, images),
@@ -189,15 +190,6 @@ def _gain_table(run: Run) -> dict[str, Any] | None:
     found = {(gain.unlearner, gain.attack, gain.reference): gain for gain in gains}
     rows = [(name, [found.get((name, *column)) for column in columns]) for name in run.unlearners]
     return {"columns": columns, "rows": rows} if gains else None
-
-
-def _sweep_table(run: Run, attack: str) -> list[tuple[str, list[Row | None]]]:
-    """Return (setting, one row per unlearner) over all settings."""
-    table = []
-    for entry in run.result["settings"]:
-        rows = {row["unlearner"]: row for row in run.rows(entry["setting"]) if row["attack"] == attack}
-        table.append((entry["setting"], [rows.get(name) for name in run.unlearners]))
-    return table
 
 
 def _changes(run: Run) -> list[tuple[str, str]]:

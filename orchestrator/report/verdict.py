@@ -177,11 +177,21 @@ def _exposed(run: Run) -> list[Sentence]:
     head = (
         f"Single deleted points, {words(exposed['attack'])} at a false discovery rate of {percent(exposed['fdr'], 0)}"
     )
+    elsewhere = sorted(
+        {
+            row["setting"]
+            for row in run.result["discoveries"]
+            if row["discoveries"] > row["false"]
+            and row["setting"] != exposed["setting"]
+            and row["unlearner"] not in CONTROLS
+        }
+    )
+    more = f" Points are found in other settings: {', '.join(elsewhere)} (table under Settings)." if elsewhere else ""
     if not any(row["discoveries"] for row in rows.values()):
         text = "No point is detectable with that certainty; the signal above is one of averages."
-        return [Sentence("plain", head, text)]
+        return [Sentence("leak" if elsewhere else "plain", head, text + more)]
     leaks = any(row["discoveries"] > row["false"] for name, row in rows.items() if name not in CONTROLS)
-    return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.")]
+    return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.{more}")]
 
 
 def _luck(run: Run) -> Sentence:

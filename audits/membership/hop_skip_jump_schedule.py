@@ -1,0 +1,68 @@
+"""How a fixed budget of labels is spent on HopSkipJump, and the budgets that audits use."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from audits.errors import BadInput
+
+MOST_DIRECTIONS = 10_000
+MOST_HALVINGS = 18
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How one budget is spent: ``starts`` start points are asked, then ``restarts`` walks of ``rounds`` rounds each.
+
+    ``further`` rounds go on from the nearest point of all walks. ``directions`` are asked for the normal in round 1,
+    times √t in round t (at most 10 000); ``halvings`` in every bisection, up to 18 (beyond, float32 images do not
+    differ); ``tries`` step sizes a round. Raises ``BadInput``.
+    """
+
+    rounds: int
+    restarts: int
+    directions: int = 100
+    halvings: int = 16
+    tries: int = 8
+    starts: int = 10
+    further: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("rounds", 0),
+            ("restarts", 1),
+            ("directions", 1),
+            ("tries", 1),
+            ("starts", 1),
+            ("further", 0),
+        ):
+            if getattr(self, name) < least:
+                raise BadInput(f"{name} is {getattr(self, name)}; it must be {least} or more")
+        if not 1 <= self.halvings <= MOST_HALVINGS:
+            raise BadInput(f"halvings is {self.halvings}; allowed: 1 to {MOST_HALVINGS}")
+
+    def directions_of(self, t: int) -> int:
+        """Return how many directions round t = 1, 2, … asks."""
+        return min(math.floor(self.directions * math.sqrt(t)), MOST_DIRECTIONS)
+
+    @property
+    def queries(self) -> int:
+        """Labels asked about every point: 1 + S + R·(n + Σ_{t ≤ T}(B_t + J + n)) + Σ_{T < t ≤ T + F}(B_t + J + n).
+
+        S = ``starts``, R = ``restarts``, T = ``rounds``, F = ``further``, n = ``halvings``, J = ``tries``, B_t =
+        ``directions_of(t)``. With F = 0 that is the 1 + S + R·(n·(T + 1) + ΣB_t + J·T) of the plain walks.
+        """
+        costs = [self.directions_of(t) + self.tries + self.halvings for t in range(1, self.rounds + self.further + 1)]
+        return 1 + self.starts + self.restarts * (self.halvings + sum(costs[: self.rounds])) + sum(costs[self.rounds :])
+
+
+RANK = Schedule(rounds=2, restarts=1)
+"""316 queries: enough where distances of one point are only ranked among models."""
+
+ABSOLUTE = Schedule(rounds=1, restarts=3, further=12)
+"""3 899 queries: where the distance itself counts. On linear models of 20 to 200 dimensions the median of found over
+true distance is 1.06 or less and its 90 % quantile 1.08; with ``PLAIN`` 1.15 and 1.18."""
+
+PLAIN = Schedule(rounds=6, restarts=3)
+"""3 734 queries: three whole walks."""

@@ -1,0 +1,57 @@
+"""Where walks to the boundary begin: images of a pool, and noise. The same for every model that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from audits.errors import BadInput
+from audits.evidence.hop_skip_jump import length
+
+
+def starts_from_pool(
+    x: torch.Tensor, y: torch.Tensor, pool: torch.Tensor, pool_labels: torch.Tensor, count: int, own: int = 2
+) -> torch.Tensor:
+    """Return ``count`` start points (K, count, D) for ``x`` (K, D) from ``pool`` (P, D): near, and of many classes.
+
+    ``own`` of them, at most half, are the nearest of class ``y`` (K,), for models that label x otherwise; the others
+    the nearest of each other class, nearer classes first, then the second nearest of each, and so on. The point itself
+    is left out. Where one kind runs out the other fills up, and a pool that is too small is used again. Raises
+    ``BadInput`` for an empty pool.
+    """
+    found = []
+    known = pool_labels.cpu().numpy()
+    for point, label in zip(x, y.tolist(), strict=True):
+        far = length(pool - point).cpu().numpy()
+        order = np.flatnonzero(far > 0)
+        order = order[far[order].argsort(kind="stable")]
+        if not len(order):
+            raise BadInput(
+                f"the pool of start points has {len(pool)} points, none unlike x; give images of other classes"
+            )
+        turns = [enumerate(order[known[order] == other][:count]) for other in np.unique(known) if other != label]
+        others = [row for _, _, row in sorted((rank, far[row], row) for turn in turns for rank, row in turn)]
+        home = list(order[known[order] == label][:count])
+        kept = others[: count - min(own, len(home), count // 2)]
+        rows = [*kept, *home[: count - len(kept)]]
+        found.append(pool[torch.tensor([rows[i % len(rows)] for i in range(count)], device=pool.device)])
+    return torch.stack(found)
+
+
+def with_noise(
+    x: torch.Tensor,
+    starts: torch.Tensor | None,
+    count: int,
+    streams: Sequence[np.random.Generator],
+    value_range: tuple[float, float] | None,
+) -> torch.Tensor:
+    """Return ``count`` start points (K, count, D): ``starts``, then uniform noise in ``value_range``."""
+    given = x.new_empty(len(x), 0, x.shape[1]) if starts is None else starts.to(x)
+    missing = count - given.shape[1]
+    if not missing or value_range is None:
+        return given
+    low, high = value_range
+    draws = np.stack([own.random((missing, x.shape[1]), dtype=np.float32) for own in streams])
+    return torch.cat([given, low + (high - low) * torch.from_numpy(draws).to(x)], 1)

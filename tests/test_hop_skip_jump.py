@@ -1,0 +1,248 @@
+"""HopSkipJump: true distances of linear models, signs, failures, counted questions, and the walk in slow motion."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from audits.membership import hop_skip_jump
+from audits.membership.hop_skip_jump import ABSOLUTE, PLAIN, PREDICTED, RANK, Found, Schedule, distances
+from audits.membership.start_points import starts_from_pool
+from audits.seeds import derive_seed
+
+CLASSES = 4
+SEED = 5
+
+
+class Linear:
+    """A linear classifier: its boundaries' distances are known. With ``box`` everything lies around (0.5, …)."""
+
+    def __init__(
+        self, dimensions: int, points: int = 60, box: bool = False, dtype: torch.dtype = torch.float64
+    ) -> None:
+        generator = torch.Generator().manual_seed(dimensions)
+        scale, middle = (0.03, 0.5) if box else (1.0, 0.0)
+        self.range = (0.0, 1.0) if box else None
+        self.weight = torch.randn(CLASSES, dimensions, generator=generator, dtype=dtype)
+        self.middle = middle
+        self.x = middle + scale * torch.randn(points, dimensions, generator=generator, dtype=dtype)
+        self.pool = middle + scale * torch.randn(300, dimensions, generator=generator, dtype=dtype)
+        self.y = self.labels(self.x)
+        self.ids = np.arange(points) * 7
+        self.starts = starts_from_pool(self.x, self.y, self.pool, self.labels(self.pool), 10)
+        self.asked = 0
+        self.most = 0
+
+    def labels(self, points: torch.Tensor) -> torch.Tensor:
+        return ((points - self.middle) @ self.weight.T).argmax(1)
+
+    def counted(self, points: torch.Tensor) -> torch.Tensor:
+        self.asked += len(points)
+        self.most = max(self.most, len(points))
+        return self.labels(points)
+
+    def distance(self, k: int, star: int) -> float:
+        """Return how far ``x[k]`` is from the nearest point on the other side of class ``star``, with its sign."""
+        score = self.weight @ (self.x[k] - self.middle)
+        gaps = [
+            float((score[star] - score[j]) / (self.weight[star] - self.weight[j]).norm())
+            for j in range(CLASSES)
+            if j != star
+        ]
+        return min(gaps)
+
+    def found(self, schedule: Schedule, rows: list[int] | None = None, star: torch.Tensor | None = None) -> Found:
+        """Return what the batched form finds about ``rows``."""
+        at = list(range(len(self.x))) if rows is None else rows
+        own = None if star is None else star[at]
+        return distances(
+            self.counted, self.x[at], self.y[at], self.ids[at], self.starts[at], schedule, SEED, self.range, own
+        )
+
+
+def slow(world: Linear, k: int, star: int, starts: torch.Tensor, schedule: Schedule) -> float:
+    """Return the signed distance of one point, one question after the other, as the paper and the docstring have it."""
+    x, low, high = world.x[k], *(world.range or (-math.inf, math.inf))
+    key = np.array([derive_seed(SEED, "hop_skip_jump"), world.ids[k]], dtype=np.uint64)
+
+    def is_star(point: torch.Tensor) -> bool:
+        return int(world.labels(point[None])) == star
+
+    inside = is_star(x)
+
+    def across(point: torch.Tensor) -> bool:
+        return is_star(point) != inside
+
+    def bisect(end: torch.Tensor) -> tuple[torch.Tensor, float]:
+        near, far = 0.0, 1.0
+        for _ in range(schedule.halvings):
+            half = (near + far) / 2
+            if across(x + half * (end - x)):
+                far = half
+            else:
+                near = half
+        return x + far * (end - x), (far - near) * float((end - x).norm())
+
+    def a_round(z: torch.Tensor, gap: float, restart: int, t: int) -> tuple[torch.Tensor, float]:
+        length = float((z - x).norm())
+        delta = max(0.1 * (high - low) if t == 1 and world.range else length / len(x), gap)
+        random = np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, restart, t], dtype=np.uint64)))
+        u, phi = [], []
+        for _ in range(math.floor(schedule.directions * math.sqrt(t))):
+            draw = torch.from_numpy(random.standard_normal(len(x), dtype=np.float32)).double()
+            asked = (z + delta * draw / draw.norm()).clamp(low, high)
+            u.append((asked - z) / delta)
+            phi.append(1.0 if across(asked) else -1.0)
+        mean = sum(phi) / len(phi)
+        v = sum((p if abs(mean) == 1 else p - mean) * d for p, d in zip(phi, u, strict=True))
+        v /= v.norm()
+        epsilon = length / math.sqrt(t)
+        for _ in range(schedule.tries):
+            if across((z + epsilon * v).clamp(low, high)):
+                break
+            epsilon /= 2
+        else:
+            epsilon = 0.0
+        moved, moved_gap = bisect((z + epsilon * v).clamp(low, high))
+        return (moved, moved_gap) if float((moved - x).norm()) < length else (z, gap)
+
+    usable = sorted((start for start in starts if across(start)), key=lambda start: float((start - x).norm()))
+    if not usable:
+        return math.nan
+    ends = []
+    for restart in range(schedule.restarts):
+        z, gap = bisect(usable[restart % len(usable)])
+        for t in range(1, schedule.rounds + 1):
+            z, gap = a_round(z, gap, restart, t)
+        ends.append((z, gap))
+    z, gap = min(ends, key=lambda end: float((end[0] - x).norm()))
+    for t in range(schedule.rounds + 1, schedule.rounds + schedule.further + 1):
+        z, gap = a_round(z, gap, schedule.restarts, t)
+    return float((z - x).norm()) if inside else -float((z - x).norm())
+
+
+@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+def test_the_batched_form_is_the_slow_form(box, monkeypatch) -> None:
+    world = Linear(30, points=5, box=box)
+    monkeypatch.setattr(hop_skip_jump, "ROWS_AT_ONCE", 35)  # several parts a round, the last one smaller
+    schedule = Schedule(rounds=2, restarts=2, directions=20, halvings=10, tries=4, further=1)
+    star = torch.tensor([int(world.y[0]), int(world.y[1]), *((world.y[2:] + 1) % CLASSES).tolist()])
+    found = world.found(schedule, star=star)
+    expected = [slow(world, k, int(star[k]), world.starts[k], schedule) for k in range(5)]
+    assert found.distance.tolist() == pytest.approx(expected, rel=1e-7)
+    assert [value > 0 for value in expected] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+@pytest.mark.parametrize("dimensions", [20, 50, 200])
+def test_the_distance_to_the_boundary_of_a_linear_model_is_found(dimensions, box) -> None:
+    world = Linear(dimensions, points=30, box=box)
+    ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(30)])
+    assert ABSOLUTE.queries <= 4000
+    assert (ratio >= 1 - 1e-9).all(), "no point nearer than the boundary lies across it"
+    assert ratio.median() <= 1.1
+    assert ratio.quantile(0.9) <= 1.15
+
+
+def test_points_labelled_otherwise_get_minus_the_distance_to_the_class() -> None:
+    world = Linear(20)
+    star = (world.y + 1) % CLASSES
+    star[0] = world.y[0]
+    found = world.found(RANK, star=star)
+    assert not found.failed.any()
+    assert found.distance[0] > 0 > found.distance[1:].max()
+    reached = world.labels(found.point)
+    assert reached[0] != star[0] and (reached[1:] == star[1:]).all()
+    assert torch.allclose((found.point - world.x).norm(dim=1), found.distance.abs())
+    # the class's region lies behind each of its boundaries, so none of them is farther than the nearest point of it
+    assert all(-float(found.distance[k]) >= -world.distance(k, int(star[k])) - 1e-9 for k in range(1, 60))
+
+
+def test_the_models_own_class_is_taken_where_it_is_asked_for() -> None:
+    world = Linear(20)
+    own = world.found(RANK).distance
+    world.y = (world.y + 1) % CLASSES
+    assert torch.equal(world.found(RANK, star=torch.full_like(world.y, PREDICTED)).distance, own)
+
+
+def test_without_a_start_on_the_other_side_the_distance_is_nan() -> None:
+    world = Linear(20, points=6)
+    world.starts[2] = world.x[2]
+    found = world.found(RANK)
+    assert found.failed.tolist() == [False, False, True, False, False, False]
+    assert found.distance.isnan().tolist() == found.failed.tolist()
+    assert found.point.isnan().any(1).tolist() == found.failed.tolist()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "queries"),
+    [
+        (RANK, 316),
+        (Schedule(rounds=1, restarts=1), 151),
+        (PLAIN, 3734),
+        (ABSOLUTE, 3899),
+        (Schedule(rounds=0, restarts=2, halvings=5, starts=3), 14),
+        (Schedule(rounds=1, restarts=2, directions=7, halvings=9, tries=3, starts=4, further=1), 5 + 2 * 28 + 21),
+        (
+            Schedule(rounds=3, restarts=2, directions=7, halvings=9, tries=3, starts=4),
+            1 + 4 + 2 * (36 + 7 + 9 + 12 + 9),
+        ),
+    ],
+)
+def test_every_point_is_asked_as_often_as_the_schedule_says(schedule, queries) -> None:
+    world = Linear(20, points=3)
+    world.starts = world.starts[:, : schedule.starts]
+    world.starts[0] = world.x[0]  # also one whose search fails
+    world.found(schedule)
+    assert world.asked == 3 * schedule.queries == 3 * queries
+
+
+def test_directions_are_asked_in_parts() -> None:
+    world = Linear(20, points=40)
+    world.found(ABSOLUTE)
+    assert world.most <= hop_skip_jump.ROWS_AT_ONCE < 40 * ABSOLUTE.directions
+    assert Schedule(rounds=1, restarts=1, directions=7000).directions_of(3) == 10_000
+
+
+@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+def test_batch_mates_change_rounding_only(box, monkeypatch) -> None:
+    world = Linear(30, points=120, box=box)
+    schedule = Schedule(rounds=3, restarts=2, directions=40)
+    whole = world.found(schedule)
+    mixed = torch.randperm(120, generator=torch.Generator().manual_seed(0)).tolist()
+    monkeypatch.setattr(hop_skip_jump, "ROWS_AT_ONCE", 300)
+    for rows in (mixed, mixed[:17], mixed[17:60]):
+        part = world.found(schedule, rows)
+        equal = (part.point - whole.point[rows]).abs().amax(1) <= 1e-6
+        assert equal.double().mean() >= 0.99
+
+
+def test_draws_follow_the_id_and_the_seed() -> None:
+    world = Linear(40, points=4)
+    first = world.found(RANK).distance
+    world.ids = world.ids + 1
+    assert (world.found(RANK).distance != first).all()
+    again = distances(world.labels, world.x, world.y, world.ids - 1, world.starts, RANK, SEED, None).distance
+    other = distances(world.labels, world.x, world.y, world.ids - 1, world.starts, RANK, SEED + 1, None).distance
+    assert torch.equal(again, first) and (other != first).all()
+
+
+def test_noise_makes_up_for_missing_starts() -> None:
+    world = Linear(40, points=20, box=True)
+    found = distances(world.labels, world.x, world.y, world.ids, None, ABSOLUTE, SEED, world.range)
+    assert not found.failed.any()
+    assert ((found.point >= 0) & (found.point <= 1)).all()
+    true = torch.tensor([world.distance(k, int(world.y[k])) for k in range(20)])
+    assert (found.distance / true).min() >= 1 - 1e-9 and (found.distance / true).median() < 1.3
+
+
+def test_more_questions_bring_the_boundary_nearer() -> None:
+    world = Linear(60, points=30, dtype=torch.float32)
+    means = [
+        float(world.found(schedule).distance.mean())
+        for schedule in (Schedule(0, 1), Schedule(1, 1), RANK, Schedule(6, 1), PLAIN)
+    ]
+    assert means == sorted(means, reverse=True)
