@@ -93,25 +93,36 @@ def private(plan: Mapping[str, Any]) -> Settings:
     }
 
 
+def ascents(plan: Mapping[str, Any]) -> Settings:
+    """Return gradient ascent from too weak to ruinous."""
+    ascent = next((entry for entry in plan["unlearning"] if entry["method"] == "gradient_ascent"), None)
+    base: dict[str, Any] = {"method": "gradient_ascent", "learning_rate": 0.04} | dict(ascent or {})
+    return {
+        f"strength={factor:g}": between_controls(base | {"learning_rate": base["learning_rate"] * factor})
+        for factor in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
+    }
+
+
 def strength(plan: Mapping[str, Any]) -> Settings:
     """Return gradient ascent from too weak to ruinous, and random labels learnt from hardly to by heart.
 
     Ascent that goes too far breaks the whole model; random labels that are learnt by heart are what over-unlearning
     looks like: the forgotten points are answered wrongly, and all others as before.
     """
-    ascent = next((entry for entry in plan["unlearning"] if entry["method"] == "gradient_ascent"), None)
-    base: dict[str, Any] = {"method": "gradient_ascent", "learning_rate": 0.04} | dict(ascent or {})
-    methods = {
-        f"strength={factor:g}": base | {"learning_rate": base["learning_rate"] * factor}
-        for factor in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
-    } | {
-        f"random label epochs={epochs}": {"method": "random_label", "learning_rate": 0.06, "epochs": epochs}
-        for epochs in (10, 30, 60, 100)
-    }
     return {
-        name: {"unlearning": [{"method": "identity"}, method, {"method": "retrain"}]}
-        for name, method in methods.items()
+        **ascents(plan),
+        **{
+            f"random label epochs={epochs}": between_controls(
+                {"method": "random_label", "learning_rate": 0.06, "epochs": epochs}
+            )
+            for epochs in (10, 30, 60, 100)
+        },
     }
+
+
+def between_controls(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the change of a plan that leaves one unlearning method beside the controls."""
+    return {"unlearning": [{"method": "identity"}, dict(entry), {"method": "retrain"}]}
 
 
 def radius(plan: Mapping[str, Any]) -> Settings:
@@ -230,7 +241,7 @@ sweep(
         name="apollo-toy2d",
         title="The two-dimensional example with gradient ascent from too weak to too strong",
         base="apollo-toy2d",
-        varies=strength,
+        varies=ascents,
         metric="apollo AUC",
         makes="UNDER and OVER of Fig. 3 of arXiv 2506.09923 in numbers; examples/apollo_toy2d.py draws the map",
     )
