@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
+from orchestrator.report.reading import main_setting
 from orchestrator.score_table import POOLED, REPETITION
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def summed_up(
         permutations=plan.audit.permutations,
         seed=plan.seed,
     )
-    first = table[0]["setting"]
-    shown = {(row["unlearner"], row["attack"]) for row in table if row["setting"] == first}
     changes = [{"setting": setting.name, "overrides": dict(setting.overrides)} for setting in settings]
-    repeated = settings if first == POOLED else settings[:1]
+    first = table[0]["setting"]
+    main = first if first == POOLED else main_setting(plan.resolved(), changes)
+    shown = {(row["unlearner"], row["attack"]) for row in table if row["setting"] == main}
+    repeated = settings if main == POOLED else [setting for setting in settings if setting.name == main]
     details = details_of(repeated, store)
     return {
         "schema": SCHEMA,
@@ -64,7 +66,7 @@ def summed_up(
         "settings": [*([{"setting": POOLED, "overrides": {}}] if first == POOLED else []), *changes],
         "table": table,
         "discoveries": discovery_rows(columns, plan.audit.fdr, plan.audit.level),
-        "exposed": exposed(columns, plan.audit.attacks, plan.audit.fdr, first),
+        "exposed": exposed(columns, plan.audit.attacks, plan.audit.fdr, main),
         "three_way": three_way_rows(columns, plan.audit.level),
         "utility": utility_rows(repeated, store),
         "setting_utility": [] if first == POOLED else setting_utility(settings, store),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,17 @@ def look_up(plan: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def main_setting(plan: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> str:
+    """Return the setting that is ``plan`` (resolved) itself, but for what all settings change alike, else the first."""
+    first = settings[0]["overrides"]
+    shared = [path for path, value in first.items() if all(each["overrides"].get(path) == value for each in settings)]
+    for entry in settings:
+        own = {path: value for path, value in entry["overrides"].items() if path not in shared}
+        if all(look_up(plan, path) == value for path, value in own.items()):
+            return str(entry["setting"])
+    return str(settings[0]["setting"])
+
+
 @dataclass(frozen=True)
 class Run:
     """A finished run: ``result`` as in result.json and the scores table as columns."""
@@ -66,17 +77,7 @@ class Run:
     @cached_property
     def main_setting(self) -> str:
         """The setting of the main table: the plan itself (but for what all settings change alike), else the first."""
-        settings = self.result["settings"]
-        shared = [
-            path
-            for path, value in settings[0]["overrides"].items()
-            if all(path in entry["overrides"] and entry["overrides"][path] == value for entry in settings)
-        ]
-        for entry in settings:
-            own = {path: value for path, value in entry["overrides"].items() if path not in shared}
-            if all(look_up(self.plan, path) == value for path, value in own.items()):
-                return str(entry["setting"])
-        return str(settings[0]["setting"])
+        return main_setting(self.plan, self.result["settings"])
 
     def rows(self, setting: str | None = None) -> list[Row]:
         """Return the table rows of a setting (the main one by default) at the promised rate of the tables."""
