@@ -155,13 +155,16 @@ def compared(found: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     for name, one in found.items():
         distance = one["distance"].numpy()
         row: dict[str, Any] = {"name": name, "found": int(np.isfinite(distance).sum())}
-        row["median"] = rounded(float(np.nanmedian(distance) if np.isfinite(distance).any() else np.nan))
+        known = distance[np.isfinite(distance)]
+        for key, share in (("median", 0.5), ("p90", 0.9)):
+            row[key] = rounded(float(np.quantile(known, share) if len(known) else np.nan))
         row |= {key: rounded(value) for key, value in one.items() if key != "distance"}
         rows.append(row)
         if name.startswith("ours"):
             continue
-        mine = found["ours, from images" if "from images" in name else "ours, from noise"]["distance"].numpy()
-        logs = np.log(mine / distance)
+        mine = found["ours, from images" if "from images" in name else "ours, from noise"]
+        row["cpu_ratio"] = rounded(mine["cpu_seconds"] / one["cpu_seconds"])
+        logs = np.log(mine["distance"].numpy() / distance)
         logs = logs[np.isfinite(logs)]
         if not len(logs):
             continue
@@ -182,10 +185,11 @@ def tables(record: dict[str, Any]) -> str:
                 f"{one['rounds']:.0f} / {one['directions']:.0f}" if "rounds" in one else "–",
                 f"{one['queries']:.0f} ({one['queries'] / record['queries'] - 1:+.1%})",
                 f"{one['found']} of {record['points']}",
-                f"{one['median']:.3f}",
+                f"{one['median']:.3f} / {one['p90']:.3f}",
                 f"**{ratio['mean']:.3f}** ({ratio['low']:.3f}–{ratio['high']:.3f})" if ratio else "–",
                 f"{one['ours_nearer']:.0%}" if ratio else "–",
                 number(one["cpu_seconds"]),
+                number(one["cpu_ratio"]) if "cpu_ratio" in one else "–",
             ]
         )
     header = [
@@ -193,10 +197,11 @@ def tables(record: dict[str, Any]) -> str:
         "rounds / directions",
         "queries a point (against ours)",
         "found",
-        "median L2",
+        "median / 90 % quantile of L2",
         "ours / its, geometric mean (95 %)",
         "ours nearer",
         "CPU seconds a point",
+        "ours / its",
     ]
     facts = (
         f"{record['data']}, {'×'.join(map(str, record['shape']))}, cnn: accuracy {record['train_accuracy']:.3f} on its "

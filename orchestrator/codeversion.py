@@ -12,6 +12,7 @@ from typing import Any
 _BASE = ("audits/models/registry.py", "audits/data/tensors.py", "audits/seeds.py")
 _TRAIN = ("audits/training/**/*.py", *_BASE, "orchestrator/stages/models.py", "orchestrator/stages/workshop.py")
 _ASKING = ("audits/evidence/base.py", *_BASE, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py")
+_LAYOUT = ("audits/data/membership.py", "orchestrator/membership/stages.py", "orchestrator/stages/workshop.py")
 _JUDGING = ("audits/attacks/base.py", "audits/attacks/heat.py")
 
 SOURCES: dict[str, tuple[str, ...]] = {
@@ -27,6 +28,15 @@ SOURCES: dict[str, tuple[str, ...]] = {
         *_BASE,
         "orchestrator/stages/radii.py",
         "orchestrator/stages/workshop.py",
+    ),
+    "fit": (*_TRAIN, *_LAYOUT, "audits/models/layers.py"),
+    "select": (*_BASE, *_LAYOUT, "audits/membership/features.py", "orchestrator/membership/selecting.py"),
+    "ask": (*_BASE, *_LAYOUT, "audits/membership/hop_skip_jump.py", "audits/membership/simple.py"),
+    "judge": (
+        "audits/membership/attacks.py",
+        "audits/membership/cells.py",
+        "audits/data/membership.py",
+        "orchestrator/membership/judging.py",
     ),
 }
 """Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""

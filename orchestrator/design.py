@@ -40,6 +40,11 @@ class Design(ABC):
         return make_partition(len(self.data), self.split, self.plan.seed, labels=self.data.labels, ranking=ranking)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know about the partition."""
+        return self.partition.warnings
+
+    @property
     def ranked(self) -> bool:
         """Does the partition need a ranking of the points?"""
         return self.plan.split.points == "memorised"

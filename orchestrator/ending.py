@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.report.tables import exposure_line, main_table, sweep_table
+from orchestrator.kinds import audit_kind
 
 if TYPE_CHECKING:
     from orchestrator.console import Terminal
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 def show_result(terminal: Terminal, document: Mapping[str, Any], out: Path) -> None:
     """Print a result (the content of result.json) and where its report and its tracking are."""
-    by_setting = sweep_table(document, document["plan"]["audit"]["attacks"][0])
-    if by_setting is not None:
-        terminal.table(by_setting)
-    terminal.table(main_table(document))
-    if line := exposure_line(document):
+    kind = audit_kind(document["kind"])
+    for table in kind.tables(document):
+        terminal.table(table)
+    for line in kind.closing_lines(document):
         terminal.line(line)
     for text in document["warnings"]:
         terminal.line(f"warning: {text}")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from orchestrator.jobs import Job, Schedule
     from orchestrator.past_work import PastWork
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
     from orchestrator.probe import Probe
-    from orchestrator.schedule import Scheduler
+    from orchestrator.schedule import AnyScheduler
     from tune_spaces.registry import Sweep
 
 Basis = Literal["the store", "a probe", "the store, a probe"]
@@ -121,7 +121,7 @@ class Cost:
         }
 
 
-def estimate(plan: Plan, sweep: Sweep | None = None) -> Cost:
+def estimate(plan: BasePlan, sweep: Sweep | None = None) -> Cost:
     """Return what ``plan``, or ``sweep`` around it, would cost with the store as it is now. Starts no workers.
 
     A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
@@ -129,30 +129,31 @@ def estimate(plan: Plan, sweep: Sweep | None = None) -> Cost:
     """
     from audits.data.catalogue import describe
     from orchestrator.jobs import STAGES
+    from orchestrator.membership.cost import membership_queries
     from orchestrator.past_work import PastWork
-    from orchestrator.probe import Probe, Timings
-    from orchestrator.schedule import Scheduler, data_of, device_of
+    from orchestrator.probe import Timings, probe_of
+    from orchestrator.schedule import data_of, device_of, open_scheduler
     from orchestrator.store import Store, default_store_uri
 
     store = Store(plan.compute.store or default_store_uri())
     present = describe(plan.data.name, plan.data.root).present
     data, device = data_of(plan.data.name, plan.data.root) if present else stand_in(plan), device_of(plan)
-    changes = sweep.settings(plan.resolved()) if sweep else {"base": {}}
-    settings: list[tuple[Plan, Schedule]] = []
+    changes = sweep.settings(plan.resolved()) if sweep else plan.settings()
+    settings: list[tuple[BasePlan, Schedule]] = []
     work: dict[str, dict[str, tuple[Job, Probe]]] = {}
     timings: Timings = {}
     for overrides in changes.values():
         changed = plan.changed(overrides) if overrides else plan
-        jobs, ranking = jobs_of(Scheduler(changed, data, device, store))
+        jobs, ranking = jobs_of(open_scheduler(changed, store, data, device))
         wanted = jobs.of_targets() if sweep and sweep.measures == "utility" else jobs
-        probe = Probe(changed, device, timings)
+        probe = probe_of(changed, device, timings)
         for job in (*ranking, *wanted.everything):
             work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
         settings.append((changed, wanted))
-    past = PastWork(store, {key: job.document for key, (job, _) in work["train"].items()})
+    past = PastWork(store, {key: job.document for key, (job, _) in work.get("train", {}).items()})
     return Cost(
         tuple(stage_cost(stage, work[stage], past) for stage in STAGES if stage in work),
-        tuple(label_queries(settings)),
+        tuple(membership_queries(settings) if plan.kind == "tmia" else label_queries(settings)),
         worker_count(plan),
         device,
         store.uri,
@@ -162,7 +163,7 @@ def estimate(plan: Plan, sweep: Sweep | None = None) -> Cost:
     )
 
 
-def stand_in(plan: Plan) -> Dataset:
+def stand_in(plan: BasePlan) -> Dataset:
     """Return a data set of the size of the plan's, with equal classes and no content: for counting alone."""
     import numpy as np
 
@@ -175,7 +176,7 @@ def stand_in(plan: Plan) -> Dataset:
     return Dataset(plan.data.name, inputs, labels, facts.classes, facts.value_range, fingerprint="absent")
 
 
-def jobs_of(scheduler: Scheduler) -> tuple[Schedule, tuple[Job, ...]]:
+def jobs_of(scheduler: AnyScheduler) -> tuple[Schedule, tuple[Job, ...]]:
     """Return the jobs of a plan and those that rank its points.
 
     Before these are done nobody knows which points are audited: random ones stand in, in a data set of another
@@ -184,7 +185,7 @@ def jobs_of(scheduler: Scheduler) -> tuple[Schedule, tuple[Job, ...]]:
     from orchestrator.schedule import Scheduler
 
     ranking = scheduler.ranking_jobs()
-    if ranking and scheduler.ranking() is None:
+    if isinstance(scheduler, Scheduler) and ranking and scheduler.ranking() is None:
         unranked = dataclasses.replace(scheduler.data, fingerprint=f"ranked by {ranking[-1].key}")
         plan = scheduler.plan.changed({"split.points": "random"})
         return Scheduler(plan, unranked, scheduler.device).schedule(), ranking
@@ -209,7 +210,7 @@ def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
     return StageCost(stage, len(work), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
 
 
-def label_queries(settings: Iterable[tuple[Plan, Schedule]]) -> Iterator[Queries]:
+def label_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
     """Yield, per attack, the queries of all ``settings``; evidence that several of them read is gathered once."""
     from audits.attacks import ATTACKS
 
@@ -230,18 +231,18 @@ def label_queries(settings: Iterable[tuple[Plan, Schedule]]) -> Iterator[Queries
             yield Queries(attack, ATTACKS[attack].access, per_target, total.total())
 
 
-def queries_per_candidate(plan: Plan, kind: str) -> int:
+def queries_per_candidate(plan: BasePlan, kind: str) -> int:
     """Return the queries about one candidate that gathering a kind of evidence puts to a target."""
     from audits.evidence import KINDS, SearchSettings
 
     if "population" in KINDS[kind].settings:  # the same for all candidates of a target, so split between them
         candidates = plan.split.candidates
-        return -(-plan.audit.population // (candidates.forget + candidates.unseen + candidates.retained))
+        return -(-int(plan.audit.population) // int(candidates.forget + candidates.unseen + candidates.retained))
     settings = SearchSettings(**plan.audit.search.model_dump(exclude={"shadows"}))
-    return KINDS[kind].queries(settings, plan.audit.query_budget)
+    return int(KINDS[kind].queries(settings, plan.audit.query_budget))
 
 
-def worker_count(plan: Plan) -> int:
+def worker_count(plan: BasePlan) -> int:
     """Return how many workers the plan gets on this machine."""
     from actors.cluster import size_workers
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-STAGES = ("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii")
-"""What a run is made of; each names a body in ``orchestrator.stages``."""
+STAGES = ("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii", "fit", "select", "ask", "judge")
+"""What runs are made of; each names a body in ``orchestrator.stages``. The last four are those of membership audits."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Job:
     ``stage`` names the body (``orchestrator.stages``), ``key`` its artefact, ``needs`` the keys it reads, ``plan`` the
     hash of the plan that it belongs to. ``member`` is a model of the partition (train, unlearn, utility), ``label`` an
     unlearning method, ``kind`` a kind of evidence (trace, search), ``shadow_set`` and ``shard`` the candidates (trace,
-    search, score, radii).
+    search, score, radii). In membership audits ``kind`` is what is asked, ``label`` the group of models, ``unit`` which
+    of them, ``shard`` which candidates.
     """
 
     stage: str
@@ -30,11 +31,15 @@ class Job:
     kind: str = ""
     shadow_set: int = -1
     shard: int = -1
+    unit: int = -1
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """All jobs of a plan, by stage, each list in a fixed order that follows the design."""
+    """All jobs of a plan, by stage, each list in a fixed order that follows the design.
+
+    A membership audit has training jobs (fit), traces (select), searches (ask) and scores (judge).
+    """
 
     train_jobs: tuple[Job, ...]
     unlearn_jobs: tuple[Job, ...]

@@ -9,6 +9,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from audits.errors import BadInput
+
 ABSENT: Final = "(absent)"
 
 
@@ -88,3 +90,12 @@ def digest(array: Any) -> str:
     values = values.astype(values.dtype.newbyteorder("<"), copy=False)
     header = json.dumps(["array", values.dtype.str, list(values.shape)])
     return hashlib.sha256(header.encode() + b"\0" + values.tobytes()).hexdigest()
+
+
+def file_digest(path: str) -> str:
+    """Return the SHA-256 (32 hex characters) of a file's content; raises BadInput when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}; give the path of a file") from None

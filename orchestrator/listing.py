@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from audits.errors import BadInput
 from audits.registry import Registry
 
-AUDITS = {"apollo": "Label-only attack on unlearned models (arXiv 2506.09923), online and offline, with controls."}
+if TYPE_CHECKING:
+    from torch import nn
+
+IMAGES = ((3, 32, 32), (3, 299, 299))  # (C, H, W); layers are counted on the first that an architecture reads
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class NumberedLayer:
+    """A layer as transfer learning counts it: ``transfer.n_frozen`` of its ``number`` freezes it and all before it.
+
+    ``kind`` is the class of its first module, which also names it.
+    """
+
+    number: int
+    name: str
+    kind: str
+    parameters: int
+
+
+@dataclass(frozen=True)
+class LayeredModel:
+    """An architecture with its default settings, for images of ``shape`` (C, H, W) and ``classes``; the head last."""
+
+    name: str
+    shape: tuple[int, int, int]
+    classes: int
+    layers: tuple[NumberedLayer, ...]
 
 
 def listing(kind: str) -> list[tuple[str, str]]:
     """Return (name, description) of all audits, attacks, unlearners, models, data, sweeps or plans, sorted by name."""
     match kind:
         case "audits":
-            return sorted(AUDITS.items())
+            from orchestrator.kinds import audit_kind
+            from orchestrator.plan import KINDS
+
+            return [(name, audit_kind(name).description) for name in KINDS]
         case "attacks":
             from audits.attacks import ATTACKS
+            from audits.membership.attacks import ATTACKS as MEMBERSHIP
 
-            return described(ATTACKS)
+            return [
+                *((name, f"apollo: {text}") for name, text in described(ATTACKS)),
+                *((name, f"tmia: {text}") for name, text in described(MEMBERSHIP)),
+            ]
+        case "selectors":
+            from audits.membership.selectors import SELECTORS
+
+            return described(SELECTORS)
         case "unlearners":
             from audits.unlearning import UNLEARNERS
 
@@ -40,6 +80,44 @@ def listing(kind: str) -> list[tuple[str, str]]:
 
             return [(name, first_comment(text)) for name, text in shipped_plans().items()]
     raise ValueError(f"no list of {kind}")
+
+
+def layered_models() -> list[LayeredModel]:
+    """Return every architecture of the registry, sorted by name, with the layers that a student can keep frozen."""
+    from audits.models import MODELS
+
+    return [layered(name) for name in MODELS]
+
+
+def layered(name: str) -> LayeredModel:
+    """Return the architecture ``name`` with its layers; its weights are never made."""
+    import torch
+
+    from audits.models import make_model
+    from audits.models.layers import layers_of
+
+    for shape in IMAGES:
+        try:
+            with torch.device("meta"):
+                model = make_model(name, {}).build(shape, CLASSES, seed=0)
+        except BadInput:
+            continue
+        layers = tuple(
+            NumberedLayer(number, layer.name, kind_of(model, layer.name), size(model, layer.parameters))
+            for number, layer in enumerate(layers_of(model), start=1)
+        )
+        return LayeredModel(name, shape, CLASSES, layers)
+    raise BadInput(f"model {name} reads no images of {' or '.join(str(shape) for shape in IMAGES)}")
+
+
+def kind_of(model: nn.Module, name: str) -> str:
+    """Return the class of the module ``name``, e.g. Conv2d."""
+    return type(model.get_submodule(name)).__name__
+
+
+def size(model: nn.Module, parameters: tuple[str, ...]) -> int:
+    """Return how many numbers the named parameters of ``model`` hold."""
+    return sum(model.get_parameter(name).numel() for name in parameters)
 
 
 def described(registry: Registry[Any]) -> list[tuple[str, str]]:

@@ -13,14 +13,14 @@ from audits.errors import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
 
 PLAN_FILE = "plan.yaml"
 RESULT_FILE = "result.json"
 LOG_FILE = "orch.log"
 
 
-def claim_folder(out: Path, plan: Plan, *, force: bool = False) -> Path:
+def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
     """Make ``out`` ready for a run of ``plan``, write the resolved plan into it, and return its log file.
 
     Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of another plan (unless
@@ -41,7 +41,7 @@ def claim_folder(out: Path, plan: Plan, *, force: bool = False) -> Path:
     return out / LOG_FILE
 
 
-def refuse_other_plan(out: Path, plan: Plan) -> None:
+def refuse_other_plan(out: Path, plan: BasePlan) -> None:
     """Raise ``BadInput`` when ``out`` holds the finished run of a plan whose scores would be other ones."""
     from orchestrator.keys import differences
     from orchestrator.plan import plan_from
@@ -60,7 +60,7 @@ def refuse_other_plan(out: Path, plan: Plan) -> None:
         raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {what_to_do}")
 
 
-def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: Plan) -> None:
+def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:
     """Write result.json, scores.parquet and plan.yaml, each whole or not at all."""
     from orchestrator.store import pack_table
 

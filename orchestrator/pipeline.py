@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.jobs import STAGES, Job, missing
+from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import write_outputs
-from orchestrator.schedule import Scheduler, open_scheduler
+from orchestrator.schedule import AnyScheduler, open_scheduler
 from orchestrator.setting import Setting, plans_of
 from orchestrator.stages import OpenWorkshops
 from orchestrator.trial import RunSetting
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from orchestrator.console import Terminal
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
     from orchestrator.store import Store
     from tune_spaces.registry import Sweep
 
@@ -38,17 +39,17 @@ class Result:
         return self.document
 
 
-def run_audit(plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
+def run_audit(plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
     """Carry out one audit and leave result, scores, figures, report and tracking in ``out``."""
-    return Run(plan, out, terminal, name=f"{plan.audit.kind}-audit", rebuild=rebuild).audit()
+    return Run(plan, out, terminal, name=f"{plan.kind}-audit", rebuild=rebuild).audit()
 
 
-def run_sweep(sweep: Sweep, plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
+def run_sweep(sweep: Sweep, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
     """Carry out every setting of ``sweep`` over one shared population; see ``run_audit``."""
     return Run(plan, out, terminal, name=sweep.name, rebuild=rebuild).sweep(sweep)
 
 
-def run_tuning(sweep: Sweep, plan: Plan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> dict[str, Any]:
+def run_tuning(sweep: Sweep, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> dict[str, Any]:
     """Carry out a sweep of utilities and leave its table and its presets in ``out``; return the table's document."""
     return Run(plan, out, terminal, name=sweep.name, rebuild=rebuild).tune(sweep)
 
@@ -56,7 +57,7 @@ def run_tuning(sweep: Sweep, plan: Plan, out: Path, terminal: Terminal, *, rebui
 class Run:
     """One run of a plan: where its work is kept, who does it, and what it says meanwhile."""
 
-    def __init__(self, plan: Plan, out: Path, terminal: Terminal, *, name: str, rebuild: bool) -> None:
+    def __init__(self, plan: BasePlan, out: Path, terminal: Terminal, *, name: str, rebuild: bool) -> None:
         from orchestrator.store import Store, default_store_uri
         from orchestrator.tracking import check_uri
 
@@ -68,17 +69,17 @@ class Run:
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
         self.store: Store = Store(plan.compute.store or default_store_uri())
+        self.kind = audit_kind(plan.kind)
         self.scheduler = open_scheduler(plan, self.store)
         self.workers = workers_of(plan, self.scheduler.device, self.store, terminal)
 
     def audit(self) -> Result:
-        """Run the plan as it is."""
-        self.rank([self.scheduler])
-        setting = Setting("base", {}, self.plan, self.scheduler.schedule())
-        with self.session([setting]):
-            counts = self.prepare([setting])
-            self.attack([setting])
-        return self.finish([setting], counts)
+        """Run the plan as it is: its one setting, or each of those that it names."""
+        settings = self.laid_out(self.plan.settings(), utility=False)
+        with self.session(settings):
+            counts = self.prepare(settings)
+            self.attack(settings)
+        return self.finish(settings, counts)
 
     def sweep(self, sweep: Sweep) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
@@ -106,19 +107,21 @@ class Run:
 
     def settings(self, sweep: Sweep) -> list[Setting]:
         """Return the settings of ``sweep`` around the plan, with their jobs."""
-        changes = sweep.settings(self.plan.resolved())
+        return self.laid_out(sweep.settings(self.plan.resolved()), utility=sweep.measures == "utility")
+
+    def laid_out(self, changes: Mapping[str, Mapping[str, Any]], *, utility: bool) -> list[Setting]:
+        """Return settings (name → dotted fields that change) with their jobs; ``utility``: targets alone."""
         plans = {name: self.plan.changed(overrides) if overrides else self.plan for name, overrides in changes.items()}
         data, device = self.scheduler.data, self.scheduler.device
-        schedulers = {name: Scheduler(plan, data, device, self.store) for name, plan in plans.items()}
+        schedulers = {name: open_scheduler(plan, self.store, data, device) for name, plan in plans.items()}
         self.rank(list(schedulers.values()))
         found = []
         for name, scheduler in schedulers.items():
             jobs = scheduler.schedule()
-            wanted = jobs.of_targets() if sweep.measures == "utility" else jobs
-            found.append(Setting(name, changes[name], plans[name], wanted))
+            found.append(Setting(name, changes[name], plans[name], jobs.of_targets() if utility else jobs))
         return found
 
-    def rank(self, schedulers: Sequence[Scheduler]) -> None:
+    def rank(self, schedulers: Sequence[AnyScheduler]) -> None:
         """Train the ranking populations that are missing and rank the points: partitions are made from that."""
         from actors.cluster import connect
 
@@ -165,7 +168,7 @@ class Run:
             self.populate(todo, plans_of(settings))
         return {"models": models, "reused": models - len(made), "trained": len(made)}
 
-    def populate(self, jobs: Sequence[Job], plans: Sequence[Plan], title: str = "training and unlearning") -> None:
+    def populate(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str = "training and unlearning") -> None:
         """Train, unlearn and measure through one queue, served by one Ray Train run."""
         from actors.population import train_population
 
@@ -204,7 +207,7 @@ class Run:
         if len(left) < self.workers.count and sweep.measures == "attacks":
             self.attack(left)
             return
-        left.sort(key=lambda setting: -setting.plan.audit.search.steps)
+        left.sort(key=lambda setting: -setting.cost)
         names = [setting.name for setting in left]
         plans = {setting.name: setting.plan.plan_hash for setting in left}
         trial = RunSetting(plans, self.workshops(plans_of(left)), sweep.measures)
@@ -214,21 +217,9 @@ class Run:
 
     def finish(self, settings: Sequence[Setting], counts: dict[str, int], sweep: Sweep | None = None) -> Result:
         """Read the scores, sum them up, write the report and track the run."""
-        from orchestrator.result import summed_up
-        from orchestrator.score_table import pooled, whole_table
-        from orchestrator.stages import SCORES
-        from orchestrator.store import unpack_table
-
         with self.terminal.stage("summing up", 3) as advance:
-            parts = [
-                (setting.name, unpack_table(self.store.get("score", job.key).read(SCORES)))
-                for setting in settings
-                for job in setting.jobs.score_units
-            ]
-            if sweep and sweep.pooled:
-                parts = pooled(parts) + parts
-            scores = whole_table(parts)
-            document = summed_up(self.name, settings, scores, self.store, self.scheduler, counts)
+            scores = self.kind.scores(settings, self.store, pooled=bool(sweep and sweep.pooled))
+            document = self.kind.document(self.name, settings, scores, self.store, self.scheduler, counts)
             document["makes"] = sweep.makes if sweep else ""
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
@@ -241,10 +232,7 @@ class Run:
 
     def report(self, document: Mapping[str, Any]) -> None:
         """Write the figures and the page, with thumbnails of exposed points."""
-        from orchestrator.report.exposure import shown_images
-        from orchestrator.report.render import write_report
-
-        write_report(self.out, shown_images(document["exposed"], self.scheduler.data))
+        self.kind.report(self.out, self.kind.images(document, self.scheduler.data))
 
     def track(self, document: dict[str, Any]) -> None:
         """Log the run; a tracking server that is away costs the tracking, not the audit."""
@@ -280,7 +268,7 @@ class Run:
                 advance(done)
         self.terminal.line(f"store: {len(wanted)} artefacts checked, {dropped} damaged and dropped")
 
-    def workshops(self, plans: Sequence[Plan]) -> OpenWorkshops:
+    def workshops(self, plans: Sequence[BasePlan]) -> OpenWorkshops:
         """Return what a worker needs to do the jobs of ``plans``."""
         values = {plan.plan_hash: plan.resolved() for plan in plans}
         return OpenWorkshops(values, self.store.uri, self.scheduler.device, self.scheduler.data.fingerprint)

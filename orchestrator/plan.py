@@ -6,23 +6,22 @@ default audit, ``orchestrator/plans/apollo-fashion14.yaml`` (a test holds the tw
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import Field, PrivateAttr, ValidationError
 
+from audits.errors import did_you_mean
 from audits.training.recipe import Recipe
 from orchestrator.overrides import apply_overrides, parse_override
-from orchestrator.plan_errors import PlanProblems, problems_of
+from orchestrator.plan_base import BasePlan
+from orchestrator.plan_errors import PlanProblems, problems_of, shown
 from orchestrator.plan_files import DEFAULT_PLAN, read_plan, shipped_plan
-from orchestrator.plan_sections import Audit, Compute, Data, Model, Section, Tracking, UnlearningMethod
+from orchestrator.plan_sections import Audit, Compute, Data, Model, Tracking, UnlearningMethod
 from orchestrator.plan_split import Split
 
-# Where and how fast a plan runs, but not its scores.
-NOT_DECIDING = {"compute": {"workers", "gpus_per_worker", "address", "store"}, "data": {"root"}}
+KINDS = ("apollo", "tmia")
 
 
 def default_unlearning() -> tuple[UnlearningMethod, ...]:
@@ -30,8 +29,8 @@ def default_unlearning() -> tuple[UnlearningMethod, ...]:
     return tuple(UnlearningMethod.model_validate(entry) for entry in shipped_plan(DEFAULT_PLAN)["unlearning"])
 
 
-class Plan(Section):
-    """A whole plan. Made by ``load_plan`` or ``plan_from``, which also check names and combinations."""
+class Plan(BasePlan):
+    """A whole plan of Apollo's audit, made by ``load_plan`` or ``plan_from``, which check names and combinations."""
 
     audit: Audit = Audit()
     data: Data = Data()
@@ -45,13 +44,7 @@ class Plan(Section):
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
 
-    _notes: tuple[str, ...] = PrivateAttr(default=())
     _untuned: frozenset[str] = PrivateAttr(default=frozenset())
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What loading added to the plan, one line each."""
-        return self._notes
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -66,46 +59,16 @@ class Plan(Section):
         """Never-seen candidates over all targets: what a false-positive rate is measured on."""
         return self.split.targets * self.split.candidates.unseen
 
-    def __eq__(self, other: object) -> bool:
-        """Two plans are equal when they say the same; what loading noted about them does not count."""
-        return isinstance(other, Plan) and self.resolved() == other.resolved()
-
-    def __hash__(self) -> int:
-        return hash(self.plan_hash)
-
-    def resolved(self) -> dict[str, Any]:
-        """Return the plan as plain values, defaults filled in; ``plan_from`` of it gives an equal plan."""
-        return self.model_dump(mode="json", by_alias=True)
-
-    def to_yaml(self) -> str:
-        """Return the plan as the text of a plan file that loads to an equal plan."""
-        return yaml.safe_dump(self.resolved(), sort_keys=False, allow_unicode=True, width=120)
-
-    def deciding(self) -> dict[str, Any]:
-        """Return what decides the scores: all but workers, address, store, the data's root and tracking."""
-        return {
-            name: {key: value for key, value in section.items() if key not in NOT_DECIDING[name]}
-            if name in NOT_DECIDING
-            else section
-            for name, section in self.resolved().items()
-            if name != "tracking"
-        }
-
-    @property
-    def plan_hash(self) -> str:
-        """32 hex digits over everything that decides the scores (``deciding``)."""
-        return hashlib.sha256(json.dumps(self.deciding(), sort_keys=True).encode()).hexdigest()[:32]
-
     def changed(self, values: Mapping[str, Any]) -> Plan:
-        """Return the plan with dotted paths set to new values, checked again; what a sweep does for each setting."""
-        plan = plan_from(apply_overrides(self.resolved(), values.items()), notes=self.notes)
+        """See ``BasePlan.changed``; methods stay marked as untuned."""
+        plan = super().changed(values)
         plan._untuned |= self._untuned
         return plan
 
 
 def load_plan(
     source: str | None = None, overrides: Iterable[str] = (), values: Mapping[str, Any] | None = None
-) -> Plan:
+) -> BasePlan:
     """Return the plan of a file, of a shipped plan's name, or the embedded default (None).
 
     ``overrides`` are texts such as ``split.shadows=32`` (``--set``), ``values`` dotted paths with ready values; both
@@ -116,18 +79,41 @@ def load_plan(
     return plan_from(apply_overrides(read_plan(source), changes))
 
 
-def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> Plan:
-    """Return the checked plan of a plain mapping; settings are completed and missing controls added (and noted)."""
+def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:
+    """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo)."""
+    section = raw.get("audit")
+    kind = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
+    match kind:
+        case "apollo":
+            return apollo_plan_from(raw, notes)
+        case "tmia":
+            from orchestrator.membership.plan import membership_plan_from
+
+            return membership_plan_from(raw, notes)
+    near = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
+    raise PlanProblems([f"audit.kind is {shown(kind)}{near}; allowed: {', '.join(KINDS)}"])
+
+
+def apollo_plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> Plan:
+    """Return the checked plan of Apollo's audit; settings are completed and missing controls added (and noted)."""
     from orchestrator.components import complete
     from orchestrator.plan_checks import contradictions
 
-    try:
-        plan = Plan.model_validate_json(json.dumps(raw))
-    except ValidationError as error:
-        raise PlanProblems(problems_of(error, Plan)) from None
+    plan = validated(Plan, raw)
     found = complete(plan)
     problems = [*found.problems, *contradictions(found.plan)]
     if problems:
         raise PlanProblems(problems)
     found.plan._notes, found.plan._untuned = notes + found.notes, found.untuned
     return found.plan
+
+
+P = TypeVar("P", bound=BasePlan)
+
+
+def validated(kind: type[P], raw: Mapping[str, Any]) -> P:
+    """Return ``raw`` as a plan of ``kind``; raises ``PlanProblems`` with one line a problem."""
+    try:
+        return kind.model_validate_json(json.dumps(raw))
+    except ValidationError as error:
+        raise PlanProblems(problems_of(error, kind)) from None

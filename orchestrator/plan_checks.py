@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from audits.data.dataset import Description
     from audits.training.recipe import Recipe
     from orchestrator.plan import Plan
-    from orchestrator.plan_sections import Model
+    from orchestrator.plan_base import BasePlan
+    from orchestrator.plan_sections import Data, Model
 
 NULLS_NEEDED = 10  # expected false positives below which a promised rate cannot be told from its neighbours
 
@@ -120,19 +121,32 @@ def weaknesses(plan: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def check_against_data(plan: Plan, *, absent: bool = False) -> None:
+def check_against_data(plan: BasePlan, *, absent: bool = False) -> None:
     """Refuse a plan whose data set is not there, is too small for the pools, or does not fit the architecture.
 
     ``absent``: a set that is not there will do, if its size is known and the plan names no root. Raises ``BadInput``
     (also the catalogue's own, for a data set that is unknown or missing).
     """
+    from orchestrator.membership.plan import MembershipPlan
+    from orchestrator.plan import Plan
+
+    if isinstance(plan, MembershipPlan):
+        from orchestrator.membership.plan_checks import check_membership_fit
+
+        check_membership_fit(plan, absent)
+    elif isinstance(plan, Plan):
+        check_fit(plan, facts_of(plan.data, absent))
+
+
+def facts_of(data: Data, absent: bool) -> Description:
+    """Return what is known of a data set; ``BadInput`` when it is not there (``absent``: nor its size known)."""
     from audits.data.catalogue import describe
 
-    facts = describe(plan.data.name, plan.data.root)
+    facts = describe(data.name, data.root)
     known = facts.points and facts.shape and facts.classes
-    if not facts.present and not (absent and known and plan.data.root is None):
+    if not facts.present and not (absent and known and data.root is None):
         raise facts.missing()
-    check_fit(plan, facts)
+    return facts
 
 
 def check_fit(plan: Plan, facts: Description) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from audits.data.tensors import TensorSet
     from audits.training.recipe import Recipe
     from orchestrator.jobs import Job
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
     from orchestrator.plan_sections import Model
 
 STEPS = 8  # timed at the most, beside the first
@@ -27,20 +27,29 @@ WARM_UP = 2  # points of the step that is not timed: it pays for imports and sta
 Timings = dict[tuple[Any, ...], tuple[float, int]]
 
 
+def probe_of(plan: BasePlan, device: str, timings: Timings) -> Probe:
+    """Return the probe for the jobs of a plan of its kind."""
+    if plan.kind == "tmia":
+        from orchestrator.membership.cost import MembershipProbe
+
+        return MembershipProbe(plan, device, timings)
+    return Probe(plan, device, timings)
+
+
 class Probe:
     """Seconds per unit, guessed from a few training steps of the plan's models on random data of the right shape.
 
     ``timings``: what was measured, for probes of other plans to share; each kind of step is timed once.
     """
 
-    def __init__(self, plan: Plan, device: str, timings: Timings | None = None) -> None:
+    def __init__(self, plan: Any, device: str, timings: Timings | None = None) -> None:
         self.plan = plan
         self.device = device
         self.timings: Timings = {} if timings is None else timings
 
     def size(self, job: Job) -> int:
         """Return the bytes of a job's artefact: those of a model, or nothing worth counting."""
-        return self.measure(*self.fitting(job))[1] if job.stage in ("train", "unlearn") else 0
+        return self.measure(*self.fitting(job))[1] if job.stage in ("train", "unlearn", "fit") else 0
 
     def seconds(self, job: Job) -> float:
         """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points."""
@@ -68,12 +77,13 @@ class Probe:
     @cached_property
     def resolved(self) -> dict[str, Any]:
         """The plan as plain values."""
-        return self.plan.resolved()
+        found: dict[str, Any] = self.plan.resolved()
+        return found
 
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps of the recipe's batch size."""
         split, batch = self.plan.split, recipe.batch_size
-        training = recipe.epochs * math.ceil(split.train_size / batch)
+        training = float(recipe.epochs * math.ceil(split.train_size / batch))
         match job.stage:
             case "train":
                 return training
@@ -86,9 +96,9 @@ class Probe:
             case "trace" | "search":  # the shadows that are read × the candidates of a shard × two directions × T steps
                 shadows = sum(len(group) for role in job.document["original"].values() for group in role)
                 steps = self.plan.audit.search.steps if "search" in job.document else 1
-                return shadows * 2 * int(job.document["count"]) * steps / batch
+                return float(shadows * 2 * int(job.document["count"]) * steps / batch)
             case _:
-                return math.ceil((split.train_size + split.test_pool) / batch)
+                return float(math.ceil((split.train_size + split.test_pool) / batch))
 
 
 def timeable(recipe: Recipe, points: int) -> Recipe:
@@ -97,7 +107,7 @@ def timeable(recipe: Recipe, points: int) -> Recipe:
     return dataclasses.replace(plain, noise_multiplier=1.0, target_epsilon=None) if recipe.private else plain
 
 
-def time_steps(plan: Plan, model: Model, recipe: Recipe, device: str) -> tuple[float, int]:
+def time_steps(plan: BasePlan, model: Model, recipe: Recipe, device: str) -> tuple[float, int]:
     """Return (seconds per training step, bytes of one model) from short fits on random data of the plan's shape.
 
     The median of the first step and of those that ``SECONDS`` leave time for; of one thread on a CPU its own time, so

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from orchestrator.jobs import Job, Schedule
 from orchestrator.stage_jobs import StageJobs
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
-    from orchestrator.plan import Plan
+    from orchestrator.membership.schedule import MembershipScheduler
+    from orchestrator.plan_base import BasePlan
     from orchestrator.store import Store
 
 
@@ -76,9 +77,23 @@ class Scheduler(StageJobs):
         return self.score_job(job.shadow_set, self.by_label[job.label])
 
 
-def open_scheduler(plan: Plan, store: Store | None = None, data: Dataset | None = None) -> Scheduler:
-    """Return the scheduler of a plan on its data set, or on ``data`` in place of it."""
-    return Scheduler(plan, data or data_of(plan.data.name, plan.data.root), device_of(plan), store)
+AnyScheduler: TypeAlias = "Scheduler | MembershipScheduler"
+
+
+def open_scheduler(
+    plan: BasePlan, store: Store | None = None, data: Dataset | None = None, device: str | None = None
+) -> AnyScheduler:
+    """Return the scheduler of a plan, of the class that its kind asks for, on its data set or on ``data``."""
+    from orchestrator.membership.plan import MembershipPlan
+    from orchestrator.plan import Plan
+
+    found, place = data or data_of(plan.data.name, plan.data.root), device or device_of(plan)
+    if isinstance(plan, MembershipPlan):
+        from orchestrator.membership.schedule import MembershipScheduler
+
+        return MembershipScheduler(plan, found, place, store)
+    assert isinstance(plan, Plan), "every other plan is Apollo's"
+    return Scheduler(plan, found, place, store)
 
 
 @cache
@@ -89,7 +104,7 @@ def data_of(name: str, root: str | None) -> Dataset:
     return load(name, root)
 
 
-def device_of(plan: Plan) -> str:
+def device_of(plan: BasePlan) -> str:
     """Return "cpu" or "cuda" (with its index when the plan names one): what ``compute.device`` comes to here."""
     if plan.compute.device != "auto":
         return plan.compute.device
@@ -98,6 +113,6 @@ def device_of(plan: Plan) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def schedule(plan: Plan) -> Schedule:
+def schedule(plan: BasePlan) -> Schedule:
     """Return every job of ``plan``."""
     return open_scheduler(plan).schedule()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.jobs import Schedule
 
 if TYPE_CHECKING:
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,16 @@ class Setting:
 
     name: str
     overrides: Mapping[str, Any]
-    plan: Plan
+    plan: BasePlan
     jobs: Schedule
 
+    @property
+    def cost(self) -> int:
+        """A rough measure of its work after training, by which the dearest settings go first."""
+        search = getattr(self.plan.audit, "search", None)
+        return search.steps if search is not None else len(self.jobs.search_units)
 
-def plans_of(settings: Sequence[Setting]) -> list[Plan]:
+
+def plans_of(settings: Sequence[Setting]) -> list[BasePlan]:
     """Return the plans of ``settings``."""
     return [setting.plan for setting in settings]

@@ -6,14 +6,14 @@ sets are named by digest): a worker derives the same partition from the plan and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.design import Design
 from orchestrator.jobs import Job, Reference
-from orchestrator.keys import artefact_key, digest
+from orchestrator.keyed_jobs import KeyedJobs
+from orchestrator.keys import digest
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 
-class StageJobs(Design):
+class StageJobs(Design, KeyedJobs):
     """Makes the jobs of one plan on one data set, one at a time; ``device`` is "cpu" or "cuda".
 
     ``store`` is read by plans that audit memorised points: their partition needs the ranking that ``rank_job`` makes.
@@ -34,23 +34,6 @@ class StageJobs(Design):
         super().__init__(plan, data)
         self.device = device
         self.store = store
-
-    @cached_property
-    def plan_hash(self) -> str:
-        """The hash of the plan."""
-        return self.plan.plan_hash
-
-    @cached_property
-    def platform(self) -> dict[str, Any]:
-        """What decides the last bits of a number beside the plan: library, device, threads."""
-        from importlib.metadata import version
-
-        return {
-            "torch": version("torch"),
-            "device": self.device.partition(":")[0],
-            "threads": self.plan.compute.threads,
-            **({"opacus": version("opacus")} if self.private else {}),
-        }
 
     @property
     def private(self) -> bool:
@@ -271,17 +254,3 @@ class StageJobs(Design):
         }
         needs, code = (*chain(*models), *evidence), self.architecture(targets[0])
         return self.job("radii", document, needs, code, label=entry.label, shadow_set=shadow_set)
-
-    def job(
-        self, stage: str, document: dict[str, Any], needs: Iterable[str], code: Iterable[type], **place: Any
-    ) -> Job:
-        """Return the job of ``stage`` for ``document``, completed by platform and code version.
-
-        ``code``: classes of the architectures, method, kind or attacks that take part.
-        """
-        from orchestrator.codeversion import code_version
-
-        modules = tuple(dict.fromkeys(part.__module__ for part in code))
-        own = tuple(name for name in modules if name.startswith("audits."))
-        whole = {**document, "code": code_version(stage, own), "platform": self.platform}
-        return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from audits.errors import BadInput, did_you_mean
-from orchestrator.tracking_content import allowed_name, flatten, metrics, plan_hash
+from orchestrator.tracking_content import allowed_name, flatten, plan_hash
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -144,11 +144,12 @@ def _log_runs(
     client: MlflowClient, identity: str, parent: str, result: Mapping[str, Any], out: Path, tags: Mapping[str, str]
 ) -> dict[str, str]:
     """Fill the parent and return the child run of each setting."""
-    from orchestrator.report.reading import Run
+    from orchestrator.kinds import audit_kind
 
     params = flatten(result["plan"])
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
-    main = Run(dict(result), scores={}).main_setting
+    kind = audit_kind(str(result["kind"]))
+    metrics, main = kind.metrics, kind.main_setting(result)
     _fill(client, parent, params, {**metrics(result, main), **population, "seconds": float(result["seconds"])})
     for name in FILES:
         if (out / name).is_file():

@@ -13,7 +13,8 @@ from orchestrator.result import flag, versions
 
 if TYPE_CHECKING:
     from orchestrator.console import Terminal
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
+    from orchestrator.plan_sections import UnlearningMethod
     from orchestrator.setting import Setting
     from orchestrator.store import Store
 
@@ -22,7 +23,7 @@ ACCURACIES = ("retain_accuracy", "forget_accuracy", "test_accuracy")
 PRESETS = "presets.yaml"
 
 
-def tuned(name: str, settings: Sequence[Setting], store: Store, plan: Plan) -> dict[str, Any]:
+def tuned(name: str, settings: Sequence[Setting], store: Store, plan: BasePlan) -> dict[str, Any]:
     """Return the table of all settings and, for each method, the one closest to retraining.
 
     Distance of a target: mean over retain, forget and test accuracy of |unlearned − retrained|; of a setting: its mean
@@ -59,7 +60,8 @@ def tuned(name: str, settings: Sequence[Setting], store: Store, plan: Plan) -> d
 
 def row(setting: Setting, store: Store) -> dict[str, Any]:
     """Return what one setting's method does to its targets, beside retraining."""
-    (entry,) = (entry for entry in setting.plan.unlearning if entry.method not in ("identity", "retrain"))
+    methods: Sequence[UnlearningMethod] = getattr(setting.plan, "unlearning", ())
+    (entry,) = (entry for entry in methods if entry.method not in ("identity", "retrain"))
     own, retrained = (measured(setting, store, label) for label in (entry.label, "retrain"))
     gaps = [
         statistics.fmean(abs(found[name] - retrained[target][name]) for name in ACCURACIES)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from actors.jobs import Workers
     from orchestrator.console import Terminal
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
     from orchestrator.store import Store
 
 
-def workers_of(plan: Plan, device: str, store: Store, terminal: Terminal) -> Workers:
+def workers_of(plan: BasePlan, device: str, store: Store, terminal: Terminal) -> Workers:
     """Return how many workers the plan asks for and where Ray keeps its own files."""
     from actors.cluster import size_workers
     from actors.jobs import Workers

@@ -98,7 +98,7 @@ def test_a_root_that_is_given_is_the_only_place_searched(tmp_path: Path) -> None
         ("toy2d?sed=1", "did you mean 'seed'"),
         ("toy2d?points=many", "whole number"),
         ("toy2d?points", "option=value"),
-        ("digits?size=3", "unknown option 'size'"),
+        ("digits?side=3", "unknown option 'side'"),
         ("mnist?average=3", "must divide 28"),
         ("mnist?average=2&size=32", "give one of them"),
         ("mnist?size=0", "at least 1"),

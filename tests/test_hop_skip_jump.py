@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from audits.membership import hop_skip_jump
-from audits.membership.hop_skip_jump import ABSOLUTE, PLAIN, PREDICTED, RANK, Found, Schedule, distances
+from audits.membership import hop_skip_jump, hop_skip_jump_draws
+from audits.membership.hop_skip_jump import (
+    ABSOLUTE,
+    PLAIN,
+    PREDICTED,
+    RANK,
+    Found,
+    Schedule,
+    distances,
+    distances_of_models,
+)
 from audits.membership.start_points import starts_from_pool
 from audits.seeds import derive_seed
 
@@ -127,7 +136,7 @@ def slow(world: Linear, k: int, star: int, starts: torch.Tensor, schedule: Sched
 @pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
 def test_the_batched_form_is_the_slow_form(box, monkeypatch) -> None:
     world = Linear(30, points=5, box=box)
-    monkeypatch.setattr(hop_skip_jump, "ROWS_AT_ONCE", 35)  # several parts a round, the last one smaller
+    monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", 35 * 30)  # several parts a round, the last one smaller
     schedule = Schedule(rounds=2, restarts=2, directions=20, halvings=10, tries=4, further=1)
     star = torch.tensor([int(world.y[0]), int(world.y[1]), *((world.y[2:] + 1) % CLASSES).tolist()])
     found = world.found(schedule, star=star)
@@ -203,7 +212,7 @@ def test_every_point_is_asked_as_often_as_the_schedule_says(schedule, queries) -
 def test_directions_are_asked_in_parts() -> None:
     world = Linear(20, points=40)
     world.found(ABSOLUTE)
-    assert world.most <= hop_skip_jump.ROWS_AT_ONCE < 40 * ABSOLUTE.directions
+    assert world.most * 20 <= hop_skip_jump.NUMBERS_AT_ONCE < 40 * 20 * ABSOLUTE.directions_of(13)
     assert Schedule(rounds=1, restarts=1, directions=7000).directions_of(3) == 10_000
 
 
@@ -213,11 +222,73 @@ def test_batch_mates_change_rounding_only(box, monkeypatch) -> None:
     schedule = Schedule(rounds=3, restarts=2, directions=40)
     whole = world.found(schedule)
     mixed = torch.randperm(120, generator=torch.Generator().manual_seed(0)).tolist()
-    monkeypatch.setattr(hop_skip_jump, "ROWS_AT_ONCE", 300)
+    monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", 300 * 30)
     for rows in (mixed, mixed[:17], mixed[17:60]):
         part = world.found(schedule, rows)
         equal = (part.point - whole.point[rows]).abs().amax(1) <= 1e-6
         assert equal.double().mean() >= 0.99
+
+
+# ------------------------------------------------------------------------------------------- many models at once
+
+
+class Turned:
+    """The linear model of a world with other weights, which counts the points it is asked about."""
+
+    def __init__(self, world: Linear, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        noise = torch.randn(world.weight.shape, generator=generator, dtype=world.weight.dtype)
+        self.weight, self.middle, self.asked = world.weight + 0.3 * noise, world.middle, 0
+
+    def __call__(self, points: torch.Tensor) -> torch.Tensor:
+        self.asked += len(points)
+        return ((points - self.middle) @ self.weight.T).argmax(1)
+
+
+@pytest.mark.parametrize(("box", "noise"), [(False, False), (True, False), (True, True)])
+def test_models_that_share_their_draws_get_what_each_gets_alone(box, noise, monkeypatch) -> None:
+    world = Linear(30, points=40, box=box)
+    models = [Turned(world, seed) for seed in range(4)]
+    star = torch.where(torch.arange(40) % 3 == 0, PREDICTED, (world.y + torch.arange(40) % 2) % CLASSES)
+    schedule = Schedule(rounds=2, restarts=2, directions=20, halvings=9, tries=4, further=1)
+    given = (world.x, world.y, world.ids, None if noise else world.starts, schedule, SEED, world.range, star)
+    alone = [distances(model, *given) for model in models]
+    expected = torch.stack([found.distance for found in alone])
+    assert bool((expected[0] != expected[1]).all()), "the models differ"
+    drawn = hop_skip_jump_draws.unit_vectors
+    rows = []
+    monkeypatch.setattr(hop_skip_jump_draws, "unit_vectors", lambda *asked: rows.append(asked[1]) or drawn(*asked))
+    for model in models:
+        model.asked = 0
+    together = distances_of_models(models, *given)
+    assert torch.allclose(together, expected, rtol=0, atol=1e-9, equal_nan=True)
+    assert [model.asked for model in models] == [40 * schedule.queries] * 4
+    assert sum(rows) == schedule.all_directions == 2 * (20 + 28) + 34, "directions are drawn once, not once a model"
+
+
+def test_parts_of_points_and_rounds_that_are_drawn_again_change_rounding_only(monkeypatch) -> None:
+    world = Linear(30, points=40, box=True)
+    models = [Turned(world, seed) for seed in range(3)]
+    given = (world.x, world.y, world.ids, world.starts, RANK, SEED, world.range)
+    whole = distances_of_models(models, *given)
+    monkeypatch.setattr(hop_skip_jump, "FEWEST_POINTS", 17)
+    monkeypatch.setattr(hop_skip_jump, "SHARED_BYTES", 17 * 120 * 30 * 8)  # keeps round 1 (100), not round 2 (141)
+    parts = distances_of_models(models, *given)
+    assert ((parts - whole).abs() <= 1e-6).double().mean() >= 0.99
+    assert [model.asked for model in models] == [2 * 40 * RANK.queries] * 3
+
+
+def test_directions_are_kept_as_far_as_there_is_room() -> None:
+    like = torch.zeros(3, 10, dtype=torch.float64)
+    draws = hop_skip_jump_draws.Draws(range(3), SEED, like, rows_at_once=12, room=3 * 10 * 8 * 25)
+    first, second = ([list(draws.directions(0, t, 20)) for _ in range(2)] for t in (1, 2))
+    assert [part.shape for part in first[0]] == [(3, 4, 10)] * 5
+    assert all(one is other for one, other in zip(*first, strict=True)), "round 1 is kept"
+    assert all(one is not other for one, other in zip(*second, strict=True)), "there is no room for round 2"
+    for once, again in (first, second):
+        assert torch.equal(torch.cat(once), torch.cat(again))
+    assert not torch.equal(torch.cat(first[0]), torch.cat(second[0]))
+    assert torch.allclose(torch.cat(first[0]).norm(dim=-1), torch.ones((), dtype=torch.float64), atol=1e-6)
 
 
 def test_draws_follow_the_id_and_the_seed() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 from audits.membership.hop_skip_jump import RANK
-from benchmarks import hop_skip_jump
+from benchmarks import hop_skip_jump, hop_skip_jump_models, record
 from benchmarks.hop_skip_jump_peers import Budget, Counting, Problem, gradient, matched, ours, spent
 
 
@@ -68,10 +70,17 @@ def test_searches_are_compared_point_by_point_and_failures_left_out():
             "ours, from noise": noisy,
             "ART, from noise": found(4, 4, 1, torch.nan),
             "foolbox, from images, all at once": found(*[torch.nan] * 4),
-            "foolbox, from images, one by one": {**found(2, 4, 6, 8), "rounds": 9, "directions": 98},
+            "foolbox, from images, one by one": {
+                **found(2, 4, 6, 8),
+                "cpu_seconds": 0.2,
+                "rounds": 9,
+                "directions": 98,
+            },
         }
     )
     assert [row["found"] for row in rows] == [4, 4, 3, 0, 4]
+    assert (rows[0]["median"], rows[0]["p90"]) == (2.5, 3.7) and rows[2]["p90"] == 4
+    assert [row.get("cpu_ratio") for row in rows] == [None, None, 1, 1, 0.5]
     assert rows[2]["ratio"]["mean"] == pytest.approx((0.5 * 0.5 * 2) ** (1 / 3), rel=1e-3)
     assert rows[2]["ours_nearer"] == pytest.approx(2 / 3, rel=1e-3)
     assert "ratio" not in rows[3] and rows[4]["ratio"] == {"mean": 0.5, "low": 0.5, "high": 0.5}
@@ -86,8 +95,30 @@ def test_missing_peers_are_told_with_the_way_to_install_them(monkeypatch):
         hop_skip_jump.main([])
 
 
-def test_impossible_sizes_are_refused(capsys):
+@pytest.mark.parametrize("module", [hop_skip_jump, hop_skip_jump_models])
+def test_impossible_sizes_are_refused(module, capsys):
     with pytest.raises(SystemExit) as stopped:
-        hop_skip_jump.main(["--points", "0"])
+        module.main(["--points", "0"])
     assert stopped.value.code == 2
     assert "--points 0" in capsys.readouterr().err
+
+
+def test_many_models_are_asked_in_both_forms_and_the_record_is_printed(capsys):
+    hop_skip_jump_models.main(["--quick"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["models"], document["points"], document["queries"]) == (2, 3, RANK.queries)
+    assert document["largest_difference"] <= 1e-9
+    assert all(len(each) == 1 and each[0] > 0 for each in document["milliseconds"].values())
+
+
+def test_forms_that_differ_are_not_timed(monkeypatch):
+    one = hop_skip_jump_models.distances_of_models
+    monkeypatch.setattr(hop_skip_jump_models, "distances_of_models", lambda *given: one(*given) + 1e-6)
+    with pytest.raises(SystemExit, match=r"the two forms differ by 1\.0e-06 in float64"):
+        hop_skip_jump_models.main(["--quick"])
+
+
+def test_the_docs_have_a_place_for_every_section():
+    text = (Path(record.__file__).parent.parent / "docs" / "benchmarks.md").read_text()
+    for section in ("hop_skip_jump cpu", "hop_skip_jump cpu rank", "hop_skip_jump_models cpu"):
+        record.replace_section(text, section, "")

@@ -11,8 +11,9 @@ from sklearn.cluster import KMeans
 
 from audits.errors import BadInput
 from audits.membership.anomalies import k_means, k_means_streamed, plus_plus, quantile_of
-from audits.membership.points import Whole, compared, own_squared
-from audits.seeds import torch_generator
+from audits.membership.features import gaussian_map
+from audits.membership.points import Streamed, Whole, compared, own_squared
+from audits.seeds import derive_seed, torch_generator
 
 SPLITS = ([6], [1, 5], [2, 2, 2], [1] * 6)
 
@@ -171,8 +172,8 @@ def test_an_accelerator_gives_the_clusters_of_the_cpu_and_the_same_twice() -> No
     here, there, again = k_means(x, 8, seed=3), k_means(x.cuda(), 8, seed=3), k_means(x.cuda(), 8, seed=3)
     np.testing.assert_array_equal(there.distance, again.distance)
     np.testing.assert_allclose(there.distance, here.distance, rtol=1e-4, atol=1e-5)
-    streamed = k_means_streamed(list(x.cuda().split([2, 4], dim=1)), 8, seed=3)
-    assert streamed.inertia == pytest.approx(here.inertia, rel=1e-3)
+    streamed = k_means_streamed(list(x.cuda().split([2, 4], dim=1)), 8, seed=3, columns=5)
+    assert streamed.inertia == pytest.approx(here.inertia, rel=1e-2)
 
 
 # ------------------------------------------------------------------------------------------- streamed
@@ -189,15 +190,64 @@ def test_blocks_give_what_the_whole_gives_from_one_start(widths: list[int]) -> N
     assert torch.allclose(found.centres, whole.centres, atol=1e-5) and found.iterations == whole.iterations
 
 
-def test_streamed_clusters_start_from_a_sample_and_are_as_good() -> None:
-    x = blobs(900, 6, 5, spread=1.0)
-    found = k_means_streamed(list(x.split([3, 3], dim=1)), 6, seed=0, sample=100)
-    assert found.inertia <= 1.02 * k_means(x, 6, seed=0).inertia
-    again = k_means_streamed(list(x.split([3, 3], dim=1)), 6, seed=0, sample=100)
+def test_blocks_that_can_be_held_are_clustered_as_the_whole() -> None:
+    x = blobs(300, 6, 5, spread=3.0)
+    whole, found = k_means(x, 6, seed=2), k_means_streamed(list(x.split([2, 1, 3], dim=1)), 6, seed=2, columns=6)
+    np.testing.assert_array_equal(found.distance, whole.distance)
+
+
+def test_a_sketch_keeps_squared_distances_with_the_error_that_is_told() -> None:
+    x = blobs(40, 40, 3, width=90, spread=2.0)
+    exact = torch.pdist(x).square()
+    ratios = []
+    for seed in range(40):
+        sketch, width = Streamed(x.split([30, 10, 50], dim=1), 40, chunk=7).sketch(32, seed)
+        assert sketch.shape == (40, 32) and width == 90
+        ratios.append(torch.pdist(sketch).square() / exact)
+    ratio = torch.stack(ratios)  # 40 maps, 780 pairs of points
+    assert float(ratio.mean()) == pytest.approx(1, abs=0.02)
+    assert float(ratio.std(0).mean()) == pytest.approx(np.sqrt(2 / 32), rel=0.06)
+
+
+def test_a_sketch_is_the_sum_of_one_map_of_each_block() -> None:
+    x = blobs(20, 3, 1, width=50)
+    blocks = list(x.split([12, 3, 20, 15], dim=1))  # two are held before the third is too much
+    sketch, _ = Streamed(blocks, 20, chunk=6).sketch(16, 9)
+    ways = [gaussian_map(block.shape[1], 16, derive_seed(9, "k-means sketch", b + 1)) for b, block in enumerate(blocks)]
+    slow = sum(block.double() @ way.double() for block, way in zip(blocks, ways, strict=True))
+    assert torch.allclose(sketch.double(), slow, atol=1e-4)
+    assert not torch.allclose(sketch, Streamed(blocks, 20, chunk=6).sketch(16, 8)[0], atol=1.0)
+
+
+@pytest.mark.parametrize("spread", [1.0, 4.0, 8.0])
+def test_clusters_found_in_a_sketch_are_as_good_and_their_distances_exact(spread: float) -> None:
+    x = blobs(900, 6, 5, width=120, spread=spread)
+    blocks = list(x.split(40, dim=1))
+    found, whole = k_means_streamed(blocks, 6, seed=0, sample=300, columns=64), k_means(x, 6, seed=0)
+    assert found.inertia <= 1.005 * whole.inertia
+    assert np.median(np.abs(found.distance / whole.distance - 1)) < 0.005
+    far, chosen = (one.distance > quantile_of(one.distance, 0.95) for one in (found, whole))
+    assert (far & chosen).sum() >= 0.9 * chosen.sum()
+    centres = found.centres.double().numpy()
+    slow = np.sqrt(((x.double().numpy()[:, None] - centres[None]) ** 2).sum(-1))
+    np.testing.assert_array_equal(found.assignment, slow.argmin(1))
+    np.testing.assert_allclose(found.distance, slow.min(1), rtol=1e-6)
+    again = k_means_streamed(blocks, 6, seed=0, sample=300, columns=64)
     np.testing.assert_array_equal(found.distance, again.distance)
 
 
-def test_blocks_are_read_as_often_as_promised() -> None:
+def test_the_step_on_the_features_themselves_mends_a_rough_sketch() -> None:
+    x = blobs(900, 6, 5, width=120, spread=3.0)
+    whole = k_means(x, 6, seed=0)
+    found = k_means_streamed(list(x.split(40, dim=1)), 6, seed=0, columns=2)  # two columns tell the blobs badly apart
+    sketch, _ = Streamed(x.split(40, dim=1), 900, 1024).sketch(2, 0)
+    rough = torch.from_numpy(k_means(sketch, 6, seed=0).assignment)
+    means = torch.stack([x[rough == cluster].mean(0) for cluster in range(6)])
+    left = float(own_squared(x, rough, means, 1024).sum())
+    assert whole.inertia < found.inertia < left
+
+
+def test_blocks_are_read_three_times_however_many_iterations() -> None:
     class Counting:
         read = 0
 
@@ -206,8 +256,11 @@ def test_blocks_are_read_as_often_as_promised() -> None:
             return iter(blobs(200, 4, 6, spread=2.0).split([2, 4], dim=1))
 
     blocks = Counting()
-    found = k_means_streamed(blocks, 4, seed=0, sample=150)
-    assert blocks.read == 4 + found.iterations  # its first block, the sample, assignment, distances
+    found = k_means_streamed(blocks, 4, seed=0, sample=150, columns=5)
+    assert found.iterations > 2 and blocks.read == 1 + 3  # its first block; the sketch, the step, distances
+    blocks.read = 0
+    found = k_means_streamed(blocks, 4, seed=0, start=blobs(200, 4, 6, spread=2.0)[:4])
+    assert blocks.read == 1 + 2 + found.iterations  # its first block, assignment, distances
 
 
 # ------------------------------------------------------------------------------------------- thresholds, refusals
@@ -237,6 +290,8 @@ def test_the_threshold_is_the_quantile_of_contrast_samples() -> None:
         (lambda x: k_means_streamed([x], 3, seed=0, start=x[:2]), "start has 2 centres"),
         (lambda x: k_means_streamed([x, x], 2, seed=0, start=x.repeat(1, 3)[:2]), "18 columns"),
         (lambda x: k_means_streamed([x, x[:9]], 2, seed=0, start=x.repeat(1, 2)[:2]), "9 points"),
+        (lambda x: k_means_streamed([x, x[:9]], 2, seed=0), "a block has 9 points, the first 10"),
+        (lambda x: k_means_streamed([x, x], 2, seed=0, columns=0), "columns is 0"),
         (lambda x: quantile_of([], 0.9), "none"),
         (lambda x: quantile_of([1.0], 1.5), "1.5"),
     ],

@@ -14,7 +14,7 @@ from audits.data.membership import MembershipDesign, MembershipSplit, make_membe
 from audits.data.population import Ids
 from audits.errors import BadInput
 
-SPLIT = MembershipSplit(targets=6, contrast=4, fresh=3, candidates=20, train_size=25, pool=250, filler=60)
+SPLIT = MembershipSplit(targets=6, contrast=4, fresh=3, candidates=20, train_size=25, pool=250, filler=80)
 POINTS = 400
 
 
@@ -114,7 +114,7 @@ def test_filler_is_all_that_is_left_unless_given() -> None:
         ({"pool": 249}, "give the pool 250 points"),
         ({"train_size": 10, "candidates": 20}, "use filler: a train_size of 20 or more"),
         ({"fresh": 0}, "split.fresh is 0"),
-        ({"filler": 49}, "split.filler of 50 or more"),
+        ({"filler": 74}, "split.filler 75 points or more"),
     ],
 )
 def test_weak_designs_are_warned_of(change: dict[str, int], says: str | None) -> None:

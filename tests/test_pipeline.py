@@ -15,7 +15,7 @@ from orchestrator.console import Terminal
 from orchestrator.estimate import label_queries
 from orchestrator.jobs import missing
 from orchestrator.output_folder import claim_folder
-from orchestrator.pipeline import run_audit, run_sweep
+from orchestrator.pipeline import Run, run_audit, run_sweep
 from orchestrator.plan import load_plan
 from orchestrator.schedule import open_scheduler, schedule
 from orchestrator.stages import Workshop
@@ -170,6 +170,23 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
     base = result.scores.filter(np.array(settings) == "base").drop_columns(["setting"])
     single = pq.read_table(finished[1] / "scores.parquet").drop_columns(["setting"])
     assert base.equals(single)
+
+
+def test_a_sweep_tells_utility_and_exposed_points_of_the_plan_itself_wherever_that_setting_stands(
+    finished, tmp_path, monkeypatch
+):
+    for shown in ("report", "track"):  # result.json is written before them
+        monkeypatch.setattr(Run, shown, lambda *_: None)
+    _, out, store, _ = finished
+    weaker = {"audit.search.shadows": 4, "unlearning.1.learning_rate": 0.01}
+    sweep = Sweep("base-last", "", "apollo-smoke", fixed({"weaker": weaker, "base": {}}), "apollo AUC", "a figure")
+    plan, place = tiny_plan(store), tmp_path / "sweep"
+    run_sweep(sweep, plan, place, Terminal(claim_folder(place, plan)))
+    swept, single = (json.loads((folder / "result.json").read_text()) for folder in (place, out))
+    assert [entry["setting"] for entry in swept["settings"]] == ["weaker", "base"]
+    assert swept["exposed"]["setting"] == "base"
+    for section in ("exposed", "utility", "heatmap"):
+        assert swept[section] == single[section]
 
 
 def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished, tmp_path):

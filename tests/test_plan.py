@@ -26,7 +26,10 @@ def test_every_shipped_plan_is_valid_without_warnings_or_notes_but_of_presets(na
     assert all("takes the preset" in note for note in plan.notes)
     assert plan.warnings == ()
     facts = describe(plan.data.name, plan.data.root)
-    check_fit(plan, facts)
+    if isinstance(plan, Plan):
+        check_fit(plan, facts)
+    if facts.points and facts.shape and facts.classes:
+        check_against_data(plan, absent=True)
     if not facts.present:
         with pytest.raises(BadInput, match="not found in"):
             check_against_data(plan)

@@ -4,13 +4,16 @@ TMIA, Journal on Communications 42(10), 2021, Algorithm 1 (its body is reconstru
 the mean of its members, d_i = ‖φ_i − u_{c_i}‖₂; candidates with d_i > α are attacked. Reconstructed as well: starts by
 k-means++ (Arthur and Vassilvitskii, 2007, greedy as in scikit-learn), the best of several restarts, and an empty
 cluster takes the point that lies farthest from its centre. Nothing here knows of any target or of membership.
+
+Deviation: features too wide to be held are clustered in a random projection (Boutsidis, Zouzias and Drineas, "Random
+projections for k-means clustering", 2010); centres and distances are then worked out from the features themselves.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,7 +26,7 @@ from audits.seeds import derive_seed, torch_generator
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-RESTARTS, MAX_ITER, CHUNK, SAMPLE = 10, 100, 1024, 2048
+RESTARTS, MAX_ITER, CHUNK, SAMPLE, COLUMNS = 10, 100, 1024, 2048, 512
 ROUNDING = 1e-6  # restarts that found one optimum differ by less, and the first of them is kept
 
 
@@ -80,29 +83,45 @@ def k_means_streamed(
     max_iter: int = MAX_ITER,
     chunk: int = CHUNK,
     sample: int = SAMPLE,
+    columns: int = COLUMNS,
     start: torch.Tensor | None = None,
 ) -> Clusters:
     """Return clusters of features that are handed over as column ``blocks`` (N, d_b), one at a time.
 
-    ``blocks`` (``Features``, or a list of memory maps) is read for the number of points (the first block), the sample,
-    the first assignment, every iteration (once more in one with empty clusters) and the distances. The start are the
-    centres of ``k_means`` on a random ``sample`` of the points, restarts included; from an equal ``start`` the result
-    is that of ``k_means`` but for rounding. Memory: O(N·(d_b + n_clusters) + (sample + chunk + n_clusters)·D), never
-    N·D: under 1 GB for 60 000 points, 100 blocks of 256 columns and 100 clusters.
+    Blocks of up to ``columns`` columns together are held and clustered as ``k_means`` does. Wider ones are summed up in
+    a sketch (``Streamed.sketch``): squared distances with a relative standard deviation of √(2/``columns``), .06 for
+    512. In it k-means starts from the centres of ``k_means`` on a random ``sample`` of the points, restarts included,
+    and runs as long as ``k_means`` would. One step on the features themselves ends it: centres are the exact means of
+    the clusters found, and every point goes to the nearest of them. So the sketch decides which optimum is found;
+    centres and ``distance`` are exact. ``iterations`` counts both.
+
+    ``blocks`` (``Features``, or a list of memory maps) is read for the number of points (the first block only), the
+    sketch, the step and the distances, however many iterations. With a ``start`` (n_clusters, D) there is no sketch:
+    blocks are read in every iteration, and the result is that of ``k_means`` but for rounding.
+
+    Memory: O(N·(columns + d_b + n_clusters) + n_clusters·D), never N·D.
     """
     if isinstance(blocks, Iterator):
         raise TypeError("blocks are read more than once; give a list or Features, not a generator")
     count = len(next(iter(blocks)))
     check(n_clusters, count, restarts=restarts, max_iter=max_iter, chunk=chunk)
     points = Streamed(blocks, count, chunk)
-    if start is not None and len(start) != n_clusters:
-        raise BadInput(f"start has {len(start)} centres; n_clusters is {n_clusters}")
-    if start is None:
-        check(n_clusters, sample, sample=sample)
-        order = torch.randperm(count, generator=torch_generator(derive_seed(seed, "k-means sample")))
-        chosen = points.rows(order[:sample].sort().values)
-        start = k_means(chosen, n_clusters, seed=seed, restarts=restarts, max_iter=max_iter, chunk=chunk).centres
-    return lloyd(points, start, max_iter)
+    if start is not None:
+        if len(start) != n_clusters:
+            raise BadInput(f"start has {len(start)} centres; n_clusters is {n_clusters}")
+        return lloyd(points, start, max_iter)
+    check(n_clusters, sample, sample=sample, columns=columns)
+    sketch, width = points.sketch(columns, seed)
+    if width <= columns:
+        return k_means(sketch, n_clusters, seed=seed, restarts=restarts, max_iter=max_iter, chunk=chunk)
+    order = torch.randperm(count, generator=torch_generator(derive_seed(seed, "k-means sample")))
+    chosen = sketch[order[:sample].sort().values.to(sketch.device)]
+    rough = k_means(chosen, n_clusters, seed=seed, restarts=restarts, max_iter=max_iter, chunk=chunk)
+    rough = lloyd(Whole(sketch, chunk), rough.centres, max_iter)
+    own = refilled(Whole(sketch, chunk), torch.from_numpy(rough.assignment).to(sketch.device), rough.centres)
+    # A cluster is still empty only where every point is at its centre: then nobody goes to the centre 0 it begins with.
+    found = lloyd(points, sketch.new_zeros(n_clusters, width), 1, own)
+    return replace(found, iterations=rough.iterations + found.iterations)
 
 
 def quantile_of(contrast_distance: ArrayLike, q: float) -> float:
@@ -126,9 +145,15 @@ def check(n_clusters: int, points: int, **positive: int) -> None:
             raise BadInput(f"{name} is {value}; it must be 1 or more")
 
 
-def lloyd(points: Whole | Streamed, start: torch.Tensor, max_iter: int) -> Clusters:
-    """Move the centres from ``start`` until no assignment changes, or ``max_iter`` times."""
-    centres, assignment, iterations = start, points.nearest(start), 0
+def lloyd(
+    points: Whole | Streamed, start: torch.Tensor, max_iter: int, assignment: torch.Tensor | None = None
+) -> Clusters:
+    """Move the centres from ``start`` until no assignment changes, or ``max_iter`` times.
+
+    The first ``assignment`` (N,) is to the nearest of ``start``, if none is given.
+    """
+    centres, iterations = start, 0
+    assignment = points.nearest(start) if assignment is None else assignment
     while iterations < max_iter:
         iterations += 1
         before = refilled(points, assignment, centres)

@@ -14,7 +14,7 @@ that the bisection left, nor than what the dtype resolves; without a box those o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,18 +22,25 @@ import numpy.typing as npt
 import torch
 
 from audits.errors import BadInput
-from audits.evidence.hop_skip_jump import Across, Labels, clip, length, step, to_boundary
+from audits.evidence.hop_skip_jump import Across, Labels, length, step, to_boundary
+from audits.membership.hop_skip_jump_draws import Draws
 from audits.membership.hop_skip_jump_schedule import ABSOLUTE, PLAIN, RANK, Schedule
 from audits.membership.start_points import with_noise
-from audits.seeds import derive_seed
 
-__all__ = ["ABSOLUTE", "PLAIN", "PREDICTED", "RANK", "Found", "Schedule", "distances"]
+__all__ = ["ABSOLUTE", "PLAIN", "PREDICTED", "RANK", "Found", "Schedule", "distances", "distances_of_models"]
 
 PREDICTED = -1
 """In place of a class: the one that the model itself predicts at x."""
 
-ROWS_AT_ONCE = 1024
-"""Directions are drawn, asked and summed up in parts of about so many rows; the draws do not depend on it."""
+NUMBERS_AT_ONCE = 2**18
+"""Directions are drawn, asked and summed up in parts of so many numbers, 1 MiB in float32: with more, the layers of a
+small network leave a CPU's cache. The draws do not depend on it."""
+
+SHARED_BYTES = 2**26
+"""Directions that are kept for the next model take so much memory at most."""
+
+FEWEST_POINTS = 32
+"""Models are asked about so many points at once or more: with fewer, a question costs more than its answer."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +79,59 @@ def distances(
     clipped, or None.
 
     Asks exactly ``schedule.queries`` labels about every point. Beyond x it holds about K·D·(``starts`` + ``tries``)
-    numbers and max(K, 1024)·D for the directions, however many. Points in other batches get equal distances up to
+    numbers and max(K·D, 2¹⁸) for the directions, however many. Points in other batches get equal distances up to
     rounding. Raises ``BadInput`` for shapes that do not fit, ids below 0, points outside the box, or missing starts
     without a box.
     """
     wanted = y if class_of_interest is None else class_of_interest
     check(x, wanted, ids, starts, schedule, value_range)
+    return search(labels, x, wanted, starts, Draws(ids, seed, x, NUMBERS_AT_ONCE // x.shape[1]), schedule, value_range)
+
+
+@torch.no_grad()
+def distances_of_models(
+    labels: Sequence[Labels],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    ids: npt.NDArray[np.int64] | Sequence[int],
+    starts: torch.Tensor | None,
+    schedule: Schedule,
+    seed: int,
+    value_range: tuple[float, float] | None,
+    class_of_interest: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the distances (models, K) float64 that ``distances`` finds for each model of ``labels``; NaN where failed.
+
+    What is the same for all models is drawn once: start points and directions. Points go in parts whose directions
+    take 64 MiB, or in parts of 32 points, and then some rounds are drawn anew for every model. Each model is asked
+    about one part after the other, ``schedule.queries`` labels about every point. With one part the result is that of
+    ``distances`` bit for bit, with several but for rounding.
+    """
+    wanted = y if class_of_interest is None else class_of_interest
+    check(x, wanted, ids, starts, schedule, value_range)
+    found = torch.empty(len(labels), len(x), dtype=torch.float64, device=x.device)
+    a_point = schedule.all_directions * x.shape[1] * x.element_size()
+    at_once = max(FEWEST_POINTS, SHARED_BYTES // max(1, a_point))
+    for first in range(0, len(x), at_once):
+        part = slice(first, first + at_once)
+        draws = Draws(ids[part], seed, x[part], NUMBERS_AT_ONCE // x.shape[1], SHARED_BYTES)
+        begin = with_noise(x[part], None if starts is None else starts[part], schedule.starts, draws, value_range)
+        for one, distance in zip(labels, found, strict=True):
+            distance[part] = search(one, x[part], wanted[part], begin, draws, schedule, value_range).distance
+    return found
+
+
+def search(
+    labels: Labels,
+    x: torch.Tensor,
+    wanted: torch.Tensor,
+    starts: torch.Tensor | None,
+    draws: Draws,
+    schedule: Schedule,
+    value_range: tuple[float, float] | None,
+) -> Found:
+    """Return what one model's search finds; ``wanted`` (K,) are the classes y*."""
     count, dimensions = x.shape
-    keys = [np.array([derive_seed(seed, "hop_skip_jump"), point], dtype=np.uint64) for point in ids]
 
     def ask(points: torch.Tensor) -> torch.Tensor:
         return labels(points.reshape(-1, dimensions)).reshape(count, -1)
@@ -91,19 +143,20 @@ def distances(
     def across(points: torch.Tensor) -> torch.Tensor:
         return (ask(points) == star[:, None]) != inside[:, None]
 
-    begin = with_noise(x, starts, schedule.starts, [stream(key, 0, 0) for key in keys], value_range)
+    begin = with_noise(x, starts, schedule.starts, draws, value_range)
     far = torch.where(across(begin), length(begin - x[:, None]), math.inf)
     order = far.argsort(stable=True, dim=1)
     usable = far.isfinite().sum(1)
     best = State(x, *(torch.full((count,), math.inf, dtype=torch.float64, device=x.device) for _ in range(2)))
+    first = range(1, schedule.rounds + 1)
     for restart in range(schedule.restarts):
         place = order.gather(1, (restart % usable.clamp_min(1))[:, None])[:, 0]
         start = begin[torch.arange(count, device=x.device), place]
         edge, gap = to_boundary(across, x, start, schedule.halvings)
         state = State(edge, length(edge - x), gap)
-        best = nearer(walk(across, x, state, keys, restart, range(1, schedule.rounds + 1), schedule, value_range), best)
+        best = nearer(walk(across, x, state, draws, restart, first, schedule, value_range), best)
     last = range(schedule.rounds + 1, schedule.rounds + schedule.further + 1)
-    best = walk(across, x, best, keys, schedule.restarts, last, schedule, value_range)
+    best = walk(across, x, best, draws, schedule.restarts, last, schedule, value_range)
     failed = usable == 0
     distance = torch.where(inside, best.distance, -best.distance)
     return Found(torch.where(failed, math.nan, distance), torch.where(failed[:, None], math.nan, best.edge), failed)
@@ -133,7 +186,7 @@ def walk(
     across: Across,
     x: torch.Tensor,
     state: State,
-    keys: Sequence[npt.NDArray[np.uint64]],
+    draws: Draws,
     restart: int,
     rounds: range,
     schedule: Schedule,
@@ -147,8 +200,8 @@ def walk(
         else:
             width = state.distance / x.shape[1]
         width = torch.maximum(torch.maximum(width, state.gap), resolved * state.edge.abs().amax(1).double())
-        streams = [stream(key, restart, t) for key in keys]
-        way = normal(across, state.edge, width, schedule.directions_of(t), streams, value_range)
+        count = schedule.directions_of(t)
+        way = normal(across, state.edge, width, draws.directions(restart, t, count), count, value_range)
         moved = step(across, state.edge, way, state.distance / math.sqrt(t), schedule.tries, value_range)
         moved, gap = to_boundary(across, x, moved, schedule.halvings)
         state = nearer(State(moved, length(moved - x), gap), state)
@@ -159,22 +212,20 @@ def normal(
     across: Across,
     edge: torch.Tensor,
     width: torch.Tensor,
+    directions: Iterable[torch.Tensor],
     count: int,
-    streams: Sequence[np.random.Generator],
     value_range: tuple[float, float] | None,
 ) -> torch.Tensor:
     """Return the unit vector (K, D) that leads deeper across at ``edge``: Σ (φ_b − mean φ) u_b, or ±Σ u_b if all agree.
 
-    Running sums of φ_b u_b and u_b: neither directions nor answers are kept.
+    ``directions``: the u_b, ``count`` in all, in parts (K, part, D). Running sums of φ_b u_b and u_b: neither
+    directions nor answers are kept here.
     """
-    points, dimensions = edge.shape
-    sums, agreement = edge.new_zeros(points, 2, dimensions), edge.new_zeros(points)
-    at_once = max(1, ROWS_AT_ONCE // points)
-    for first in range(0, count, at_once):
-        taken = directions(streams, min(at_once, count - first), edge)
-        near = edge[:, None] + width[:, None, None].to(edge.dtype) * taken
+    sums, agreement = edge.new_zeros(len(edge), 2, edge.shape[1]), edge.new_zeros(len(edge))
+    for taken in directions:
+        near = torch.addcmul(edge[:, None], width[:, None, None].to(edge.dtype), taken)
         if value_range is not None:
-            near = clip(near, value_range)
+            near.clamp_(*value_range)
             taken = near - edge[:, None]
         side = torch.where(across(near), 1.0, -1.0).to(edge.dtype)
         sums += torch.stack([side, torch.ones_like(side)], 1) @ taken
@@ -184,20 +235,6 @@ def normal(
     norm = torch.linalg.vector_norm(way, dim=1, keepdim=True)
     unit: torch.Tensor = way / norm.clamp_min(torch.finfo(way.dtype).tiny)
     return unit
-
-
-def stream(key: npt.NDArray[np.uint64], restart: int, t: int) -> np.random.Generator:
-    """Return the draws of one point (``key``: seed, id) for round ``t`` of a walk: a counter-based generator."""
-    return np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, restart, t], dtype=np.uint64)))
-
-
-def directions(streams: Sequence[np.random.Generator], count: int, like: torch.Tensor) -> torch.Tensor:
-    """Return the next ``count`` unit vectors a point (K, count, D), each point's from its own stream."""
-    draws = np.empty((len(streams), count, like.shape[1]), dtype=np.float32)
-    for own, rows in zip(streams, draws, strict=True):
-        own.standard_normal(out=rows, dtype=np.float32)
-    found = torch.from_numpy(draws).to(like)
-    return found.div_(torch.linalg.vector_norm(found, dim=-1, keepdim=True))
 
 
 def check(

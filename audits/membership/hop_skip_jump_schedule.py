@@ -47,6 +47,12 @@ class Schedule:
         return min(math.floor(self.directions * math.sqrt(t)), MOST_DIRECTIONS)
 
     @property
+    def all_directions(self) -> int:
+        """Directions asked about every point in all walks and rounds."""
+        counts = [self.directions_of(t) for t in range(1, self.rounds + self.further + 1)]
+        return self.restarts * sum(counts[: self.rounds]) + sum(counts[self.rounds :])
+
+    @property
     def queries(self) -> int:
         """Labels asked about every point: 1 + S + R·(n + Σ_{t ≤ T}(B_t + J + n)) + Σ_{T < t ≤ T + F}(B_t + J + n).
 

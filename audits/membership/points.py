@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 
 from audits.errors import BadInput
+from audits.membership.features import gaussian_map
+from audits.seeds import derive_seed
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,31 @@ class Streamed:
                 f"centres have {centres.shape[1]} columns, but all blocks together {first}; give one for each"
             )
 
-    def rows(self, chosen: torch.Tensor) -> torch.Tensor:
-        """Return the features (len(chosen), D) of some points."""
-        return torch.cat([block[chosen.to(block.device)] for block in self.blocks], dim=1)
+    def sketch(self, columns: int, seed: int) -> tuple[torch.Tensor, int]:
+        """Return (N, D) features and their number D, where D ≤ ``columns``; else a sketch (N, columns) of them, and D.
+
+        The sketch is Σ_b block_b·G_b: each block has a Gaussian map of its own with entries N(0, 1/``columns``). A
+        squared distance s becomes s·χ²/``columns`` with χ² of ``columns`` degrees of freedom: its mean is s, its
+        relative standard deviation √(2/``columns``), however many blocks there are. Raises ``BadInput`` for blocks of
+        unequal length.
+        """
+        held: list[torch.Tensor] = []
+        total: torch.Tensor | None = None
+        width = mapped = 0
+        for block in self.blocks:
+            if len(block) != self.count:
+                raise BadInput(
+                    f"a block has {len(block)} points, the first {self.count}; give blocks of the same points"
+                )
+            held.append(block)
+            width += block.shape[1]
+            while held and width > columns:
+                total = block.new_zeros(self.count, columns) if total is None else total
+                wide, mapped = held.pop(0), mapped + 1
+                way = gaussian_map(wide.shape[1], columns, derive_seed(seed, "k-means sketch", mapped)).to(wide)
+                for rows, part in zip(wide.split(self.chunk), total.split(self.chunk), strict=True):
+                    part.addmm_(rows, way)
+        return (torch.cat(held, dim=1) if total is None else total), width
 
     def nearest(self, centres: torch.Tensor) -> torch.Tensor:
         """See ``Whole.nearest``."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from audits.errors import BadInput
-from audits.evidence.hop_skip_jump import length
+from audits.membership.hop_skip_jump_draws import Draws
+
+NUMBERS_AT_ONCE = 2**24
+"""A pool is held in float64 in parts of so many numbers, 128 MiB."""
 
 
 def starts_from_pool(
@@ -23,15 +25,15 @@ def starts_from_pool(
     """
     found = []
     known = pool_labels.cpu().numpy()
-    for point, label in zip(x, y.tolist(), strict=True):
-        far = length(pool - point).cpu().numpy()
+    classes = np.unique(known)
+    for label, far in zip(y.tolist(), apart(x, pool), strict=True):
         order = np.flatnonzero(far > 0)
         order = order[far[order].argsort(kind="stable")]
         if not len(order):
             raise BadInput(
                 f"the pool of start points has {len(pool)} points, none unlike x; give images of other classes"
             )
-        turns = [enumerate(order[known[order] == other][:count]) for other in np.unique(known) if other != label]
+        turns = [enumerate(order[known[order] == other][:count]) for other in classes if other != label]
         others = [row for _, _, row in sorted((rank, far[row], row) for turn in turns for rank, row in turn)]
         home = list(order[known[order] == label][:count])
         kept = others[: count - min(own, len(home), count // 2)]
@@ -40,11 +42,20 @@ def starts_from_pool(
     return torch.stack(found)
 
 
+def apart(x: torch.Tensor, pool: torch.Tensor) -> npt.NDArray[np.float64]:
+    """Return the L2 distances (K, P) of ``x`` (K, D) to ``pool`` (P, D), from differences: equal points are 0 apart."""
+    parts = [
+        torch.cdist(x.double(), part.double(), compute_mode="donot_use_mm_for_euclid_dist")
+        for part in pool.split(max(1, NUMBERS_AT_ONCE // x.shape[1]))
+    ]
+    return torch.cat(parts, 1).cpu().numpy()
+
+
 def with_noise(
     x: torch.Tensor,
     starts: torch.Tensor | None,
     count: int,
-    streams: Sequence[np.random.Generator],
+    draws: Draws,
     value_range: tuple[float, float] | None,
 ) -> torch.Tensor:
     """Return ``count`` start points (K, count, D): ``starts``, then uniform noise in ``value_range``."""
@@ -53,5 +64,5 @@ def with_noise(
     if not missing or value_range is None:
         return given
     low, high = value_range
-    draws = np.stack([own.random((missing, x.shape[1]), dtype=np.float32) for own in streams])
-    return torch.cat([given, low + (high - low) * torch.from_numpy(draws).to(x)], 1)
+    noise = np.stack([own.random((missing, x.shape[1]), dtype=np.float32) for own in draws.streams(0, 0)])
+    return torch.cat([given, low + (high - low) * torch.from_numpy(noise).to(x)], 1)

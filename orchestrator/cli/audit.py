@@ -19,8 +19,9 @@ from orchestrator.cli.session import Session
     "limits",
     metavar="METRIC=VALUE",
     multiple=True,
-    help="Exit with 1 when auc, tpr, found_fpr (worst label-only attack on an approximate unlearner) or "
-    "UNLEARNER.ATTACK.METRIC is above VALUE; repeatable.",
+    help="Exit with 1 when a number of the result is above VALUE; repeatable. apollo: auc, tpr, found_fpr (worst "
+    "label-only attack on an approximate unlearner) or UNLEARNER.ATTACK.METRIC; tmia: precision, auc (worst label-only "
+    "attack) or SETTING.SELECTION.ATTACK.METRIC.",
 )
 @click.pass_obj
 def command(
@@ -36,26 +37,23 @@ def command(
     force: bool,
     limits: tuple[str, ...],
 ) -> None:
-    """Run the audit KIND (apollo): train, unlearn, attack, report.
+    """Run the audit KIND (apollo, tmia): train, attack, report.
 
-    Trains and unlearns what the store does not have, attacks, and writes result.json, scores.parquet, report.html,
-    figures/ and plan.yaml into --out.
+    Trains what the store does not have, attacks, and writes result.json, scores.parquet, report.html, figures/ and
+    plan.yaml into --out. Without PLAN each kind runs a default of its own on data that come with the installation.
     """
-    from audits.errors import BadInput, did_you_mean
-    from orchestrator.listing import AUDITS
+    from audits.errors import BadInput
+    from orchestrator.kinds import audit_kind
 
-    if kind not in AUDITS:
-        raise BadInput(f"no audit {kind!r}{did_you_mean(kind, AUDITS)}; audits: {', '.join(AUDITS)}")
+    audit = audit_kind(kind)
     from orchestrator.console import Terminal
     from orchestrator.ending import show_result
-    from orchestrator.gate import check_gates, failures, parse_gate
     from orchestrator.output_folder import claim_folder
 
-    gates = [parse_gate(text) for text in limits]
-    plan = planned(source, overrides, workers, store)
-    if plan.audit.kind != kind:
-        raise BadInput(f"audit.kind is {plan.audit.kind!r} in the plan, but the audit asked for is {kind!r}")
-    check_gates(gates, plan)
+    plan = planned(source or audit.default_plan, overrides, workers, store)
+    if plan.kind != kind:
+        raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit asked for is {kind!r}")
+    audit.refuse_gates(limits, plan)
     folder = Path(out or f"runs/{kind}")
     session.log = claim_folder(folder, plan, force=force)
     terminal = Terminal(session.log, json=as_json)
@@ -70,7 +68,7 @@ def command(
         import json
 
         click.echo(json.dumps(document))
-    failed = failures(gates, document["table"], plan)
+    failed = audit.failed_gates(limits, document, plan)
     for text in failed:
         terminal.line(text)
     if failed:

@@ -6,16 +6,20 @@ import click
 
 from orchestrator.cli.options import json_option
 
-KINDS = ("audits", "attacks", "unlearners", "models", "data", "sweeps", "plans")
+KINDS = ("audits", "attacks", "selectors", "unlearners", "models", "data", "sweeps", "plans")
 
 
 @click.command("ls")
 @click.argument("kind", type=click.Choice(KINDS))
+@click.option("--layers", is_flag=True, help="With models: the numbered layers that transfer.n_frozen counts.")
 @json_option
-def command(kind: str, as_json: bool) -> None:
+def command(kind: str, layers: bool, as_json: bool) -> None:
     """List what there is of a KIND, one line each, with what it is."""
     from orchestrator.listing import listing
 
+    if layers:
+        show_layers(kind, as_json)
+        return
     rows = listing(kind)
     if as_json:
         import json
@@ -25,3 +29,27 @@ def command(kind: str, as_json: bool) -> None:
     width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
         click.echo(f"{name:{width}}  {text}".rstrip())
+
+
+def show_layers(kind: str, as_json: bool) -> None:
+    """Print every architecture and, below it, number, name and parameters of each of its layers."""
+    from audits.errors import BadInput
+    from orchestrator.listing import layered_models
+
+    if kind != "models":
+        raise BadInput(f"--layers lists the layers of models, not of {kind}; use `orch ls models --layers`")
+    models = layered_models()
+    if as_json:
+        import dataclasses
+        import json
+
+        click.echo(json.dumps([dataclasses.asdict(model) for model in models]))
+        return
+    for model in models:
+        sides = "×".join(str(length) for length in model.shape)
+        last = len(model.layers) - 1
+        click.echo(f"{model.name}  default settings, {sides} images, {model.classes} classes; n_frozen 0 to {last}")
+        names = max(len(row.name) for row in model.layers)
+        kinds = max(len(row.kind) for row in model.layers)
+        for row in model.layers:
+            click.echo(f"  {row.number:>2}  {row.name:{names}}  {row.kind:{kinds}}  {row.parameters:>11,}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from orchestrator.plan import Plan
+    from orchestrator.plan_base import BasePlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,7 +58,7 @@ def planned(
     store: str | None = None,
     *,
     absent: bool = False,
-) -> Plan:
+) -> BasePlan:
     """Return the plan that the options describe, checked against the data set that it names.
 
     ``absent``: the data need not be there, if their size is known.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from orchestrator.kinds import AuditKind
 
 
 @click.command("report")
@@ -21,31 +24,27 @@ def command(run: str, markdown: bool) -> None:
         raise BadInput(
             f"{folder} has no {' and no '.join(missing)}; give the --out folder of a finished audit or sweep"
         )
+    from orchestrator.kinds import audit_kind
+    from orchestrator.report.reading import read_result
+
+    document = read_result(folder)
+    kind = audit_kind(str(document["kind"]))
     if markdown:
-        from orchestrator.report.markdown import markdown as tables
-        from orchestrator.report.reading import read_run
-
-        click.echo(tables(read_run(folder)), nl=False)
+        click.echo(kind.markdown(folder), nl=False)
         return
-    from orchestrator.report.render import write_report
-
-    write_report(folder, thumbnails(folder))
+    kind.report(folder, thumbnails(kind, document))
     click.echo(f"wrote {folder / 'report.html'}")
 
 
-def thumbnails(folder: Path) -> dict[int, Any]:
-    """Return the images of the points that the page lists, by id; none where no point is, or the data are not here."""
+def thumbnails(kind: AuditKind, document: dict[str, Any]) -> Any:
+    """Return the images of the points that the page lists, by id; none where the data are not here."""
     from audits.data.catalogue import load
     from audits.errors import BadInput
-    from orchestrator.report.exposure import shown_images
-    from orchestrator.report.reading import read_run
 
-    run = read_run(folder)
-    exposed = run.result.get("exposed") or {}
-    if not exposed.get("points"):
+    if not document.get("exposed"):
         return {}
     try:
-        return shown_images(exposed, load(run.plan["data"]["name"], run.plan["data"].get("root")))
+        return kind.images(document, load(document["plan"]["data"]["name"], document["plan"]["data"].get("root")))
     except BadInput as error:
         click.echo(f"without thumbnails: {error}", err=True)
         return {}

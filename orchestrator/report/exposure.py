@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +47,19 @@ def exposure(run: Run, images: Images | None = None) -> dict[str, Any] | None:
 
 
 def shown_images(exposed: Mapping[str, Any], data: Dataset) -> dict[int, NDArray[np.uint8]]:
-    """Return the pixels of the points that the page lists, by id; none where the data are not grey or coloured images.
-
-    Values are scaled to 0 to 255 from the data's range; images larger than ``MOST_PIXELS`` are thinned out to it.
-    """
-    if len(data.shape) != 3 or data.shape[0] not in (1, 3) or data.value_range is None:
-        return {}
+    """Return the pixels of the points that the page lists, by id; see ``pixels_of``."""
     by_method: dict[str, list[int]] = {}
     for point in exposed["points"]:
         by_method.setdefault(point["unlearner"], []).append(int(point["point_id"]))
-    ids = sorted({point for points in by_method.values() for point in points[:MOST_POINTS]})
-    if not ids:
+    return pixels_of(sorted({point for points in by_method.values() for point in points[:MOST_POINTS]}), data)
+
+
+def pixels_of(ids: Sequence[int], data: Dataset) -> dict[int, NDArray[np.uint8]]:
+    """Return the pixels of the points ``ids`` by id; none where the data are not grey or coloured images.
+
+    Values are scaled to 0 to 255 from the data's range; images larger than ``MOST_PIXELS`` are thinned out to it.
+    """
+    if not ids or len(data.shape) != 3 or data.shape[0] not in (1, 3) or data.value_range is None:
         return {}
     low, high = data.value_range
     step = -(-max(data.shape[1:]) // MOST_PIXELS)

@@ -123,18 +123,24 @@ class Run:
         return means
 
 
-def read_run(out: Path) -> Run:
-    """Read result.json and scores.parquet of a run; raise BadInput when one is missing or of another schema."""
-    import pyarrow.parquet as pq
-
+def read_result(out: Path) -> dict[str, Any]:
+    """Return result.json of a finished run; raise BadInput when a file is missing or of another schema."""
     for name in ("result.json", "scores.parquet"):
         if not (out / name).is_file():
             raise BadInput(f"{out} is not a finished run: {name} is missing")
-    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads((out / "result.json").read_text(encoding="utf-8"))
     if result.get("schema") != SCHEMA:
         raise BadInput(f"{out / 'result.json'} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
     if not result["table"]:
         raise BadInput(f"{out / 'result.json'} has an empty table: nothing to report")
+    return result
+
+
+def read_run(out: Path) -> Run:
+    """Read result.json and scores.parquet of a run; raise BadInput as ``read_result`` does."""
+    import pyarrow.parquet as pq
+
+    result = read_result(out)
     table = pq.read_table(out / "scores.parquet")
     scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
     run = Run(result, scores)

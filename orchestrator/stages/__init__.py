@@ -28,6 +28,10 @@ __all__ = [
 
 def bodies() -> Mapping[str, Body]:
     """Return stage → body."""
+    from orchestrator.membership.judging import judge
+    from orchestrator.membership.selecting import select
+    from orchestrator.membership.stages import ask, fit
+
     return {
         "train": train,
         "unlearn": unlearn,
@@ -37,4 +41,8 @@ def bodies() -> Mapping[str, Body]:
         "search": search,
         "score": score,
         "radii": radii,
+        "fit": fit,
+        "select": select,
+        "ask": ask,
+        "judge": judge,
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
 from orchestrator.jobs import Job, Reference
-from orchestrator.schedule import Scheduler, data_of
+from orchestrator.schedule import AnyScheduler, data_of, open_scheduler
 from orchestrator.store import Store
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from audits.data.partition import Member
     from audits.data.tensors import TensorSet
-    from orchestrator.plan import Plan
     from orchestrator.plan_sections import UnlearningMethod
 
 WEIGHTS = "weights.safetensors"
@@ -66,22 +65,26 @@ class OpenWorkshops:
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
         store = Store(self.store)
-        return Workshop(Scheduler(plan, data, self.device, store), store)
+        return Workshop(open_scheduler(plan, store, data, self.device), store)
 
 
 class Workshop:
     """Does jobs of one plan, one at a time."""
 
-    def __init__(self, scheduler: Scheduler, store: Store) -> None:
-        self.scheduler = scheduler
+    def __init__(self, scheduler: AnyScheduler, store: Store) -> None:
+        self.scheduler: Any = scheduler
         self.store = store
-        self.methods = scheduler.by_label
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Any:
         """The plan in hand."""
         return self.scheduler.plan
+
+    @property
+    def methods(self) -> Mapping[str, UnlearningMethod]:
+        """The plan's unlearning methods by label."""
+        return self.scheduler.by_label  # type: ignore[no-any-return]  # schedulers of other audits have none
 
     def perform(self, job: Job) -> None:
         """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker.
@@ -101,7 +104,8 @@ class Workshop:
 
     def tensors(self, ids: Any) -> TensorSet:
         """Return the points ``ids`` on the device of the plan."""
-        return self.scheduler.data.tensors(ids, self.scheduler.device)
+        found: TensorSet = self.scheduler.data.tensors(ids, self.scheduler.device)
+        return found
 
     def seed(self, purpose: str, *index: str) -> int:
         """Return the seed of one random choice of this plan."""
@@ -124,14 +128,18 @@ class Workshop:
         return [self.model(self.scheduler.unlearned(member, entry), member) for member in members]
 
     def model(self, reference: Reference, member: Member) -> nn.Module:
-        """Return the stored model of ``member``, in eval mode, frozen; recently used ones stay in memory."""
+        """Return the stored model of ``member``; see ``stored``."""
+        return self.stored(reference, lambda: self.builder(member)(0))
+
+    def stored(self, reference: Reference, build: Callable[[], nn.Module]) -> nn.Module:
+        """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory."""
         if reference.key in self.models:
             self.models.move_to_end(reference.key)
             return self.models[reference.key]
         from safetensors.torch import load
 
         weights = load(self.store.get(reference.stage, reference.key).read(WEIGHTS))
-        model = self.builder(member)(0)
+        model = build()
         model.load_state_dict(weights)
         model = model.to(self.scheduler.device).eval().requires_grad_(False)
         self.models[reference.key] = model

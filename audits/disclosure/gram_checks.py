@@ -1,0 +1,79 @@
+"""What a Gram matrix must be before gradient uniqueness is read off it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from audits.errors import BadInput
+
+Gram = NDArray[np.float64] | torch.Tensor
+
+SYMMETRY = 1e-10
+"""How far K_ij and K_ji may differ, and K_ij exceed ‖g_i‖·‖g_j‖, in units of ‖g_i‖·‖g_j‖."""
+
+ROWS = 1024
+"""Rows that are checked at once, so that no further N × N array is made."""
+
+FEWEST = 100
+"""Entries of K are sums over parameters: their rounding does not shrink with N, so neither do tolerances below this."""
+
+
+def checked_gram(K: Gram) -> torch.Tensor:
+    """Return K (N, N) as a float64 tensor on its own device, not copied where that can be helped.
+
+    Raises BadInput unless K is a square matrix of 2 or more rows, float64, finite, symmetric to rounding, without
+    negative squares on its diagonal and without products larger than Cauchy and Schwarz allow.
+    """
+    if not isinstance(K, torch.Tensor | np.ndarray):
+        raise BadInput(f"K is a {type(K).__name__}; allowed: a NumPy array or a torch tensor (N, N) of float64")
+    shape, dtype = tuple(K.shape), str(K.dtype).removeprefix("torch.")
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise BadInput(f"K has shape {shape}; allowed: (N, N), the inner products of the gradients of N points")
+    if shape[0] < 2:
+        raise BadInput(f"K is of {shape[0]} point(s); uniqueness is measured against others: give 2 or more")
+    if dtype != "float64":
+        raise BadInput(
+            f"K has dtype {dtype}; allowed: float64, summed in float64 from the gradients (they may be float32); a "
+            "Gram matrix summed in less precision has lost its rank"
+        )
+    if isinstance(K, torch.Tensor):
+        found = K.detach()
+    else:
+        found = torch.from_numpy(K if K.flags.writeable and min(K.strides) > 0 else K.copy())  # it is never written to
+    _check_values(found)
+    return found
+
+
+def rank_tolerance(n: int) -> float:
+    """Return how small an eigenvalue counts as zero, in units of the largest: 10·max(N, 100)·eps."""
+    return 10 * max(n, FEWEST) * torch.finfo(torch.float64).eps
+
+
+def not_positive(how: str) -> BadInput:
+    """Return the error for a matrix that is not of inner products; ``how`` says what showed it."""
+    return BadInput(
+        f"K is not a Gram matrix: {how}, beyond rounding; allowed: K = G Gᵀ summed in float64 over the same gradients "
+        "for every entry"
+    )
+
+
+def _check_values(K: torch.Tensor) -> None:
+    """Raise BadInput for values that no Gram matrix has."""
+    square = K.diagonal()
+    if not bool(torch.isfinite(square).all()) or any(not bool(torch.isfinite(rows).all()) for rows in K.split(ROWS)):
+        raise BadInput(
+            "K has NaN or infinite values; find the points whose gradients are not finite and leave them out"
+        )
+    if bool((square < 0).any()):
+        at = int(square.argmin())
+        raise not_positive(f"K[{at}, {at}] is {float(square[at]):.3g}")
+    norm = square.sqrt()
+    for start in range(0, len(K), ROWS):
+        rows = slice(start, start + ROWS)
+        most = norm[rows, None] * norm
+        if bool(((K[rows] - K[:, rows].mT).abs_() > SYMMETRY * most).any()):
+            raise BadInput("K is not symmetric beyond rounding; allowed: K = G Gᵀ; if (K + Kᵀ)/2 is meant, give that")
+        if bool((K[rows].abs() > most.mul_(1 + SYMMETRY)).any()):
+            raise not_positive("an entry is larger than the product of the norms of its two points")

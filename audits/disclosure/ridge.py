@@ -1,0 +1,154 @@
+"""Ridge gradient uniqueness: GNQ_j(λ) = g_jᵀ (Σ_{k≠j} g_k g_kᵀ + λI)⁻¹ g_j for every j from one factorisation of K.
+
+With A = K + λI, GNQ_j = 1/(λ·[A⁻¹]_jj) − 1 for any N and P (matrix inversion lemma). Taken literally the difference
+loses every digit of small values. Both forms here sum terms of one sign instead: with A = L Lᵀ and W = L⁻¹, ρ_j =
+A_jj·[A⁻¹]_jj − 1 = Σ_{k<j} L_jk²/L_jj² + A_jj·Σ_{i>j} W_ij², and GNQ_j = (K_jj/λ − ρ_j)/(1 + ρ_j), so that a point
+whose gradient is tiny keeps its relative precision; with eigenvectors, Σ V²w/(w + λ) over Σ V²λ/(w + λ).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from audits.disclosure.gram_checks import Gram, checked_gram, not_positive, rank_tolerance
+from audits.errors import BadInput
+
+EPS = torch.finfo(torch.float64).eps
+
+ERROR = 1e-4
+"""Largest relative error by rounding, a pessimistic estimate, that a value may have."""
+
+NEGATIVE = 1e-6
+"""A negative eigenvalue of K of this share of λ moves a value by as much and is let pass."""
+
+COLUMNS = 256
+"""Columns of L⁻¹ that are held at once."""
+
+
+def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Tensor:
+    """Return GNQ (N,) float64 on the device of ``K``, a matrix that ``checked_gram`` has passed.
+
+    One Cholesky factorisation and N columns of its inverse, N³/3 operations each, and N³/3 to see that K has no
+    negative eigenvalues. Holds one more N × N array beside K (3.2 GB for N = 20 000) and a strip of 256 columns.
+    Raises BadInput for a ridge that is not positive, one that rounding of K hides, and a K with negative eigenvalues.
+    """
+    penalty = _scaled_penalty(K, ridge, relative)
+    if not bool(K.diagonal().any()):
+        return torch.zeros(len(K), dtype=K.dtype, device=K.device)
+    scale = _scale(K)
+    square = K.diagonal() / scale
+    # A matrix within the tolerance of K has a factor: so no eigenvalue of K is more negative than that.
+    if _factor(K, scale, square * rank_tolerance(len(K)) + NEGATIVE * penalty) is None:
+        raise not_positive("it has a negative eigenvalue")
+    worst = len(K) * (float(square.max()) / penalty + 1)
+    factor = _factor(K, scale, torch.full_like(square, penalty))
+    if factor is None:
+        raise _hidden(worst, worst, ridge, relative)
+    pivot = factor.diagonal().square()
+    # The diagonal is put to zero while the rest of a row is summed: a sum minus L_jj² would lose the small rows.
+    explained = _off_diagonal_row_squares(factor) / pivot
+    rho = explained + (square + penalty) * _below_diagonal_column_squares(factor)
+    # The inverse of A, scaled to unit diagonal, has trace Σ(1 + ρ) and no eigenvalue above max(diag A)/λ.
+    amplified = min(len(K) * float((1 + rho).sum()), worst)
+    if EPS * amplified > ERROR:
+        raise _hidden(amplified, worst, ridge, relative)
+    return _finite((square / penalty - rho).clamp_(min=0) / (1 + rho))
+
+
+def ridge_path(K: Gram, ridges: ArrayLike, relative: bool = True) -> NDArray[np.float64]:
+    """Return GNQ (R, N) float64 at every one of ``ridges`` (R,), all from one eigendecomposition of K (N, N).
+
+    ``relative``: in units of mean(diag K). Holds about four N × N float64 arrays beside K. Values are those of
+    :func:`audits.disclosure.uniqueness.uniqueness_from_gram`, which is the cheaper way to a single ridge. Raises
+    BadInput as that does; very small ridges are refused sooner, since eigenvalues are known to eps times the largest.
+    """
+    gram = checked_gram(K)
+    wanted = np.asarray(ridges, np.float64)
+    if wanted.ndim != 1 or not len(wanted):
+        raise BadInput(f"ridges has shape {wanted.shape}; allowed: (R,), one or more")
+    penalties = [_scaled_penalty(gram, float(ridge), relative) for ridge in wanted]
+    if not bool(gram.diagonal().any()):
+        return np.zeros((len(wanted), len(gram)))
+    scale = _scale(gram)
+    values, weights = torch.linalg.eigh(gram / scale)
+    weights.square_()
+    least, most = float(values[0]), float(values[-1])
+    if least < -most * rank_tolerance(len(gram)):
+        raise not_positive(f"its smallest eigenvalue is {least / most:.1e} of the largest")
+    values.clamp_(min=0)
+    found = []
+    for ridge, penalty in zip(wanted, penalties, strict=True):
+        shrunk = values + penalty
+        amplified = len(gram) * most / float(shrunk[0])
+        if EPS * amplified > ERROR:
+            raise _hidden(amplified, len(gram) * most / penalty, float(ridge), relative)
+        found.append(_finite((weights @ (values / shrunk)) / (weights @ (penalty / shrunk))).cpu().numpy())
+    return np.stack(found)
+
+
+def _scaled_penalty(K: torch.Tensor, ridge: float, relative: bool) -> float:
+    """Return λ/scale of K/scale. Raises BadInput unless ``ridge`` is positive."""
+    if not (0 < ridge < float("inf")):
+        raise BadInput(f"ridge is {ridge}; allowed: above 0 and finite; for no ridge use mode='pinv'")
+    scale = _scale(K)
+    return float(ridge) * (float(K.diagonal().mean()) / scale) if relative else float(ridge) / scale
+
+
+def _scale(K: torch.Tensor) -> float:
+    """Return the power of two next to mean(diag K): dividing by it is exact and keeps squares in range."""
+    mean = float(K.diagonal().mean())
+    return float(2.0 ** np.round(np.log2(mean))) if mean > 0 else 1.0
+
+
+def _factor(K: torch.Tensor, scale: float, added: torch.Tensor) -> torch.Tensor | None:
+    """Return the Cholesky factor (lower) of K/scale + diag(added), made in the one array it allocates; None if none."""
+    # The transpose of a contiguous array has the column order of LAPACK: with it as ``out``, nothing is copied.
+    matrix = torch.div(K, scale, out=torch.empty(K.shape, dtype=K.dtype, device=K.device)).mT
+    matrix.diagonal().add_(added)
+    info = torch.empty(0, dtype=torch.int32, device=K.device)
+    factor, info = torch.linalg.cholesky_ex(matrix, out=(matrix, info))
+    return None if int(info) > 0 else factor
+
+
+def _off_diagonal_row_squares(factor: torch.Tensor) -> torch.Tensor:
+    """Return Σ_{k<j} L_jk² (N,)."""
+    kept = factor.diagonal().clone()
+    factor.diagonal().zero_()
+    found: torch.Tensor = torch.linalg.vector_norm(factor, dim=1).square_()
+    factor.diagonal().copy_(kept)
+    return found
+
+
+def _below_diagonal_column_squares(factor: torch.Tensor) -> torch.Tensor:
+    """Return Σ_{i>j} W_ij² (N,) of W = L⁻¹; a strip of columns needs only the rows from its first column on."""
+    n = len(factor)
+    found = torch.empty(n, dtype=factor.dtype, device=factor.device)
+    for start in range(0, n, COLUMNS):
+        stop = min(start + COLUMNS, n)
+        strip = torch.zeros(stop - start, n - start, dtype=factor.dtype, device=factor.device).mT
+        strip.diagonal().fill_(1.0)
+        strip = torch.linalg.solve_triangular(factor[start:, start:], strip, upper=False)
+        strip.diagonal().zero_()
+        found[start:stop] = torch.linalg.vector_norm(strip, dim=0).square_()
+    return found
+
+
+def _hidden(amplified: float, worst: float, ridge: float, relative: bool) -> BadInput:
+    """Return the error for a ridge at which rounding of K decides the values.
+
+    ``amplified`` eps is the relative error; ``worst`` eps the most it can be, which falls as the ridge grows.
+    """
+    unit = " times the mean of K's diagonal" if relative else ""
+    return BadInput(
+        f"ridge = {ridge:.3g}{unit} is hidden by rounding of K (relative error up to {EPS * amplified:.1g}); give "
+        f"{2 * ridge * EPS * worst / ERROR:.1g} or more, or use mode='pinv'"
+    )
+
+
+def _finite(gnq: torch.Tensor) -> torch.Tensor:
+    """Return ``gnq``; raises BadInput where it left the range of float64."""
+    if not bool(torch.isfinite(gnq).all()):
+        raise BadInput("GNQ is beyond the range of float64: the ridge is too small for K; give a larger one")
+    return gnq

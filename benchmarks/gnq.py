@@ -1,0 +1,71 @@
+"""Gradient uniqueness: closed forms and engines against the plain way, part by part, as ratios within one run.
+
+    python -m benchmarks.gnq --part uniqueness            # all N values against one pseudo-inverse a point; minutes
+    python -m benchmarks.gnq --part uniqueness --quick    # shows that it works; the numbers mean nothing
+
+Each part is a module of its own that measures and draws its table. Needs torch and NumPy only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from benchmarks import gnq_uniqueness
+from benchmarks.record import SCHEMA, add_output_options, environment, write
+
+
+@dataclass(frozen=True)
+class Part:
+    """``measure(quick, repeats)`` returns what joins the record, ``tables(record)`` the record as Markdown."""
+
+    measure: Callable[[bool, int], dict[str, Any]]
+    tables: Callable[[dict[str, Any]], str]
+
+
+PARTS = {"uniqueness": Part(gnq_uniqueness.measure, gnq_uniqueness.tables)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print; see the module's text."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gnq", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--part", choices=sorted(PARTS), required=True, help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
+    parser.add_argument("--repeats", type=int, help="rounds of all forms (default 5, with --quick 1)")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads (default 1)")
+    add_output_options(parser)
+    options = parser.parse_args(arguments)
+    repeats = (1 if options.quick else 5) if options.repeats is None else options.repeats
+    for name, value in (("repeats", repeats), ("threads", options.threads)):
+        if value < 1:
+            parser.error(f"--{name} {value}: give 1 or more")
+    torch.set_num_threads(options.threads)
+    part = PARTS[options.part]
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "benchmark": "gnq",
+        "section": f"gnq {options.part} cpu",
+        "command": " ".join(["python -m benchmarks.gnq", *told(options)]),
+        "environment": environment("cpu", options.threads),
+        "repeats": repeats,
+        **part.measure(options.quick, repeats),
+    }
+    record["load_average_at_end"] = round(os.getloadavg()[0], 2)
+    write(record, part.tables(record), options)
+
+
+def told(options: argparse.Namespace) -> list[str]:
+    """Return the options that decide the numbers, as they are written on the command line."""
+    words = ["--part", options.part] + (["--quick"] if options.quick else [])
+    if options.repeats is not None:
+        words += ["--repeats", str(options.repeats)]
+    return words if options.threads == 1 else [*words, "--threads", str(options.threads)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""All N values of gradient uniqueness from one factorisation, against one pseudo-inverse (or factorisation) a point.
+
+Every form gets the Gram matrix K of random gradients, N < P, and uses N × N matrices only: the plain forms leave one
+point out, decompose the rest of K and read off that point's value, point after point. At large N they run on a few
+points, spread over all, and their time for N points is N times the mean: every point's problem has the same size, so
+that nothing but the noise of the few is extrapolated. Before anything is timed the forms must agree to 1e-8.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from audits.disclosure import uniqueness_from_gram
+from audits.seeds import derive_seed, numpy_generator
+from benchmarks.record import described, median, number, rounded, table
+
+Floats = NDArray[np.float64]
+
+SIZES = {64: 64, 256: 16, 1024: 4}
+"""N: points that the plain forms are timed on in every repeat."""
+
+QUICK_SIZES = {16: 4, 24: 4}
+
+PARAMETERS = 4
+"""P in units of N."""
+
+RIDGE = 1e-3
+TOLERANCE = 1e-8
+
+
+def pseudo_inverse(K: Floats, j: int, penalty: float) -> float:
+    """Return the definition's value of point j: coefficients of its gradient on the others by ``numpy.linalg.pinv``."""
+    others, products = left_out(K, j)
+    return float(np.sum((np.linalg.pinv(others) @ products) ** 2))
+
+
+def symmetric_pseudo_inverse(K: Floats, j: int, penalty: float) -> float:
+    """Return the same by an eigendecomposition, which is cheaper and asks NumPy to know that K is symmetric."""
+    others, products = left_out(K, j)
+    return float(np.sum((np.linalg.pinv(others, rcond=1e-12, hermitian=True) @ products) ** 2))
+
+
+def ridge_pseudo_inverse(K: Floats, j: int, penalty: float) -> float:
+    """Return the ridge value of point j from the pseudo-inverse of the rest of K + λI."""
+    others, products = left_out(K, j)
+    others.flat[:: len(others) + 1] += penalty
+    return float((K[j, j] - products @ np.linalg.pinv(others) @ products) / penalty)
+
+
+def ridge_cholesky(K: Floats, j: int, penalty: float) -> float:
+    """Return the same by a Cholesky factor a point: the cheapest way that is still one a point."""
+    others, products = left_out(K, j)
+    others.flat[:: len(others) + 1] += penalty
+    factor = torch.linalg.cholesky(torch.from_numpy(others))
+    half = torch.linalg.solve_triangular(factor, torch.from_numpy(products)[:, None], upper=False)
+    return float((K[j, j] - float(half.square().sum())) / penalty)
+
+
+def left_out(K: Floats, j: int) -> tuple[Floats, Floats]:
+    """Return K without row and column j (N − 1, N − 1), and the products of point j with the others (N − 1,)."""
+    others = np.delete(np.arange(len(K)), j)
+    return K[np.ix_(others, others)], K[others, j]
+
+
+PLAIN: dict[str, tuple[str, Callable[[Floats, int, float], float]]] = {
+    "pinv, one pseudo-inverse a point": ("pinv", pseudo_inverse),
+    "pinv, one symmetric pseudo-inverse a point": ("pinv", symmetric_pseudo_inverse),
+    "ridge, one pseudo-inverse a point": ("ridge", ridge_pseudo_inverse),
+    "ridge, one Cholesky factor a point": ("ridge", ridge_cholesky),
+}
+
+
+def measure(quick: bool, repeats: int) -> dict[str, Any]:
+    """Return {"sizes": [...]}, one entry for every N; raises ``SystemExit`` when two forms disagree."""
+    return {"sizes": [measure_size(n, few, repeats) for n, few in (QUICK_SIZES if quick else SIZES).items()]}
+
+
+def measure_size(n: int, few: int, repeats: int) -> dict[str, Any]:
+    """Return the CPU seconds for all ``n`` points by every form, median over repeats, and the ratios of each repeat."""
+    G = numpy_generator(derive_seed(0, "benchmark gnq uniqueness", n)).normal(size=(n, PARAMETERS * n))
+    K = G @ G.T
+    penalty = RIDGE * float(np.trace(K)) / n
+    asked = np.linspace(0, n - 1, few).astype(int)
+    difference = largest_difference(K, asked, penalty)
+    if not difference <= TOLERANCE:
+        raise SystemExit(f"N = {n}: the forms differ by {difference:.1e} of the value; allowed: {TOLERANCE:.0e}")
+    seconds: dict[str, list[float]] = {name: [] for name in ("pinv", "ridge", *PLAIN)}
+    for turn in range(repeats):
+        print(f"N = {n}: repeat {turn + 1} of {repeats}", file=sys.stderr)
+        for mode in ("pinv", "ridge"):
+            seconds[mode].append(one_factorisation(K, mode))
+        for name, (_, form) in PLAIN.items():
+            start = time.process_time()
+            for j in asked:
+                form(K, int(j), penalty)
+            seconds[name].append((time.process_time() - start) / few * n)
+    return {
+        "n": n,
+        "plain_points": few,
+        "largest_difference": rounded(difference),
+        "seconds": {name: median(found) for name, found in seconds.items()},
+        "ratio": {name: ratio(seconds[name], seconds[mode]) for name, (mode, _) in PLAIN.items()},
+    }
+
+
+def one_factorisation(K: Floats, mode: str) -> float:
+    """Return the CPU seconds of all values at once: the mean of as many calls as fill a twentieth of a second."""
+    start, calls = time.process_time(), 0
+    while not calls or time.process_time() - start < 0.05:
+        uniqueness_from_gram(K, mode, RIDGE)
+        calls += 1
+    return (time.process_time() - start) / calls
+
+
+def largest_difference(K: Floats, asked: NDArray[np.int_], penalty: float) -> float:
+    """Return the largest relative difference of a plain form from ours; also the first, untimed run of all."""
+    fast = {mode: uniqueness_from_gram(K, mode, RIDGE) for mode in ("pinv", "ridge")}
+    return max(abs(form(K, int(j), penalty) / float(fast[mode][j]) - 1) for mode, form in PLAIN.values() for j in asked)
+
+
+def ratio(plain: list[float], fast: list[float]) -> dict[str, float]:
+    """Return median, least and most of the ratios of the repeats."""
+    found = [one / other for one, other in zip(plain, fast, strict=True)]
+    return {"median": median(found), "least": rounded(min(found)), "most": rounded(max(found))}
+
+
+def tables(record: dict[str, Any]) -> str:
+    """Return the record as Markdown."""
+    rows = []
+    for size in record["sizes"]:
+        for name, (mode, _) in PLAIN.items():
+            found = size["ratio"][name]
+            rows.append(
+                [
+                    str(size["n"]),
+                    name,
+                    f"{number(size['seconds'][name])}{'' if size['plain_points'] == size['n'] else ' *'}",
+                    number(size["seconds"][mode]),
+                    f"**{number(found['median'])}** ({number(found['least'])}–{number(found['most'])})",
+                ]
+            )
+    header = [
+        "N",
+        "plain form",
+        "its CPU seconds for N points",
+        "CPU seconds of one factorisation",
+        "ratio (least–most)",
+    ]
+    note = "\n\n\\* N times the mean of a few points: " + ", ".join(
+        f"{size['plain_points']} of {size['n']}" for size in record["sizes"]
+    )
+    return described(record) + "\n" + table(header, rows) + note + "."
+
+
+if __name__ == "__main__":
+    raise SystemExit("run python -m benchmarks.gnq --part uniqueness")

@@ -1,0 +1,54 @@
+"""Jobs with keys: a job's document is completed by platform and code, and the key is the hash of the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.jobs import Job
+from orchestrator.keys import artefact_key
+
+
+class KeyedJobs:
+    """Makes the jobs of one plan on one ``device``, "cpu" or "cuda"."""
+
+    if TYPE_CHECKING:
+        plan: Any
+        device: str
+
+    @cached_property
+    def plan_hash(self) -> str:
+        """The hash of the plan."""
+        return str(self.plan.plan_hash)
+
+    @cached_property
+    def platform(self) -> dict[str, Any]:
+        """What decides the last bits of a number beside the plan: library, device, threads."""
+        from importlib.metadata import version
+
+        return {
+            "torch": version("torch"),
+            "device": self.device.partition(":")[0],
+            "threads": self.plan.compute.threads,
+            **({"opacus": version("opacus")} if self.private else {}),
+        }
+
+    @property
+    def private(self) -> bool:
+        """Does any model of the plan train with DP-SGD?"""
+        return bool(self.plan.recipe.private)
+
+    def job(
+        self, stage: str, document: dict[str, Any], needs: Iterable[str], code: Iterable[type], **place: Any
+    ) -> Job:
+        """Return the job of ``stage`` for ``document``, completed by platform and code version.
+
+        ``code``: classes of the architectures, method, kind or attacks that take part.
+        """
+        from orchestrator.codeversion import code_version
+
+        modules = tuple(dict.fromkeys(part.__module__ for part in code))
+        own = tuple(name for name in modules if name.startswith("audits."))
+        whole = {**document, "code": code_version(stage, own), "platform": self.platform}
+        return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)

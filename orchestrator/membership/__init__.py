@@ -1,0 +1,1 @@
+"""The audit ``tmia``: membership inference against transfer learning, from a plan to its scores."""

@@ -1,0 +1,78 @@
+"""What a membership plan costs before it runs: training steps, forward passes, label queries."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.estimate import Queries
+from orchestrator.probe import Probe
+
+if TYPE_CHECKING:
+    from audits.training.recipe import Recipe
+    from orchestrator.jobs import Job, Schedule
+    from orchestrator.plan_base import BasePlan
+    from orchestrator.plan_sections import Model
+
+FORWARD = 1 / 3
+"""Share of a training step that its forward pass takes."""
+
+
+class MembershipProbe(Probe):
+    """Seconds per unit of a membership plan, guessed from a few training steps."""
+
+    def fitting(self, job: Job) -> tuple[Model, Recipe]:
+        """Return architecture and recipe of the models that a job makes or asks."""
+        other = self.plan.transfer.recipe
+        return self.plan.model, other if other is not None and job.member.startswith("other-") else self.plan.recipe
+
+    def steps(self, job: Job, recipe: Recipe) -> float:
+        """Return the work of a job in training steps of the recipe's batch size."""
+        audit, split, batch = self.plan.audit, self.plan.split, recipe.batch_size
+        points = split.candidates + audit.contrast_samples
+        match job.stage:
+            case "fit":
+                return recipe.epochs * math.ceil(int(job.document["count"]) / batch)
+            case "ask":
+                each = {"posteriors": points, "pairs": audit.reconstruction.points * queries_of(self.plan)["distances"]}
+                asked = each.get(job.kind) or int(job.document["count"]) * queries_of(self.plan)[job.kind]
+                return FORWARD * len(job.document["models"]) * asked / batch
+            case _:
+                return float(FORWARD * split.contrast * points / batch)
+
+
+def queries_of(plan: Any) -> Mapping[str, int]:
+    """Return the labels that each kind of question costs, per point and model."""
+    from audits.membership import hop_skip_jump as search
+
+    schedule = {"rank": search.RANK, "plain": search.PLAIN, "absolute": search.ABSOLUTE}
+    own = int(plan.audit.y_star == "own")
+    return {
+        "distances": schedule[plan.audit.hop_skip_jump.schedule].queries,
+        "votes": plan.audit.noise.copies + own,
+        "posteriors": 1,
+    }
+
+
+def membership_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
+    """Yield, per attack, the queries of all ``settings`` to targets; answers that several of them read count once."""
+    from audits.membership.attacks import ATTACKS
+
+    kinds = {"distance": "distances", "votes": "votes", "posterior": "posteriors"}
+    asked: dict[str, dict[str, tuple[int, int]]] = {}  # attack → key of a job → its models, queries
+    for plan, jobs in settings:
+        each = queries_of(plan)
+        for attack in plan.audit.attacks:
+            found = asked.setdefault(attack, {})
+            read = {kinds[name] for name in ATTACKS[attack].reads}
+            for job in (*jobs.trace_units, *jobs.search_units):
+                if job.stage == "ask" and job.label == "target" and job.kind in read:
+                    count = int(job.document.get("count", plan.split.candidates))
+                    models = len(job.document["models"])
+                    found[job.key] = (models, models * count * each[job.kind])
+    for attack, questions in asked.items():
+        total = Counter({key: queries for key, (_, queries) in questions.items()}).total()
+        targets = max((plan.split.targets for plan, _ in settings), default=1)
+        yield Queries(attack, ATTACKS[attack].access, total // targets, total)

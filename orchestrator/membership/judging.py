@@ -1,0 +1,300 @@
+"""Stage judge: the attacks speak about all candidates; the truth joins after they have spoken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestrator.jobs import Job
+from orchestrator.membership.selecting import joined, random_sample, sampled, stars
+from orchestrator.membership.stages import ANSWERS, SELECTION, scheduler
+from orchestrator.stages.scoring import SCORES
+from orchestrator.stages.workshop import Workshop
+from orchestrator.store import pack_json, pack_table, unpack_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from audits.data.membership import Group
+    from audits.membership.answers import Answers, Labels, Posteriors
+    from audits.membership.attacks import JudgeSettings, Ruling
+    from orchestrator.membership.schedule import MembershipScheduler
+
+CELLS = "cells.json"
+GRID, SHOWN = 50, 400  # points of the fitted curve and of the pairs that a figure shows
+EXPOSED = 24
+RARE = 0.1
+"""Expected neighbours below which PMIA attacks a record (``audits.membership.pmia``)."""
+
+
+def judge(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """Let every attack of the plan speak, and sum up what it said."""
+    import pyarrow as pa
+
+    from audits.membership.attacks import ATTACKS, JudgeSettings
+    from audits.membership.cells import cells, scores_rows
+
+    layout = scheduler(shop)
+    audit, design = layout.plan.audit, layout.design
+    found = answers(shop, job)
+    settings = JudgeSettings(
+        audit.beta, audit.reconstruction.map, audit.reconstruction.degree, audit.reconstruction.pairs
+    )
+    rulings = {name: ATTACKS[name]().judge(found, settings, shop.seed("judge", name)) for name in audit.attacks}
+    selected, rows = selections(shop, layout)
+    asked = np.zeros(len(design.candidates), dtype=np.bool_)
+    asked[found.known_labels().rows] = True
+    columns = scores_rows(
+        rulings, design.membership, design.candidates, layout.data.labels[design.candidates], selected, asked
+    )
+    summed = cells(
+        columns,
+        selectors=audit.selectors,
+        beta=audit.beta,
+        level=audit.level,
+        draws=audit.bootstrap,
+        seed=shop.seed("cells"),
+    )
+    for row in rows:
+        row["asked"] = int((selected[row["selector"]] & asked).sum())
+    details = {
+        "cells": [{"mode": audit.mode, **cell} for cell in summed],
+        "selections": rows,
+        "reconstruction": reconstruction(found.known_labels(), settings, audit.attacks),
+        "exposed": exposed(layout, rulings, selected),
+        "warnings": [*layout.warnings, *narrowed(rows)],
+    }
+    table = pa.table({"mode": [audit.mode] * len(columns["attack"]), **columns})
+    return {SCORES: pack_table(table), CELLS: pack_json(details)}
+
+
+def answers(shop: Workshop, job: Job) -> Answers:
+    """Return all answers of the plan, units and shards joined."""
+    from audits.membership.answers import Answers
+
+    layout = scheduler(shop)
+    whole = by_group(layout, job.document["posteriors"])
+    return Answers(labels(shop, job, whole["contrast"]), posteriors(shop, whole))
+
+
+def by_group(layout: MembershipScheduler, keys: Sequence[str]) -> dict[Group, list[str]]:
+    """Return the keys of posteriors by group; they stand in the order of ``posterior_jobs``."""
+    found: dict[Group, list[str]] = {}
+    for asked, key in zip(layout.posterior_jobs, keys, strict=True):
+        found.setdefault(asked.label, []).append(key)  # type: ignore[arg-type]  # labels of these jobs are groups
+    return found
+
+
+def posteriors(shop: Workshop, keys: Mapping[Group, Sequence[str]]) -> Posteriors:
+    """Return the posteriors of all models, and the contrast models' at the attacker's samples."""
+    from audits.data.membership import GROUPS
+    from audits.membership.answers import Posteriors
+
+    layout = scheduler(shop)
+    candidates = layout.design.candidates
+    shape = joined(shop, keys["target"], "candidates").shape
+    found = {
+        group: joined(shop, keys[group], "candidates") if keys.get(group) else np.zeros((0, *shape[1:]), np.float32)
+        for group in GROUPS
+    }
+    samples = joined(shop, keys["contrast"], "samples")
+    return Posteriors(
+        posterior=found,
+        star={group: stars(layout, found[group], candidates) for group in GROUPS},
+        shadow_posterior=samples,
+        shadow_member=sampled(layout),
+        shadow_star=stars(layout, samples, layout.samples),
+    )
+
+
+def labels(shop: Workshop, job: Job, contrast: Sequence[str]) -> Labels:
+    """Return what was asked with labels only; ``contrast``: keys of the contrast models' posteriors."""
+    from audits.data.membership import GROUPS
+    from audits.membership.answers import Labels
+
+    layout = scheduler(shop)
+    order = unpack_arrays(shop.store.get("select", job.document["order"]).read(SELECTION))["order"]
+    rows = order[: layout.plan.audit.pool].astype(np.int64)
+    asked: dict[str, dict[Group, dict[str, NDArray[Any]]]] = {}
+    for kind in job.document["labels"]:
+        if kind != "pairs":
+            asked[kind] = {group: answered(shop, kind, group) for group in GROUPS}
+    predicted = {group: posterior_labels(shop, layout, group)[:, rows] for group in GROUPS}
+    own = layout.true_star(layout.design.candidates[rows])
+    star = {
+        group: said if own is None else np.broadcast_to(own, said.shape).astype(np.int64)
+        for group, said in predicted.items()
+    }
+    extra: dict[str, Any] = {}
+    if "distances" in asked:
+        pairs = pair_answers(shop, job)
+        confidence = joined(shop, contrast, "fit")
+        fit_star = stars(layout, confidence, layout.fit_points)
+        confidence = np.take_along_axis(confidence, fit_star[..., None], axis=-1)[..., 0].astype(np.float64)
+        models = len(pairs) if layout.plan.audit.reconstruction.pairs == "contrast" else len(confidence)
+        extra = {
+            "distance": {group: found["distance"] for group, found in asked["distances"].items()},
+            "fit_distance": pairs,
+            "fit_confidence": confidence[:models],
+            "fit_points": layout.fit_points,
+        }
+    if "votes" in asked:
+        extra["votes"] = {group: found["share"] for group, found in asked["votes"].items()}
+    names = {"distances": "distance", "votes": "votes"}
+    return Labels(
+        rows=rows,
+        predicted=predicted,
+        star=star,
+        label=layout.own_labels(layout.design.candidates),
+        candidates=layout.design.candidates,
+        queries={names[kind]: int(found["target"]["queries"].max()) for kind, found in asked.items()},
+        **extra,
+    )
+
+
+def answered(shop: Workshop, kind: str, group: Group) -> dict[str, NDArray[Any]]:
+    """Return the answers of one kind of a group by name, (models, M) each."""
+    layout = scheduler(shop)
+    units = [
+        [
+            unpack_arrays(shop.store.get("ask", layout.ask_job(kind, group, unit, shard).key).read(ANSWERS))
+            for shard in range(layout.shards())
+        ]
+        for unit in range(len(layout.units(group)))
+    ]
+    if not units:
+        return {name: np.zeros((0, layout.plan.audit.pool)) for name in ("distance", "share", "queries")}
+    return {
+        name: np.concatenate([np.concatenate([part[name] for part in shards], axis=1) for shards in units])
+        for name in units[0][0]
+    }
+
+
+def pair_answers(shop: Workshop, job: Job) -> NDArray[np.float64]:
+    """Return the distances (models, P) at the attacker's own points."""
+    return joined(shop, job.document["labels"]["pairs"], "distance")
+
+
+def posterior_labels(shop: Workshop, layout: MembershipScheduler, group: Group) -> NDArray[np.int64]:
+    """Return the label (models, K) that each model of a group gives to each candidate.
+
+    Read off its posteriors: the same answer as that to one question for a label.
+    """
+    keys = [layout.ask_job("posteriors", group, unit, 0).key for unit in range(len(layout.units(group)))]
+    if not keys:
+        return np.zeros((0, len(layout.design.candidates)), dtype=np.int64)
+    found: NDArray[np.int64] = joined(shop, keys, "candidates").argmax(-1).astype(np.int64)
+    return found
+
+
+def selections(
+    shop: Workshop, layout: MembershipScheduler
+) -> tuple[dict[str, NDArray[np.bool_]], list[dict[str, Any]]]:
+    """Return what each selector chooses (K,), and a row about each: its rule, its threshold, how many it chose."""
+    from audits.membership.selectors import Scores, chosen
+
+    found = unpack_arrays(shop.store.get("select", layout.select_job().key).read(SELECTION))
+    alpha = layout.plan.audit.alpha
+    selected, rows = {}, []
+    for name in layout.plan.audit.selectors:
+        scores = Scores(found[f"score.{name}"], found.get(f"contrast.{name}"))
+        rule, given = rule_of(name, alpha.model_dump(), scores.contrast is not None)
+        selected[name] = chosen(scores, **given)
+        if name == "none":
+            selected[name][random_sample(found["order"], layout.plan.audit.pool) :] = False
+        threshold = given.get("alpha")
+        if "quantile" in given and scores.contrast is not None:
+            threshold = float(np.quantile(scores.contrast, given["quantile"]))
+        count = int(selected[name].sum())
+        rows.append({"selector": name, "rule": rule, "threshold": threshold, "chosen": count})
+    return selected, rows
+
+
+def rule_of(name: str, alpha: Mapping[str, Any], quantiles: bool) -> tuple[str, dict[str, Any]]:
+    """Return in words, and as arguments of ``chosen``, how a selector's scores are cut.
+
+    ``quantiles``: it has scores of contrast samples. ``none`` is a random sample, all of which are asked with labels;
+    ``neighbours`` cuts where PMIA does.
+    """
+    if name == "none":
+        return "a random sample of the candidates", {"quantile": 0.5}
+    if name == "neighbours":
+        return f"fewer than {RARE:g} expected neighbours", {"alpha": -RARE}
+    if alpha["size"] is not None:
+        return f"the {alpha['size']} highest scores", {"size": alpha["size"]}
+    if alpha["quantile"] is not None and quantiles:
+        return f"above the {alpha['quantile']:g} quantile of contrast samples", {"quantile": alpha["quantile"]}
+    if alpha["absolute"] is not None:
+        return f"above {alpha['absolute']:g}", {"alpha": alpha["absolute"]}
+    raise RuntimeError(f"selector {name} has no scores of contrast samples to take a quantile of")
+
+
+def narrowed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a warning for each selection of which only a part was asked with labels."""
+    return [
+        f"selector {row['selector']} chose {row['chosen']} candidates, of which {row['asked']} were asked with labels "
+        "(audit.pool); its cells speak about those, the foremost"
+        for row in rows
+        if row["asked"] < row["chosen"]
+    ]
+
+
+def reconstruction(labels: Labels, settings: JudgeSettings, attacks: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the fitted map as a curve, with some of its pairs; nothing where no attack uses it."""
+    from audits.membership.rank_attacks import fitted_map, fitted_pairs
+
+    if not {"tmia", "tmia_smoothed"} & set(attacks):
+        return []
+    pairs, found = fitted_pairs(labels, settings), fitted_map(labels, settings)
+    grid = np.linspace(pairs.distance.min(), pairs.distance.max(), GRID)
+    step = max(1, -(-len(pairs.distance) // SHOWN))
+    return [
+        {
+            "map": found.name,
+            "pairs": found.pairs,
+            "dropped": found.dropped,
+            "rmse": found.rmse,
+            "source": pairs.source,
+            "curve": {"distance": grid.tolist(), "confidence": found.predict(grid).tolist()},
+            "points": {
+                "distance": pairs.distance[::step].tolist(),
+                "confidence": pairs.confidence[::step].tolist(),
+            },
+        }
+    ]
+
+
+def exposed(
+    layout: MembershipScheduler, rulings: Mapping[str, Ruling], selected: Mapping[str, NDArray[np.bool_]]
+) -> list[dict[str, Any]]:
+    """Return the candidates that a label-only attack finds most often among the targets that trained on them.
+
+    By ``tmia_distance`` (else the plan's first label-only attack), among what any selector but ``none`` chose.
+    """
+    from audits.membership.attacks import ATTACKS
+
+    named = [name for name in rulings if ATTACKS[name].access == "labels" and ATTACKS[name].ranked]
+    picked = [name for name in selected if name != "none"] or list(selected)
+    if not named:
+        return []
+    attack = "tmia_distance" if "tmia_distance" in named else named[0]
+    ruling, design = rulings[attack], layout.design
+    called, member = ruling.decision["target"], design.membership[:, ruling.rows]
+    hits, wrong, inside = (called & member).sum(0), (called & ~member).sum(0), member.sum(0)
+    any_selector = np.any([selected[name] for name in picked], axis=0)[ruling.rows]
+    order = np.lexsort([wrong, -hits])
+    return [
+        {
+            "attack": attack,
+            "selector": " or ".join(name for name in picked if selected[name][ruling.rows[place]]),
+            "point_id": int(design.candidates[ruling.rows[place]]),
+            "label": str(layout.data.classes[layout.data.labels[design.candidates[ruling.rows[place]]]]),
+            "hits": int(hits[place]),
+            "targets": int(inside[place]),
+            "false_calls": int(wrong[place]),
+        }
+        for place in order
+        if any_selector[place] and hits[place]
+    ][:EXPOSED]

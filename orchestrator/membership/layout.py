@@ -1,0 +1,205 @@
+"""A membership plan laid out on its data: models of both sides, candidates, samples, and how they are cut for work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from audits.errors import BadInput
+from orchestrator.plan_errors import under
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from audits.data.dataset import Dataset
+    from audits.data.membership import Group, MembershipDesign
+    from audits.training.recipe import Recipe
+    from orchestrator.membership.plan import MembershipPlan
+
+    Ids = NDArray[np.int64]
+
+Side = Literal["own", "other"]
+TEST_POINTS = 2000
+MODELS_PER_UNIT = 10
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One model: ``side`` "own" is trained on the side of the candidates, "other" on that of the transfer.
+
+    ``train`` and ``test`` are point ids of its side's data set; ``teacher`` is the model that it starts from.
+    """
+
+    name: str
+    side: Side
+    group: Group
+    index: int
+    train: Ids
+    test: Ids
+    teacher: str = ""
+
+
+class Layout:
+    """Lays one plan out on one data set: ``other`` is that of the transfer's other side."""
+
+    def __init__(self, plan: MembershipPlan, data: Dataset) -> None:
+        self.plan = plan
+        self.data = data
+
+    @cached_property
+    def other(self) -> Dataset:
+        """The data set of the other side: the plan's own unless ``transfer.data`` names one."""
+        from orchestrator.schedule import data_of
+
+        given = self.plan.transfer.data
+        return data_of(given.name, given.root) if given else self.data
+
+    def data_of_side(self, side: Side) -> Dataset:
+        """Return the data set of a side."""
+        return self.data if side == "own" else self.other
+
+    def classes(self, side: Side) -> tuple[int, ...]:
+        """Return the indices of the classes that take part at a side."""
+        from orchestrator.membership.plan_checks import class_indices
+
+        if side == "own":
+            return class_indices(self.plan.split.classes, self.data.classes, "split.classes")
+        return class_indices(self.plan.transfer.classes, self.other.classes, "transfer.classes")
+
+    def points(self, side: Side) -> Ids:
+        """Return the ids of a side's points: those of its classes."""
+        from audits.data.membership import points_of
+
+        return points_of(self.data_of_side(side).labels, self.classes(side))
+
+    @cached_property
+    def design(self) -> MembershipDesign:
+        """Who trains on which candidates; raises BadInput when the points do not suffice."""
+        from audits.data.membership import make_membership
+        from orchestrator.membership.plan_checks import sizes
+
+        return make_membership(self.points("own"), sizes(self.plan), self.plan.seed)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know about the design."""
+        return self.design.warnings
+
+    @cached_property
+    def models(self) -> dict[str, Fitted]:
+        """All models by name, each behind its teacher."""
+        own = self.own_models()
+        if not self.plan.transferred:
+            found = own
+        elif self.plan.audit.mode == "II":
+            found = [*own, *self.other_models(own)]
+        elif self.plan.transfer.teacher is not None:
+            found = own
+        else:
+            teachers = self.other_models([])
+            named = {(model.group, model.index): model.name for model in teachers}
+            found = [*teachers, *(self.taught(model, named[model.group, model.index]) for model in own)]
+        return {model.name: model for model in found}
+
+    def taught(self, model: Fitted, teacher: str) -> Fitted:
+        """Return ``model`` as a student of ``teacher``."""
+        import dataclasses
+
+        return dataclasses.replace(model, teacher=teacher)
+
+    def own_models(self) -> list[Fitted]:
+        """Return the models that are trained on the candidates' side, group by group."""
+        design = self.design
+        unseen: dict[Group, Ids] = {
+            "target": design.pool[:TEST_POINTS],
+            "fresh": design.pool[:TEST_POINTS],
+            "contrast": design.filler[:TEST_POINTS],
+        }
+        rows: dict[Group, Ids] = {"target": design.target, "contrast": design.contrast, "fresh": design.fresh}
+        return [
+            Fitted(f"own-{group}-{index}", "own", group, index, ids, unseen[group])
+            for group, sets in rows.items()
+            for index, ids in enumerate(sets)
+        ]
+
+    def other_models(self, teachers: list[Fitted]) -> list[Fitted]:
+        """Return the models of the other side; students of ``teachers`` if there are any, of one group and index."""
+        import numpy as np
+
+        from audits.data.membership import other_side
+
+        pool = self.points("other")
+        if self.data.fingerprint == self.other.fingerprint:
+            pool = pool[~np.isin(pool, self.design.candidates)]
+        sets = other_side(pool, self.design.split.models, self.plan.transfer.train_size, self.plan.seed)
+        named = {(model.group, model.index): model.name for model in teachers}
+        return [
+            Fitted(
+                f"other-{group}-{index}", "other", group, index, ids,
+                np.setdiff1d(pool, ids)[:TEST_POINTS], named.get((group, index), ""),
+            )
+            for group, rows in sets.items()
+            for index, ids in enumerate(rows)
+        ]  # fmt: skip
+
+    @property
+    def asked_side(self) -> Side:
+        """The side whose models are asked: that of the candidates but in mode II."""
+        return "other" if self.plan.audit.mode == "II" else "own"
+
+    def asked(self, group: Group) -> list[Fitted]:
+        """Return the models of a group that are asked."""
+        return [model for model in self.models.values() if model.side == self.asked_side and model.group == group]
+
+    def recipe_of(self, model: Fitted) -> Recipe:
+        """Return the recipe of a model: the other side may have one of its own."""
+        other = self.plan.transfer.recipe
+        return other if other is not None and model.side == "other" else self.plan.recipe
+
+    def student(self, model: Fitted) -> bool:
+        """Does the model start from a teacher?"""
+        return bool(model.teacher) or (self.plan.audit.mode == "III" and self.plan.transfer.teacher is not None)
+
+    @property
+    def samples(self) -> Ids:
+        """The attacker's points (R,) that selectors and learned attacks read: the first of the pool."""
+        return self.design.pool[: self.plan.audit.contrast_samples]
+
+    @property
+    def fit_points(self) -> Ids:
+        """The attacker's points (P,) at which distances are set beside confidences: the last of the pool."""
+        return self.design.pool[-self.plan.audit.reconstruction.points :]
+
+    def own_labels(self, ids: Ids) -> Ids:
+        """Return the classes of points of the candidates' side, counted among the classes that take part."""
+        import numpy as np
+
+        classes = np.asarray(self.classes("own"))
+        return np.searchsorted(classes, self.data.labels[ids]).astype(np.int64)
+
+    def true_star(self, ids: Ids) -> Ids | None:
+        """Return y* (N,) where it is the true class, None where each model's own label counts."""
+        return self.own_labels(ids) if self.plan.audit.y_star == "true" else None
+
+    def shards(self) -> int:
+        """Return the number of shards into which the pool of candidates is cut."""
+        return -(-self.plan.audit.pool // self.plan.compute.chunk)
+
+    def rows(self, shard: int) -> slice:
+        """Return the places in the pool of one shard."""
+        chunk = self.plan.compute.chunk
+        return slice(shard * chunk, min((shard + 1) * chunk, self.plan.audit.pool))
+
+    def units(self, group: Group, most: int | None = None) -> list[list[Fitted]]:
+        """Return the asked models of a group, the first ``most`` of them, in units of a fixed size."""
+        models = self.asked(group)[:most]
+        return [models[first : first + MODELS_PER_UNIT] for first in range(0, len(models), MODELS_PER_UNIT)]
+
+    def build(self, side: Side, classes: int, seed: int) -> Any:
+        """Return a fresh model of the plan's architecture for images of a side."""
+        try:
+            return self.plan.model.architecture().build(self.data_of_side(side).shape, classes, seed)
+        except BadInput as error:
+            raise BadInput(under("model", str(error))) from None

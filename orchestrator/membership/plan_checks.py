@@ -1,0 +1,217 @@
+"""Checks that look at more than one field of a membership plan, and at its data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from audits.errors import BadInput, did_you_mean
+from orchestrator.plan_errors import shown
+from orchestrator.split_checks import repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from audits.data.dataset import Description
+    from audits.data.membership import MembershipSplit
+    from orchestrator.membership.plan import MembershipPlan
+
+FORBIDDEN_CHANGES = ("audit.kind", "variants", "compute", "tracking")
+
+
+def contradictions(plan: MembershipPlan) -> list[str]:
+    """Return one line per impossible combination: what it is and what to do."""
+    return [
+        *unknown_names(plan),
+        *audit_problems(plan),
+        *level_problems(plan),
+        *transfer_problems(plan),
+        *variant_problems(plan),
+    ]
+
+
+def unknown_names(plan: MembershipPlan) -> list[str]:
+    """Return selectors and attacks that do not exist, or stand there twice."""
+    from audits.membership.attacks import ATTACKS
+    from audits.membership.selectors import SELECTORS
+
+    lines = []
+    for field, names, known in (
+        ("audit.selectors", plan.audit.selectors, list(SELECTORS)),
+        ("audit.attacks", plan.audit.attacks, list(ATTACKS)),
+    ):
+        lines += [
+            f"{field}.{index} is {shown(name)}{did_you_mean(name, known)}; allowed: {', '.join(known)}"
+            for index, name in enumerate(names)
+            if name not in known
+        ]
+        lines += [f"{field}: {name!r} stands there {count} times; once is enough" for name, count in repeats(names)]
+    return lines
+
+
+def audit_problems(plan: MembershipPlan) -> list[str]:
+    """Return what is wrong with thresholds and with numbers of points."""
+    audit, split, lines = plan.audit, plan.split, []
+    given = [name for name, value in audit.alpha.model_dump().items() if value is not None]
+    if len(given) != 1:
+        lines.append(f"audit.alpha has {', '.join(given) or 'nothing'}; give exactly one of quantile, absolute, size")
+    if audit.alpha.size is not None and audit.alpha.size > split.candidates:
+        lines.append(f"audit.alpha.size is {audit.alpha.size}; allowed: up to split.candidates ({split.candidates})")
+    if audit.pool > split.candidates:
+        lines.append(f"audit.pool is {audit.pool}; allowed: up to split.candidates ({split.candidates})")
+    if audit.contrast_samples + audit.reconstruction.points > split.pool:
+        lines.append(
+            f"audit.contrast_samples ({audit.contrast_samples}) and audit.reconstruction.points "
+            f"({audit.reconstruction.points}) are more than split.pool ({split.pool}); lower one of them"
+        )
+    if audit.reconstruction.models > split.contrast:
+        lines.append(
+            f"audit.reconstruction.models is {audit.reconstruction.models}; allowed: up to split.contrast "
+            f"({split.contrast})"
+        )
+    if audit.star == "true" and audit.mode == "II":
+        lines.append("audit.star is 'true' in mode II, but candidates' classes are not the student's; give own or null")
+    return lines
+
+
+def without_vacuous(plan: MembershipPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the attacks that say something under the plan's y*, and a note about each of the others.
+
+    An attack that compares a model's label with the true class says nothing where y* is the model's own label.
+    """
+    from audits.membership.attacks import ATTACKS
+
+    names = plan.audit.attacks
+    if plan.audit.y_star == "true":
+        return names, ()
+    vacuous = [name for name in names if name in ATTACKS and ATTACKS[name].needs_true_label]
+    notes = tuple(
+        f"audit.attacks: {name} was left out in mode {plan.audit.mode}: it needs the true class, and y* is each "
+        "model's own label"
+        for name in vacuous
+    )
+    return tuple(name for name in names if name not in vacuous), notes
+
+
+def level_problems(plan: MembershipPlan) -> list[str]:
+    """Return what is wrong with β for so many contrast models."""
+    from audits.membership.p_values import check_level
+
+    try:
+        check_level(plan.audit.beta, plan.split.contrast)
+    except BadInput as error:
+        text = str(error).replace("beta = ", "audit.beta = ", 1).replace("n_ref", "split.contrast")
+        return [text]
+    return []
+
+
+def transfer_problems(plan: MembershipPlan) -> list[str]:
+    """Return what is wrong with the other side."""
+    transfer, lines = plan.transfer, []
+    if transfer.teacher is not None and plan.audit.mode != "III":
+        lines.append(
+            f"transfer.teacher is given in mode {plan.audit.mode}; only students of mode III start from a file "
+            "(in modes I and II the teachers train on candidates)"
+        )
+    if not plan.transferred and transfer.n_frozen:
+        lines.append(f"transfer.n_frozen is {transfer.n_frozen} in mode I, which has no student; leave it at 0")
+    return lines
+
+
+def variant_problems(plan: MembershipPlan) -> list[str]:
+    """Return what is wrong with the names and fields of the variants."""
+    lines = []
+    for name, changes in plan.variants.items():
+        if not name or name == plan.audit.mode:
+            lines.append(f"variants: {name!r} is the name of the plan's own setting; give the variant another one")
+        lines += [
+            f"variants.{name}: {field} cannot differ between variants; leave it out"
+            for field in changes
+            if field.startswith(FORBIDDEN_CHANGES)
+        ]
+    return lines
+
+
+def weaknesses(plan: MembershipPlan) -> tuple[str, ...]:
+    """Return what will weaken the result."""
+    from audits.data.membership import warnings_of
+
+    split = sizes(plan)
+    lines = list(warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler))
+    if plan.split.targets < 6:
+        lines.append(f"split.targets is {plan.split.targets}: intervals over targets say little; use 10 or more")
+    if plan.compute.address and "://" not in (plan.compute.store or ""):
+        lines.append(
+            "compute.store is a folder: every node of the cluster must see the same one; "
+            "use a shared file system or a URI such as s3://"
+        )
+    for name, changes in plan.variants.items():
+        lines += [f"variant {name}: {line}" for line in weaknesses(plan.changed({**changes, "variants": {}}))]
+    return tuple(dict.fromkeys(lines))
+
+
+def sizes(plan: MembershipPlan) -> MembershipSplit:
+    """Return the sizes of the design as ``audits.data.membership`` reads them."""
+    from audits.data.membership import MembershipSplit
+
+    return MembershipSplit(**plan.split.model_dump(exclude={"classes"}))
+
+
+def class_indices(given: Any, names: Sequence[str], field: str) -> tuple[int, ...]:
+    """Return the indices of classes that a plan names: null, even, odd, or a list; ``BadInput`` for unknown ones."""
+    if given is None:
+        return tuple(range(len(names)))
+    if given in ("even", "odd"):
+        return tuple(range(0 if given == "even" else 1, len(names), 2))
+    found = []
+    for one in given:
+        if isinstance(one, int) and 0 <= one < len(names):
+            found.append(one)
+        elif one in names:
+            found.append(list(names).index(one))
+        else:
+            raise BadInput(
+                f"{field} has {shown(one)}{did_you_mean(str(one), names)}; allowed: 0 to {len(names) - 1}, or names"
+            )
+    return tuple(sorted(set(found)))
+
+
+def check_membership_fit(plan: MembershipPlan, absent: bool) -> None:
+    """Refuse a plan whose data are not there, are too few, or do not fit the model; see ``check_against_data``."""
+    from orchestrator.plan_checks import check_build, facts_of
+
+    for changes in plan.settings().values():
+        one = plan.changed(changes) if plan.variants else plan
+        facts = facts_of(one.data, absent)
+        own = class_indices(one.split.classes, facts.classes, "split.classes")
+        check_build(one.model, one.recipe, facts, "model")
+        check_points(one, facts, len(own))
+        if one.transferred:
+            other = facts_of(one.transfer.data or one.data, absent)
+            class_indices(one.transfer.classes, other.classes, "transfer.classes")
+            check_layers(one, facts, other)
+
+
+def check_points(plan: MembershipPlan, facts: Description, classes: int) -> None:
+    """Refuse a design that needs more points than there are, as far as that is known before reading them."""
+    if classes < 2:
+        raise BadInput("split.classes leaves one class; give two or more, or null for all")
+    needed = plan.split.candidates + plan.split.pool
+    if facts.points and needed > facts.points:
+        raise BadInput(
+            f"split: candidates + pool are {needed} points, but {plan.data.name} has {facts.points}; lower one of them"
+        )
+
+
+def check_layers(plan: MembershipPlan, facts: Description, other: Description) -> None:
+    """Refuse a transfer that the architecture does not allow: shapes of images, or too many frozen layers."""
+    from audits.training.transfer import student_of
+
+    if not (facts.shape and facts.classes and other.shape and other.classes):
+        return
+    model = plan.model.architecture()
+    before, after = (facts, other) if plan.audit.mode == "II" else (other, facts)
+    teacher = model.build(before.shape, len(before.classes), 0)
+    student_of(
+        teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),
+        plan.transfer.n_frozen, 0,
+    )  # fmt: skip

@@ -1,0 +1,225 @@
+"""The jobs of a membership plan: fit the models, ask them, select candidates, ask with labels only, judge."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.jobs import Job, Schedule
+from orchestrator.keyed_jobs import KeyedJobs
+from orchestrator.keys import digest, file_digest
+from orchestrator.membership.layout import Fitted, Layout
+
+if TYPE_CHECKING:
+    from audits.data.dataset import Dataset
+    from audits.data.membership import Group
+    from orchestrator.membership.plan import MembershipPlan
+    from orchestrator.store import Store
+
+GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")
+LABEL_KINDS = ("distances", "votes")
+
+
+class MembershipScheduler(Layout, KeyedJobs):
+    """Lists the jobs of one membership plan on its data; ``device`` is "cpu" or "cuda"."""
+
+    def __init__(self, plan: MembershipPlan, data: Dataset, device: str, store: Store | None = None) -> None:
+        super().__init__(plan, data)
+        self.device = device
+        self.store = store
+
+    def ranking_jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that must be done before there is a design: none."""
+        return ()
+
+    @property
+    def private(self) -> bool:
+        """Does any model of the plan train with DP-SGD?"""
+        other = self.plan.transfer.recipe
+        return self.plan.recipe.private or bool(other and other.private)
+
+    @property
+    def architecture(self) -> tuple[type]:
+        """The class of the plan's architecture."""
+        from audits.models import MODELS
+
+        return (MODELS[self.plan.model.name],)
+
+    def schedule(self) -> Schedule:
+        """Return every job of the plan."""
+        return Schedule(
+            train_jobs=tuple(self.fit_job(model) for model in self.models.values()),
+            unlearn_jobs=(),
+            utility_units=(),
+            trace_units=(*self.posterior_jobs, self.select_job()),
+            search_units=tuple(chain.from_iterable(self.label_jobs(kind) for kind in self.label_kinds)),
+            score_units=(self.judge_job(),),
+        )
+
+    def job_like(self, job: Job) -> Job:
+        """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
+        match job.stage:
+            case "fit":
+                return self.fit_job(self.models[job.member])
+            case "select":
+                return self.select_job()
+            case "ask":
+                return self.ask_job(job.kind, job.label, job.unit, job.shard)  # type: ignore[arg-type]  # labels are groups
+        return self.judge_job()
+
+    def fit_job(self, model: Fitted) -> Job:
+        """Return the job that trains ``model``, from its teacher if it has one."""
+        if model.name not in self._fits:
+            self._fits[model.name] = self.make_fit_job(model)
+        return self._fits[model.name]
+
+    @cached_property
+    def _fits(self) -> dict[str, Job]:
+        return {}
+
+    def make_fit_job(self, model: Fitted) -> Job:
+        """See ``fit_job``."""
+        from dataclasses import asdict
+
+        side, needs = model.side, []
+        document: dict[str, Any] = {
+            "data": self.data_of_side(side).fingerprint,
+            "classes": list(self.classes(side)),
+            "points": digest(model.train),
+            "count": len(model.train),
+            "test": digest(model.test),
+            "model": self.plan.model.model_dump(mode="json"),
+            "recipe": asdict(self.recipe_of(model)),
+            "seed": self.plan.seed,
+            "member": model.name,
+        }
+        if model.teacher:
+            needs.append(self.fit_job(self.models[model.teacher]).key)
+            document |= {"teacher": needs[0], "n_frozen": self.plan.transfer.n_frozen}
+        elif self.student(model):
+            assert self.plan.transfer.teacher is not None, "students have a teacher"
+            document |= {"teacher": file_digest(self.plan.transfer.teacher), "n_frozen": self.plan.transfer.n_frozen}
+        return self.job("fit", document, needs, self.architecture, member=model.name)
+
+    @cached_property
+    def label_kinds(self) -> tuple[str, ...]:
+        """What is asked with labels only, by the attacks of the plan."""
+        from audits.membership.attacks import ATTACKS
+
+        read = {kind for name in self.plan.audit.attacks for kind in ATTACKS[name].reads}
+        found = [kind for kind, name in (("distances", "distance"), ("votes", "votes")) if name in read]
+        return (*found, *(["pairs"] if "distances" in found else []))
+
+    def label_jobs(self, kind: str) -> list[Job]:
+        """Return the jobs that ask one kind of question with labels only."""
+        if kind == "pairs":
+            return [
+                self.ask_job(kind, group, unit, 0)
+                for group, models in self.paired.items()
+                for unit in range(len(self.units(group, models)))
+            ]
+        return [
+            self.ask_job(kind, group, unit, shard)
+            for group in GROUPS
+            for unit in range(len(self.units(group)))
+            for shard in range(self.shards())
+        ]
+
+    @property
+    def paired(self) -> dict[Group, int | None]:
+        """Groups, and how many of their models, whose distances at the attacker's own points a map is fitted to."""
+        settings = self.plan.audit.reconstruction
+        return {"contrast": settings.models} if settings.pairs == "contrast" else {"target": None}
+
+    @cached_property
+    def posterior_jobs(self) -> tuple[Job, ...]:
+        """The jobs that read posteriors of all models: of candidates, and of contrast models at the samples too."""
+        return tuple(
+            self.ask_job("posteriors", group, unit, 0) for group in GROUPS for unit in range(len(self.units(group)))
+        )
+
+    def ask_job(self, kind: str, group: Group, unit: int, shard: int) -> Job:
+        """Return the job that asks one unit of models one kind of question about one shard of candidates."""
+        models = self.units(group, self.paired[group] if kind == "pairs" else None)[unit]
+        keys = [self.fit_job(model).key for model in models]
+        document: dict[str, Any] = {
+            "kind": kind,
+            "data": self.data.fingerprint,
+            "models": keys,
+            "model": self.plan.model.model_dump(mode="json"),
+            "candidates": digest(self.design.candidates),
+            "classes": list(self.classes("own")),
+            "chunk": self.plan.compute.chunk,
+            "seed": self.plan.seed,
+        }
+        needs = list(keys)
+        audit = self.plan.audit
+        if kind == "posteriors":
+            document |= {"samples": digest(self.samples) if group == "contrast" else None}
+        else:
+            document |= {"star": audit.y_star, "starts": digest(self.samples)}
+        if kind in LABEL_KINDS:
+            rows = self.rows(shard)
+            document |= {"order": self.select_job().key, "first": rows.start, "count": rows.stop - rows.start}
+            needs.append(self.select_job().key)
+        if kind in ("distances", "pairs"):
+            document |= {"schedule": audit.hop_skip_jump.model_dump()}
+        if kind == "pairs":
+            document |= {"points": digest(self.fit_points)}
+        if kind == "votes":
+            document |= {"noise": audit.noise.model_dump()}
+        return self.job("ask", document, needs, self.architecture, kind=kind, label=group, unit=unit, shard=shard)
+
+    def select_job(self) -> Job:
+        """Return the job that scores candidates by every selector and puts them into an order."""
+        return self._select_job
+
+    @cached_property
+    def _select_job(self) -> Job:
+        from audits.membership.selectors import SELECTORS
+
+        asked = [self.ask_job("posteriors", "contrast", unit, 0).key for unit in range(len(self.units("contrast")))]
+        models = [self.fit_job(model).key for model in self.asked("contrast")]
+        document = {
+            "posteriors": asked,
+            "models": models,
+            "model": self.plan.model.model_dump(mode="json"),
+            "data": self.data.fingerprint,
+            "candidates": digest(self.design.candidates),
+            "samples": digest(self.samples),
+            "train_size": self.plan.split.train_size,
+            "star": self.plan.audit.y_star,
+            "selectors": list(self.plan.audit.selectors),
+            "seed": self.plan.seed,
+        }
+        code = (*self.architecture, *(SELECTORS[name] for name in self.plan.audit.selectors))
+        return self.job("select", document, (*asked, *models), code)
+
+    def judge_job(self) -> Job:
+        """Return the job in which the attacks speak about all candidates."""
+        from audits.membership.attacks import ATTACKS
+
+        audit = self.plan.audit
+        labels = {kind: [job.key for job in self.label_jobs(kind)] for kind in self.label_kinds}
+        document: dict[str, Any] = {
+            "posteriors": [job.key for job in self.posterior_jobs],
+            "labels": labels,
+            "order": self.select_job().key,
+            "attacks": list(audit.attacks),
+            "mode": audit.mode,
+            "star": audit.y_star,
+            "alpha": audit.alpha.model_dump(),
+            "beta": audit.beta,
+            "map": audit.reconstruction.model_dump(),
+            "pool": audit.pool,
+            "level": audit.level,
+            "bootstrap": audit.bootstrap,
+            "candidates": digest(self.design.candidates),
+            "truth": digest(self.design.membership),
+            "samples": digest(self.samples),
+            "contrast": digest(self.design.contrast),
+            "seed": self.plan.seed,
+        }
+        needs = (*document["posteriors"], *chain.from_iterable(labels.values()), document["order"])
+        return self.job("judge", document, needs, [ATTACKS[name] for name in audit.attacks])

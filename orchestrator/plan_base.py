@@ -1,0 +1,97 @@
+"""What every plan is, whatever it audits: strict sections, a resolved form, and a hash of what decides the scores."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+from pydantic import PrivateAttr
+
+from orchestrator.overrides import apply_overrides
+from orchestrator.plan_sections import Section
+
+if TYPE_CHECKING:
+    from audits.training.recipe import Recipe
+    from orchestrator.plan_sections import Compute, Data, Model, Tracking
+
+# Where and how fast a plan runs, but not its scores.
+NOT_DECIDING = {"compute": {"workers", "gpus_per_worker", "address", "store"}, "data": {"root"}}
+
+
+class BasePlan(Section):
+    """A whole plan. Each kind of audit has its own sections, in an order of its own, and these are in all of them."""
+
+    if TYPE_CHECKING:
+        audit: Any
+        data: Data
+        split: Any
+        model: Model
+        recipe: Recipe
+        compute: Compute
+        tracking: Tracking
+        seed: int
+
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def kind(self) -> str:
+        """The kind of audit: ``audit.kind``."""
+        return str(self.audit.kind)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What loading added to the plan, one line each."""
+        return self._notes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What will weaken the result of this plan, one line each."""
+        return ()
+
+    @property
+    def train_size(self) -> int:
+        """Points that the models asked about train on."""
+        return int(self.split.train_size)
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Return the settings of an audit of this plan: name → dotted fields that change; most plans have one."""
+        return {"base": {}}
+
+    def __eq__(self, other: object) -> bool:
+        """Two plans are equal when they say the same; what loading noted about them does not count."""
+        return isinstance(other, BasePlan) and self.resolved() == other.resolved()
+
+    def __hash__(self) -> int:
+        return hash(self.plan_hash)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the plan as plain values, defaults filled in; ``plan_from`` of it gives an equal plan."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def to_yaml(self) -> str:
+        """Return the plan as the text of a plan file that loads to an equal plan."""
+        return yaml.safe_dump(self.resolved(), sort_keys=False, allow_unicode=True, width=120)
+
+    def deciding(self) -> dict[str, Any]:
+        """Return what decides the scores: all but workers, address, store, the data's root and tracking."""
+        return {
+            name: {key: value for key, value in section.items() if key not in NOT_DECIDING[name]}
+            if name in NOT_DECIDING
+            else section
+            for name, section in self.resolved().items()
+            if name != "tracking"
+        }
+
+    @property
+    def plan_hash(self) -> str:
+        """32 hex digits over everything that decides the scores (``deciding``)."""
+        return hashlib.sha256(json.dumps(self.deciding(), sort_keys=True).encode()).hexdigest()[:32]
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        """Return the plan with dotted paths set to new values, checked again; what a sweep does for each setting."""
+        from orchestrator.plan import plan_from
+
+        return plan_from(apply_overrides(self.resolved(), values.items()), notes=self.notes)  # type: ignore[return-value]  # a change that keeps audit.kind keeps the class

@@ -1,0 +1,155 @@
+"""Models and points without gradients of their own are refused in one line that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from gnq_models import CLASSES, case, drawn, labels, slow_gradients
+from torch import nn
+from torchvision.ops import StochasticDepth
+
+from audits.disclosure.diagonal import diagonal_uniqueness
+from audits.disclosure.gram import gradients, gram, squared_norms
+from audits.disclosure.validate import made_auditable
+from audits.errors import BadInput
+
+
+class Centred(nn.Module):
+    """Subtracts the batch's mean, in any mode and without a layer of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x - x.mean(0))
+
+
+class Noisy(Centred):
+    """Adds noise while it trains, without a layer of its own."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x + torch.rand_like(x) if self.training else x)
+
+
+def broken() -> nn.Module:
+    model = nn.Linear(6, CLASSES)
+    with torch.no_grad():
+        model.bias[1] = torch.nan
+    return model
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "batch norm": (lambda: nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 4)), "layer 0 is a BatchNorm1d in train mode"),
+    "no statistics": (
+        lambda: nn.Sequential(nn.BatchNorm1d(6, track_running_stats=False), nn.Linear(6, 4)).eval(),
+        "without running statistics.*GroupNorm",
+    ),
+    "dropout": (lambda: nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5)), "layer 1 is a Dropout that drops at random"),
+    "attention": (
+        lambda: nn.Sequential(nn.Linear(6, 4), nn.MultiheadAttention(4, 1, dropout=0.1)),
+        "layer 1 is a MultiheadAttention that drops",
+    ),
+    "depth": (lambda: nn.Sequential(nn.Linear(6, 4), StochasticDepth(0.2, "row")), "layer 1 is a StochasticDepth"),
+    "functional": (Noisy, r"from call to call.*made_auditable"),
+    "centred": (lambda: Centred().eval(), "differently beside another one"),
+    "frozen": (
+        lambda: nn.Linear(6, 4).requires_grad_(False),
+        r"no parameter has requires_grad.*made_auditable\(model\)",
+    ),
+    "empty": (nn.Flatten, "it has no parameters"),
+    "nan": (broken, "parameter bias is not finite"),
+    "not alone": (lambda: nn.Sequential(nn.Linear(6, 4), nn.GroupNorm(4, 4)), "cannot answer one point alone"),
+    "no logits": (lambda: nn.Sequential(nn.Linear(6, 4), nn.Unflatten(1, (2, 2))), "returns shape"),
+}
+
+
+@pytest.mark.parametrize("ask", [gram, squared_norms, gradients, diagonal_uniqueness])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_without_a_gradient_of_each_point_are_refused(name: str, ask: Callable[..., torch.Tensor]) -> None:
+    build, says = MODELS[name]
+    with pytest.raises(BadInput, match=says) as caught:
+        ask(build(), drawn(4, 6), labels(4))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["batch norm", "dropout", "functional", "depth", "frozen"])
+def test_made_auditable_repairs_what_it_is_offered_for(name: str) -> None:
+    model = MODELS[name][0]()
+    modes = [module.training for module in model.modules()]
+    fixed = made_auditable(model)
+    truth = slow_gradients(fixed, drawn(4, 6), labels(4))
+    assert torch.allclose(gram(fixed, drawn(4, 6), labels(4)), truth @ truth.T, rtol=1e-9)
+    assert [module.training for module in model.modules()] == modes
+    if name != "frozen":
+        assert not any(module.training for module in fixed.modules())
+
+
+def test_made_auditable_keeps_what_is_frozen_on_purpose_and_refuses_what_it_cannot_repair() -> None:
+    model = nn.Sequential(nn.Linear(6, 4).requires_grad_(False), nn.Linear(4, 4))
+    assert [each.requires_grad for each in made_auditable(model).parameters()] == [False, False, True, True]
+    with pytest.raises(BadInput, match="without running statistics"):
+        made_auditable(MODELS["no statistics"][0]())
+
+
+def test_dropout_that_never_drops_is_no_obstacle() -> None:
+    model = nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.0))
+    assert gram(model, drawn(3, 6), labels(3)).shape == (3, 3)
+
+
+def spoilt(value: float) -> torch.Tensor:
+    x = drawn(4, 6)
+    x[2, 1] = value
+    return x
+
+
+POINTS: list[tuple[torch.Tensor, torch.Tensor, str]] = [
+    (drawn(1, 6), labels(1), "number of points is 1; .* give 2 or more"),
+    (drawn(0, 6), labels(0), "number of points is 0"),
+    (drawn(4, 6), labels(3), "4 points and y 3 labels"),
+    (spoilt(torch.nan), labels(4), "point 2 is not finite"),
+    (spoilt(torch.inf), labels(4), "point 2 is not finite"),
+    (drawn(4, 6), torch.tensor([0, 1, 4, 0]), "label 4 is out of range.*0 to 3"),
+    (drawn(4, 6), torch.tensor([0, 1, -1, 0]), "label -1 is out of range"),
+    (drawn(4, 6), labels(4).float(), "give integer labels"),
+    (drawn(4, 6), labels(4)[:, None], "give integer labels"),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "says"), POINTS, ids=[says for _, _, says in POINTS])
+def test_points_that_cannot_be_asked_are_refused(x: torch.Tensor, y: torch.Tensor, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        gram(nn.Linear(6, CLASSES), x, y)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"loss": "cross_entrpy"}, "did you mean 'cross_entropy'"),
+        ({"loss": lambda logits, y: logits.sum()}, "one loss a point"),
+        ({"loss": lambda logits, y: logits.sum(1).mul(torch.inf)}, "point 0 is not finite"),
+        ({"chunk": 0}, "chunk is 0"),
+        ({"memory": 0}, "memory is 0"),
+        ({"parameter_chunk": -1}, "parameter_chunk is -1"),
+        ({"dtype": torch.bfloat16}, "dtype is torch.bfloat16"),
+    ],
+)
+def test_settings_are_refused_in_one_line(change: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        gram(nn.Linear(6, CLASSES), drawn(4, 6), labels(4), **change)
+    assert "\n" not in str(caught.value)
+
+
+def test_gradients_that_do_not_fit_are_refused_before_they_are_made() -> None:
+    model, x, y = case("cnn")
+    with pytest.raises(BadInput, match="raise it, or use gram"):
+        gradients(model, x, y, memory=100)
+
+
+@pytest.mark.parametrize("ridge", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_ridge_must_be_positive(ridge: float) -> None:
+    with pytest.raises(BadInput, match="it must be a positive number"):
+        diagonal_uniqueness(nn.Linear(6, CLASSES), drawn(4, 6), labels(4), ridge=ridge)

@@ -1,0 +1,214 @@
+"""A membership audit from its plan to its result: what is shared, what is asked again, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from audits.errors import BadInput
+from audits.membership import hop_skip_jump
+from orchestrator.console import Terminal
+from orchestrator.estimate import estimate
+from orchestrator.membership.plan import MembershipPlan
+from orchestrator.output_folder import claim_folder
+from orchestrator.pipeline import Result, run_audit
+from orchestrator.plan import load_plan
+from orchestrator.plan_checks import check_against_data
+from orchestrator.schedule import open_scheduler
+from orchestrator.store import Store, pack_table
+
+SMALL = {
+    "compute.workers": 0,
+    "split.targets": 4,
+    "split.contrast": 10,
+    "split.fresh": 2,
+    "audit.pool": 12,
+    "audit.contrast_samples": 60,
+    "audit.reconstruction.models": 2,
+    "recipe.epochs": 4,
+    "compute.chunk": 8,
+}
+
+
+def small_plan(store: Path, **changes: Any) -> MembershipPlan:
+    values = {**SMALL, "compute.store": str(store)} | {
+        name.replace("__", "."): value for name, value in changes.items()
+    }
+    plan = load_plan("tmia-smoke", values=values)
+    assert isinstance(plan, MembershipPlan)
+    return plan
+
+
+def run(plan: MembershipPlan, out: Path) -> Result:
+    return run_audit(plan, out, Terminal(claim_folder(out, plan, force=True)))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tmia-store")
+
+
+@pytest.fixture(scope="module")
+def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    out = tmp_path_factory.mktemp("tmia-run")
+    return run(small_plan(store), out), out
+
+
+def artefacts(store: Path) -> Counter[str]:
+    kept = Store(str(store))
+    return Counter({stage: len(kept.keys(stage)) for stage in ("fit", "select", "ask", "judge")})
+
+
+def test_an_audit_runs_its_mode_and_its_variants(finished: tuple[Result, Path]) -> None:
+    result, out = finished
+    document = result.document
+    assert [(entry["setting"], entry["mode"]) for entry in document["settings"]] == [
+        ("I", "I"), ("II", "II"), ("III", "III"),
+    ]  # fmt: skip
+    assert document["kind"] == "tmia"
+    assert {cell["selection"] for cell in document["table"]} == {
+        *("all", "none", "kmeans", "contrast_loss", "neighbours")
+    }
+    for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
+        assert (out / name).is_file()
+    assert json.loads((out / "result.json").read_text())["table"] == document["table"]
+
+
+def test_labels_are_counted_as_the_schedule_says(finished: tuple[Result, Path]) -> None:
+    result, _ = finished
+    asked = {
+        (cell["setting"], cell["attack"]): cell["queries_per_point"]
+        for cell in result.document["table"]
+        if cell["selection"] == "none"
+    }
+    assert {asked[name, "tmia_distance"] for name in ("I", "II", "III")} == {hop_skip_jump.RANK.queries}
+    assert asked["I", "noise_votes"] == 8
+    assert asked["II", "noise_votes"] == 9  # y* is the model's own label, which is asked first
+
+
+def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(finished: tuple[Result, Path]) -> None:
+    result, _ = finished
+    table = result.scores.to_pydict()
+    found: dict[tuple[str, str], set[int]] = {}
+    for setting, access, candidate in zip(table["setting"], table["access"], table["candidate"], strict=True):
+        found.setdefault((setting, access), set()).add(candidate)
+    for name in ("I", "II", "III"):
+        assert len(found[name, "labels"]) == 12
+        assert len(found[name, "posteriors"]) == 40
+
+
+def test_a_second_analysis_asks_nobody_anything(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
+    before = artefacts(store)
+    plan = small_plan(
+        store,
+        audit__beta=0.2,
+        audit__alpha={"size": 5},
+        audit__reconstruction={"map": "isotonic", "points": 10, "models": 2},
+    )
+    run(plan, tmp_path)
+    after = artefacts(store)
+    assert after - before == Counter({"judge": 3})
+
+
+def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
+    before = artefacts(store)
+    again = run(small_plan(store), tmp_path)
+    assert artefacts(store) == before
+    assert pack_table(again.scores) == pack_table(finished[0].scores)
+
+
+def test_workers_change_no_bit(finished: tuple[Result, Path], tmp_path: Path) -> None:
+    plan = small_plan(tmp_path / "store", compute__workers=2, variants={})
+    result = run(plan, tmp_path / "out")
+    base = finished[0].scores.filter(np.array(finished[0].scores["setting"].to_pylist()) == "I")
+    assert pack_table(result.scores) == pack_table(base)
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_no_contrast_or_fresh_model_starts_from_a_teacher_of_a_target(mode: str, store: Path) -> None:
+    plan = small_plan(store)
+    scheduler: Any = open_scheduler(plan.changed(plan.settings()[mode]))
+    teachers: dict[str, set[str]] = {}
+    for model in scheduler.models.values():
+        if model.teacher:
+            teachers.setdefault(model.group, set()).add(model.teacher)
+            assert scheduler.models[model.teacher].group == model.group
+    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "contrast": 10, "fresh": 2}
+
+
+@pytest.mark.parametrize("mode", ["I", "II", "III"])
+def test_only_targets_saw_candidates(mode: str, store: Path) -> None:
+    plan = small_plan(store)
+    scheduler: Any = open_scheduler(plan.changed(plan.settings()[mode]))
+    candidates = scheduler.design.candidates
+    seen = Counter(
+        (model.group, model.side) for model in scheduler.models.values() if np.isin(model.train, candidates).any()
+    )
+    assert seen == {("target", "own"): 4}
+
+
+def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> None:
+    plan = small_plan(store, variants={"II": {"audit.mode": "II", "transfer.n_frozen": 1}})
+    first, second = (open_scheduler(plan.changed(changes)) for changes in plan.settings().values())
+    keys = {job.key for job in first.schedule().train_jobs}
+    assert keys < {job.key for job in second.schedule().train_jobs}
+
+
+def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
+    cost = estimate(small_plan(store))
+    queries = {entry.attack: entry for entry in cost.queries}
+    assert queries["tmia_distance"].per_target == 3 * 12 * hop_skip_jump.RANK.queries
+    assert queries["tmia_posterior"].per_target == 3 * 40
+    assert {stage.stage for stage in cost.stages} == {"fit", "select", "ask", "judge"}
+
+
+REFUSALS = [
+    ({"audit.beta": 0.05}, "audit.beta = 0.05 cannot be reached"),
+    ({"audit.mode": "IV"}, "audit.mode"),
+    ({"audit.kind": "tmai"}, "did you mean 'tmia'"),
+    ({"audit.selectors": ["kmean"]}, "did you mean 'kmeans'"),
+    ({"audit.attacks": ["tmia", "gmia4"]}, "audit.attacks.1"),
+    ({"audit.attacks": ["tmia", "tmia"]}, "stands there 2 times"),
+    ({"audit.alpha": {"quantile": 0.9, "size": 3}}, "give exactly one"),
+    ({"audit.pool": 41}, "up to split.candidates"),
+    ({"audit.star": "true", "audit.mode": "II", "variants": {}}, "not the student's"),
+    ({"audit.attacks": ["label_gap"], "audit.mode": "II", "variants": {}}, "none is left"),
+    ({"transfer.teacher": "weights.safetensors"}, "transfer.teacher is given in mode I"),
+    ({"transfer.n_frozen": 1, "variants": {}}, "mode I, which has no student"),
+    ({"variants": {"I": {}}}, "the plan's own setting"),
+    ({"variants": {"x": {"seed": -1}}}, "variants.x: seed is -1"),
+    ({"variants": {"x": {"compute.chunk": 4}}}, "cannot differ between variants"),
+    ({"split.classes": [0, 77]}, "split.classes has 77"),
+    ({"split.classes": [3], "variants": {}}, "leaves one class"),
+    ({"split.pool": 1790}, "has 1797"),
+    ({"variants": {"II": {"audit.mode": "II", "transfer.n_frozen": 2}}}, "transfer.n_frozen is 2"),
+    ({"variants": {"III": {"audit.mode": "III", "transfer.data": {"name": "fashion14"}}}}, "layer"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSALS, ids=[message for _, message in REFUSALS])
+def test_what_cannot_work_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check_against_data(load_plan("tmia-smoke", values=changes))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_attack_that_needs_the_true_class_is_left_out_where_there_is_none_and_that_is_said(store: Path) -> None:
+    plan = small_plan(store)
+    second = plan.changed(plan.settings()["II"])
+    assert "label_gap" in plan.audit.attacks
+    assert "label_gap" not in second.audit.attacks
+    assert any("label_gap was left out in mode II" in note for note in second.notes)
+
+
+def test_scores_on_disk_hold_every_contrast_models_statistic(finished: tuple[Result, Path]) -> None:
+    _, out = finished
+    table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
+    assert Counter(table["group"].to_pylist()) == {"target": 48, "contrast": 120, "fresh": 24}
