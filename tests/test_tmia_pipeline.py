@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ from audits.errors import BadInput
 from audits.membership import hop_skip_jump
 from orchestrator.console import Terminal
 from orchestrator.estimate import estimate
+from orchestrator.kinds import audit_kind
 from orchestrator.membership.plan import MembershipPlan
+from orchestrator.membership.stages import stored
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import Result, run_audit
 from orchestrator.plan import load_plan
 from orchestrator.plan_checks import check_against_data
 from orchestrator.schedule import open_scheduler
+from orchestrator.stages import Workshop
 from orchestrator.store import Store, pack_table
 
 SMALL = {
@@ -212,3 +216,42 @@ def test_scores_on_disk_hold_every_contrast_models_statistic(finished: tuple[Res
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
     assert Counter(table["group"].to_pylist()) == {"target": 48, "contrast": 120, "fresh": 24}
+
+
+def test_models_beyond_the_memory_allowed_are_read_again(
+    finished: tuple[Result, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = small_plan(store)
+    scheduler: Any = open_scheduler(plan.changed(plan.settings()["I"]))
+    shop = Workshop(scheduler, Store(str(store)))
+    first, second = scheduler.asked("target")[:2]
+    kept = stored(shop, first)
+    assert stored(shop, first) is kept
+    monkeypatch.setattr("orchestrator.stages.workshop.BYTES_IN_MEMORY", 1)
+    stored(shop, second)
+    assert len(shop.models) == 1
+    assert stored(shop, first) is not kept
+
+
+def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    result, _ = finished
+    kind = audit_kind("tmia")
+    plan = load_plan("tmia-smoke", values=SMALL)
+    kind.refuse_gates(["precision=0.5", "II.kmeans.tmia.fresh_fpr=0.9"], plan)
+    for text, message in (
+        ("precision", "write it as METRIC=VALUE"),
+        ("precison=0.5", "did you mean 'precision'"),
+        ("precision=1.5", "from 0 up to"),
+        ("IV.kmeans.tmia.precision=0.5", "setting 'IV'"),
+        ("I.kmean.tmia.precision=0.5", "selection 'kmean'"),
+    ):
+        with pytest.raises(BadInput, match=re.escape(message)):
+            kind.refuse_gates([text], plan)
+    cells = [{**cell, "precision": 0.8} for cell in result.document["table"]]
+    (line,) = kind.failed_gates(["precision=0.7"], {"table": cells}, plan)
+    assert line.startswith("gate precision=0.7: precision is 0.800")
+    assert kind.failed_gates(["precision=0.9"], {"table": cells}, plan) == []
+    undefined = [{**cell, "precision": None} for cell in cells]
+    assert kind.failed_gates(["precision=0.1"], {"table": undefined}, plan) == []
+    (line,) = kind.failed_gates(["I.kmeans.tmia.precision=0.1"], {"table": undefined}, plan)
+    assert "was not measured" in line

@@ -43,7 +43,7 @@ def rank_p(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) ->
     model's NaN is left out at its point and n_ref counts those left (exchangeability holds among them). ±inf are
     ordinary values. Raises BadInput for shapes that do not fit and for points of which no contrast value is left.
     """
-    own, others = _toward_member(statistic, contrast, larger_is_member)
+    own, others = toward_member(statistic, contrast, larger_is_member)
     rows = np.atleast_2d(own)
     left = (~np.isnan(others)).sum(0)
     at_least = np.stack([(others >= row).sum(0) for row in rows])
@@ -60,7 +60,7 @@ def decider(
     a point of which ``rows`` leave no contrast value gets no decision. Holds n_ref·T·K float32. Made for
     :func:`audits.evaluation.precision.measure`. Raises BadInput as :func:`rank_p` and :func:`check_level` do.
     """
-    own, others = _toward_member(statistic, contrast, larger_is_member)
+    own, others = toward_member(statistic, contrast, larger_is_member)
     if own.ndim != 2:
         raise BadInput(f"statistic has shape {own.shape}; allowed here: (targets, candidates)")
     n_ref = len(others)
@@ -87,12 +87,12 @@ def smoothed_p(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool
     P(p ≤ β) ≤ (n_ref·β + 1)/(n_ref + 1): not quite valid for few contrast models. Not kept by monotone maps. Raises
     BadInput as :func:`rank_p` does, and for infinite contrast values.
     """
-    own, others = _toward_member(statistic, contrast, larger_is_member)
+    own, others = toward_member(statistic, contrast, larger_is_member)
     if (infinite := int(np.isinf(others).sum())) > 0:
         raise BadInput(f"{infinite} contrast values are infinite; allowed: finite or NaN; use rank_p")
     own, others = -own, -others  # small is member, as a loss
     knots, shares, count = _distribution(others)
-    slopes = _pchip_slopes(knots, shares, count)
+    slopes = pchip_slopes(knots, shares, count)
     left = (~np.isnan(others)).sum(0)
     found = np.stack([_interpolated(row, knots, shares, slopes, count) for row in np.atleast_2d(own)])
     return np.clip(found, 1 / (1 + left), 1.0).reshape(own.shape)
@@ -150,7 +150,7 @@ def pool_warning(pool_size: int, n: int, n_ref: int) -> str:
     )
 
 
-def _toward_member(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) -> tuple[Floats, Floats]:
+def toward_member(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) -> tuple[Floats, Floats]:
     """Return both as float64, turned so that larger is more member-like; refuse what does not fit together."""
     own, others = np.asarray(statistic, np.float64), np.asarray(contrast, np.float64)
     if others.ndim != 2 or own.ndim not in (1, 2) or own.shape[-1] != others.shape[1] or not len(np.atleast_2d(own)):
@@ -188,7 +188,7 @@ def _distribution(values: Floats) -> tuple[Floats, Floats, Ids]:
     return np.where(beyond, filler, knots), np.where(beyond, 1.0, shares), count
 
 
-def _pchip_slopes(x: Floats, y: Floats, count: Ids) -> Floats:
+def pchip_slopes(x: Floats, y: Floats, count: Ids) -> Floats:
     """Return PCHIP's slopes (n, K) at the first ``count`` (K,) knots of each column; the others mean nothing."""
     slopes = np.zeros_like(x)
     if len(x) < 2:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from audits.membership.p_values import Bools, Floats, _pchip_slopes, _toward_member, check_level
+from audits.membership.p_values import Bools, Floats, pchip_slopes, toward_member, check_level
 
 
 def smoothed_decider(
@@ -24,9 +24,7 @@ def smoothed_decider(
     ``contrast`` (n_ref, K), repeats in ``rows`` allowed; a point of which they leave no contrast value gets no
     decision. Holds and reads O(n_ref·K + T·K). Raises BadInput as ``p_values.decider`` does.
     """
-    own, others = (
-        -part for part in _toward_member(statistic, contrast, larger_is_member)
-    )  # small is member, as a loss
+    own, others = (-part for part in toward_member(statistic, contrast, larger_is_member))  # small is member, as a loss
     check_level(beta, len(others))
     order = np.argsort(others, axis=0, kind="stable").T  # (K, n_ref), NaN last
     ordered = np.take_along_axis(others.T, order, axis=1)
@@ -77,4 +75,4 @@ def _four_knots(values: Floats, share: Floats, knot: Bools, low: NDArray[np.int6
     x, y = values[column, kept], share[column, kept]
     filler = np.maximum(1.0, np.abs(x)) * np.maximum(step - size + 1, 0)
     x = x + filler  # beyond the curve knots go on rising, so that differences stay positive
-    return x, y, _pchip_slopes(x, y, size)
+    return x, y, pchip_slopes(x, y, size)

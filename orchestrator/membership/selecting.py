@@ -15,7 +15,9 @@ from orchestrator.store import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from torch import nn
 
+    from orchestrator.membership.layout import Fitted
     from orchestrator.membership.schedule import MembershipScheduler
 
 
@@ -31,7 +33,7 @@ def select(shop: Workshop, job: Job) -> dict[str, bytes]:
     keys = job.document["posteriors"]
     loss, contrast_loss = contrast_losses(shop, keys)
     everyone = np.concatenate([layout.design.candidates, layout.samples])
-    models = [stored(shop, model) for model in layout.asked("contrast")]
+    models = StoredModels(shop, layout.asked("contrast"))
     x, _ = tensors(shop, "own", everyone).all()
     case = Case(
         candidates=len(layout.design.candidates),
@@ -52,6 +54,19 @@ def select(shop: Workshop, job: Job) -> dict[str, bytes]:
     ranked = {name: found[f"score.{name}"] for name in layout.plan.audit.selectors}
     found["order"] = interleaved(ranked)
     return {SELECTION: pack_arrays(found)}
+
+
+class StoredModels(Sequence["nn.Module"]):
+    """Models of the store, each read when it is asked for."""
+
+    def __init__(self, shop: Workshop, models: Sequence[Fitted]) -> None:
+        self.shop, self.models = shop, models
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, index: Any) -> Any:
+        return stored(self.shop, self.models[index])
 
 
 def interleaved(scores: Mapping[str, NDArray[np.float64]]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.plan_sections import UnlearningMethod
 
 WEIGHTS = "weights.safetensors"
-MODELS_IN_MEMORY = 256
+BYTES_IN_MEMORY = 2**31  # of models that were read lately; one model always stays
 
 Body = Callable[["Workshop", Job], Mapping[str, bytes]]
 
@@ -75,6 +75,7 @@ class Workshop:
         self.scheduler: Any = scheduler
         self.store = store
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
+        self.held = 0
 
     @property
     def plan(self) -> Any:
@@ -143,6 +144,12 @@ class Workshop:
         model.load_state_dict(weights)
         model = model.to(self.scheduler.device).eval().requires_grad_(False)
         self.models[reference.key] = model
-        if len(self.models) > MODELS_IN_MEMORY:
-            self.models.popitem(last=False)
+        self.held += size_of(model)
+        while len(self.models) > 1 and self.held > BYTES_IN_MEMORY:
+            self.held -= size_of(self.models.popitem(last=False)[1])
         return model
+
+
+def size_of(model: nn.Module) -> int:
+    """Return the bytes of a model's parameters and buffers."""
+    return sum(value.numel() * value.element_size() for value in model.state_dict().values())
