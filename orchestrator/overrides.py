@@ -28,16 +28,22 @@ def apply_overrides(raw: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -
     """Return a copy of the plan mapping ``raw`` in which each dotted path has its new value.
 
     Entries of a list are named by index (``unlearning.1.epochs``) or, for unlearning methods, by method or label
-    (``unlearning.scrub.epochs``). Keys that do not exist are left to the plan's own check, which knows every field.
+    (``unlearning.scrub.epochs``). ``variants.NAME.audit.mode`` is the field ``audit.mode`` of a variant. Keys that do not exist are left to the plan's own check, which knows every field.
     Raises ``BadInput`` when a path leads through a value that is not a section or to a list entry that is not there.
     """
     plan = copy.deepcopy(dict(raw))
     for path, value in values:
-        parts = path.split(".")
+        parts = parts_of(path)
         if parts[0] == "unlearning" and len(parts) > 1 and "unlearning" not in plan:
             plan["unlearning"] = shipped_plan(DEFAULT_PLAN)["unlearning"]
         place(plan, parts, copy.deepcopy(value))
     return plan
+
+
+def parts_of(path: str) -> list[str]:
+    """Return the steps of a dotted path; below ``variants.NAME`` the rest is one field, as a variant writes it."""
+    parts = path.split(".")
+    return [*parts[:2], ".".join(parts[2:])] if parts[0] == "variants" and len(parts) > 3 else parts
 
 
 def place(plan: dict[str, Any], parts: list[str], value: Any) -> None:

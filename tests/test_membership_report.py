@@ -149,6 +149,8 @@ def test_models_that_are_not_normally_fitted_are_named(run):
     fit = [row | {"gap": 0.15, "flag": "overfitted"} if row["setting"] == "II" else row for row in run.result["fit"]]
     said = sentence(MembershipRun({**run.result, "fit": fit}), "Fit")
     assert said.kind == "bad" and "more than 5 points: II (asked side) 15.0." in said.text
+    contrast = [row if row["group"] == "contrast" else {**row, "gap": 0.03, "flag": ""} for row in fit]
+    assert sentence(MembershipRun({**run.result, "fit": contrast}), "Fit").kind == "good"
 
 
 def test_drawn_confidences_are_those_of_the_scores(audit, run):

@@ -169,6 +169,7 @@ def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
     queries = {entry.attack: entry for entry in cost.queries}
     assert queries["tmia_distance"].per_target == 3 * 12 * hop_skip_jump.RANK.queries
     assert queries["tmia_posterior"].per_target == 3 * 40
+    assert queries["label_gap"].per_target == 12  # in mode I alone
     assert {stage.stage for stage in cost.stages} == {"fit", "select", "ask", "judge"}
 
 
@@ -188,6 +189,8 @@ REFUSALS = [
     ({"variants": {"I": {}}}, "the plan's own setting"),
     ({"variants": {"x": {"seed": -1}}}, "variants.x: seed is -1"),
     ({"variants": {"x": {"compute.chunk": 4}}}, "cannot differ between variants"),
+    ({"variants.II.audit.mode": "V"}, "variants.II: audit.mode is"),
+    ({"variants": {"x": {"audit": {"mode": "II"}}}}, "write single fields, e.g. audit.mode"),
     ({"split.classes": [0, 77]}, "split.classes has 77"),
     ({"split.classes": [3], "variants": {}}, "leaves one class"),
     ({"split.pool": 1790}, "has 1797"),

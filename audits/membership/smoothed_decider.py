@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from audits.membership.p_values import Bools, Floats, pchip_slopes, toward_member, check_level
+from audits.membership.p_values import Bools, Floats, check_level, pchip_slopes, toward_member
 
 
 def smoothed_decider(

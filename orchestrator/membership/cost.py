@@ -67,6 +67,9 @@ def membership_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterato
         for attack in plan.audit.attacks:
             found = asked.setdefault(attack, {})
             read = {kinds[name] for name in ATTACKS[attack].reads}
+            if not read:  # the label at each point of the pool, which every kind of question asks anyhow
+                for job in jobs.score_units:
+                    found[job.key] = (plan.split.targets, plan.split.targets * plan.audit.pool)
             for job in (*jobs.trace_units, *jobs.search_units):
                 if job.stage == "ask" and job.label == "target" and job.kind in read:
                     count = int(job.document.get("count", plan.split.candidates))

@@ -94,7 +94,7 @@ class MembershipKind(AuditKind):
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """See ``AuditKind``."""
-        flagged = [row for row in document["fit"] if row["flag"]]
+        flagged = [row for row in document["fit"] if row["flag"] and row["group"] == "target"]
         return [
             f"{row['setting']}: {row['group']} models ({row['side']}) are not normally fitted: train "
             f"{row['train_accuracy']:.3f}, test {row['test_accuracy']:.3f}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from audits.data.membership import MembershipSplit
     from orchestrator.membership.plan import MembershipPlan
 
+WHOLE_SECTIONS = ("audit", "split")
 FORBIDDEN_CHANGES = ("audit.kind", "variants", "compute", "tracking")
 
 
@@ -127,6 +128,11 @@ def variant_problems(plan: MembershipPlan) -> list[str]:
             f"variants.{name}: {field} cannot differ between variants; leave it out"
             for field in changes
             if field.startswith(FORBIDDEN_CHANGES)
+        ]
+        lines += [
+            f"variants.{name}: {field} is a whole section; write single fields, e.g. {field}.{next(iter(value))}"
+            for field, value in changes.items()
+            if field in WHOLE_SECTIONS and isinstance(value, dict) and value
         ]
     return lines
 

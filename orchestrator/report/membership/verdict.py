@@ -209,8 +209,12 @@ def sweep_sentence(run: MembershipRun) -> Sentence:
 
 
 def fit_sentence(run: MembershipRun) -> Sentence:
-    """Say whether the models are normally fitted, which is what the method is about."""
-    rows = [row for row in run.result["fit"] if row["setting"] in run.settings and row["gap"] is not None]
+    """Say whether the models are normally fitted, which is what the method is about.
+
+    Contrast models are left to the table: they draw with replacement, and a point drawn twice is learnt twice.
+    """
+    measured = [row for row in run.result["fit"] if row["setting"] in run.settings and row["gap"] is not None]
+    rows = [row for row in measured if row["group"] != "contrast"]
     flagged = [row for row in rows if row["flag"]]
     limit = f"{GAP * 100:g} points"
     if not rows:
