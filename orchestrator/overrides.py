@@ -28,8 +28,9 @@ def apply_overrides(raw: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -
     """Return a copy of the plan mapping ``raw`` in which each dotted path has its new value.
 
     Entries of a list are named by index (``unlearning.1.epochs``) or, for unlearning methods, by method or label
-    (``unlearning.scrub.epochs``). ``variants.NAME.audit.mode`` is the field ``audit.mode`` of a variant. Keys that do not exist are left to the plan's own check, which knows every field.
-    Raises ``BadInput`` when a path leads through a value that is not a section or to a list entry that is not there.
+    (``unlearning.scrub.epochs``); ``variants.NAME.audit.mode`` is the field ``audit.mode`` of a variant. Keys that do
+    not exist are left to the plan's own check, which knows every field. Raises ``BadInput`` when a path leads through a
+    value that is not a section or to a list entry that is not there.
     """
     plan = copy.deepcopy(dict(raw))
     for path, value in values:

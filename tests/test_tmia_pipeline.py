@@ -18,6 +18,7 @@ from orchestrator.console import Terminal
 from orchestrator.estimate import estimate
 from orchestrator.kinds import audit_kind
 from orchestrator.membership.plan import MembershipPlan
+from orchestrator.membership.result import control_warnings
 from orchestrator.membership.stages import stored
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import Result, run_audit
@@ -258,3 +259,17 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
     assert kind.failed_gates(["precision=0.1"], {"table": undefined}, plan) == []
     (line,) = kind.failed_gates(["I.kmeans.tmia.precision=0.1"], {"table": undefined}, plan)
     assert "was not measured" in line
+
+
+def test_false_calls_on_fresh_models_are_warned_of_setting_by_setting() -> None:
+    cell = {"attack": "tmia", "selection": "none", "attained": 0.05, "beta": 0.05, "fresh_fpr": 0.09}
+    low = {"fresh_fpr_low": 0.02}
+    cells: list[dict[str, Any]] = [
+        {**cell, "setting": "I", **low},
+        {**cell, "setting": "II", "fresh_fpr_low": 0.06},
+        {**cell, "setting": "II", **low},
+        {**cell, "setting": "II", "attained": None, "fresh_fpr_low": 0.9},
+    ]
+    (line,) = control_warnings(cells, 0.95)
+    assert line.startswith("setting II: fresh models are called members more often than 5.0% in 1 of 2 cells")
+    assert "tmia on none 9.0%" in line
