@@ -65,6 +65,13 @@ def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Res
     return run(small_plan(store), out), out
 
 
+@pytest.fixture
+def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out page and tracking, which one run of this module has tried."""
+    monkeypatch.setattr("orchestrator.pipeline.Run.report", lambda self, document: None)
+    monkeypatch.setattr("orchestrator.pipeline.Run.track", lambda self, document: None)
+
+
 def artefacts(store: Path) -> Counter[str]:
     kept = Store(str(store))
     return Counter({stage: len(kept.keys(stage)) for stage in ("fit", "select", "ask", "judge")})
@@ -108,6 +115,7 @@ def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(fini
         assert len(found[name, "posteriors"]) == 40
 
 
+@pytest.mark.usefixtures("unreported")
 def test_a_second_analysis_asks_nobody_anything(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
     before = artefacts(store)
     plan = small_plan(
@@ -121,6 +129,7 @@ def test_a_second_analysis_asks_nobody_anything(finished: tuple[Result, Path], s
     assert after - before == Counter({"judge": 3})
 
 
+@pytest.mark.usefixtures("unreported")
 def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
     before = artefacts(store)
     again = run(small_plan(store), tmp_path)
@@ -128,6 +137,7 @@ def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: 
     assert pack_table(again.scores) == pack_table(finished[0].scores)
 
 
+@pytest.mark.usefixtures("unreported")
 def test_workers_change_no_bit(finished: tuple[Result, Path], tmp_path: Path) -> None:
     plan = small_plan(tmp_path / "store", compute__workers=2, variants={})
     result = run(plan, tmp_path / "out")
