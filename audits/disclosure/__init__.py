@@ -5,6 +5,7 @@ gradient is made up of the other points' gradients. Here all N values come exact
 Gram matrix of the gradients, where the definition takes one pseudo-inverse a point.
 """
 
+from audits.disclosure.scores import gradient_uniqueness
 from audits.disclosure.uniqueness import uniqueness_from_gram
 
-__all__ = ["uniqueness_from_gram"]
+__all__ = ["gradient_uniqueness", "uniqueness_from_gram"]
