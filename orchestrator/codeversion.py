@@ -41,6 +41,9 @@ SOURCES: dict[str, tuple[str, ...]] = {
 }
 """Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""
 
+DECIDE_IF_NAMED = frozenset({"audits/training/private_fast.py", "audits/training/private_opacus.py"})
+"""Engines of private training: they, and what they import, count for plans that train with them (``components``)."""
+
 DECIDE_NOTHING = frozenset(
     {"audits/errors.py", "audits/registry.py"}
     | {f"audits/{package}/__init__.py" for package in ("attacks", "evidence", "models", "unlearning")}
@@ -87,9 +90,10 @@ def code_files(stage: str, root: Path | None = None, components: tuple[str, ...]
             raise RuntimeError(f"stage {stage!r}: no source file matches {base / pattern}")
         waiting += found
     names: set[str] = set()
+    left_out = DECIDE_NOTHING | (DECIDE_IF_NAMED - {f"{name.replace('.', '/')}.py" for name in components})
     while waiting:
         name = waiting.pop()
-        if name not in names and name not in DECIDE_NOTHING:
+        if name not in names and name not in left_out:
             names.add(name)
             waiting += _imported(name, root)
     return sorted(names)

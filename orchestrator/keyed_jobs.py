@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.jobs import Job
 from orchestrator.keys import artefact_key
 
+if TYPE_CHECKING:
+    from audits.training.recipe import Recipe
+
 
 class KeyedJobs:
     """Makes the jobs of one plan on one ``device``, "cpu" or "cuda"."""
@@ -35,9 +38,20 @@ class KeyedJobs:
         }
 
     @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipes of the plan's models."""
+        return (self.plan.recipe,)
+
+    @property
     def private(self) -> bool:
         """Does any model of the plan train with DP-SGD?"""
-        return bool(self.plan.recipe.private)
+        return bool(self.engines)
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The modules of private training that take part."""
+        used = dict.fromkeys(recipe.private_engine for recipe in self.recipes if recipe.private)
+        return tuple(f"audits.training.private_{engine}" for engine in used)
 
     def job(
         self, stage: str, document: dict[str, Any], needs: Iterable[str], code: Iterable[type], **place: Any
@@ -49,6 +63,6 @@ class KeyedJobs:
         from orchestrator.codeversion import code_version
 
         modules = tuple(dict.fromkeys(part.__module__ for part in code))
-        own = tuple(name for name in modules if name.startswith("audits."))
+        own = (*(name for name in modules if name.startswith("audits.")), *self.engines)
         whole = {**document, "code": code_version(stage, own), "platform": self.platform}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)

@@ -176,6 +176,6 @@ def check_build(model: Model, recipe: Recipe, facts: Description, section: str) 
         if recipe.private:
             from audits.training.private import check_private
 
-            check_private(built)
+            check_private(built, recipe.private_engine)
     except BadInput as error:
         raise BadInput(under(section, str(error))) from None

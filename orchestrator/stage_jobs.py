@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from audits.data.partition import Member
     from audits.evidence import Kind
+    from audits.training.recipe import Recipe
     from orchestrator.plan import Plan
     from orchestrator.plan_sections import UnlearningMethod
     from orchestrator.store import Store
@@ -36,9 +37,9 @@ class StageJobs(Design, KeyedJobs):
         self.store = store
 
     @property
-    def private(self) -> bool:
-        """Does any model of the plan train with DP-SGD?"""
-        return self.plan.recipe.private or bool(self.plan.shadow_recipe and self.plan.shadow_recipe.private)
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipes of targets and shadows."""
+        return (self.plan.recipe, *([self.plan.shadow_recipe] if self.plan.shadow_recipe else []))
 
     @cached_property
     def by_label(self) -> dict[str, UnlearningMethod]:

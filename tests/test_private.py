@@ -18,20 +18,22 @@ from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.models import make_model
 from audits.seeds import derive_seed
-from audits.training import private
+from audits.training import private_opacus
 from audits.training.loop import EpochReport, accuracy, fit
-from audits.training.private import check_private, delta_of, noise_of, noisy, per_point, spent_epsilon, steps_per_epoch
+from audits.training.private import Noise, check_private, delta_of, noise_of, spent_epsilon, steps_per_epoch
+from audits.training.private_opacus import noisy, per_point
 from audits.training.recipe import Recipe
 from orchestrator.plan import load_plan, plan_from
 
 POINTS, CLASSES = 21, 3
 PLAIN = Recipe(optimizer="sgd", learning_rate=0.1, epochs=3, batch_size=8, weight_decay=0.01, momentum=0.9)
 PRIVATE = replace(PLAIN, noise_multiplier=0.7, max_grad_norm=0.5)
+OPACUS = replace(PRIVATE, private_engine="opacus")
 UNBOUNDED = replace(PLAIN, noise_multiplier=0.0, max_grad_norm=1e9)
 MODELS: dict[str, tuple[tuple[int, ...], dict[str, object]]] = {
     "mlp": ((6,), {"hidden": [9]}),
     "cnn": ((1, 8, 8), {"channels": [3, 4], "hidden": 5}),
-    "resnet18": ((1, 8, 8), {"width": 2, "norm": "group"}),
+    "resnet18": ((1, 16, 16), {"width": 2, "norm": "group"}),
 }
 
 
@@ -92,8 +94,8 @@ def slow_private_sgd(model: nn.Module, data: TensorSet, recipe: Recipe, seed: in
 def test_each_points_gradient_is_bounded_and_the_sum_is_over_the_expected_batch(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(private, "POINTS_AT_ONCE", at_once)
-    recipe = replace(PRIVATE, noise_multiplier=0.0, momentum=0.0)
+    monkeypatch.setattr(private_opacus, "POINTS_AT_ONCE", at_once)
+    recipe = replace(OPACUS, noise_multiplier=0.0, momentum=0.0)
     data, model = points(dtype=torch.float64), network().double()
     slow = slow_private_sgd(model, data, recipe, seed=4)
     fit(model, data, recipe, seed=4)
@@ -126,11 +128,12 @@ def test_the_noise_is_normal_with_the_multiplier_times_the_bound_over_the_batch(
 
 def test_a_step_that_draws_no_point_is_noise_alone() -> None:
     model = network(hidden=[4000])
-    recipe = replace(PRIVATE, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
     before = weights(model)
     student = per_point(model)
-    optimizer = noisy(torch.optim.SGD(model.parameters(), lr=1.0), recipe, 0.7, 8.0, 3, torch.device("cpu"))
-    loss = private.step(student, optimizer, points(), torch.empty(0, dtype=torch.int64), recipe, torch.Generator())
+    noise = Noise(0.7, 0.5, 8.0, torch.Generator().manual_seed(3))
+    optimizer = noisy(torch.optim.SGD(model.parameters(), lr=1.0), noise)
+    rows = torch.empty(0, dtype=torch.int64)
+    loss = private_opacus.step(student, optimizer, points(), rows, OPACUS, torch.Generator())
     moved = weights(student.to_standard_module()) - before
     assert loss == 0.0
     assert abs(float(moved.std()) / (0.7 * 0.5 / 8) - 1) < 0.03
@@ -138,14 +141,14 @@ def test_a_step_that_draws_no_point_is_noise_alone() -> None:
 
 def test_tiny_sets_with_empty_draws_train(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    plain = private.step
+    plain = private_opacus.step
 
     def watched(*arguments: object) -> float:
         drawn.append(len(arguments[3]))  # type: ignore[arg-type]  # the rows
         return plain(*arguments)  # type: ignore[arg-type]  # as they came
 
-    monkeypatch.setattr(private, "step", watched)
-    fit(network(), points(count=3), replace(PRIVATE, batch_size=1, epochs=20), seed=0)
+    monkeypatch.setattr(private_opacus, "step", watched)
+    fit(network(), points(count=3), replace(OPACUS, batch_size=1, epochs=20), seed=0)
     assert len(drawn) == 60
     assert 0 in drawn and max(drawn) > 1
     assert 30 < sum(drawn) < 90  # one point a step on average
@@ -165,11 +168,12 @@ def test_equal_seeds_give_equal_weights_whatever_the_global_generator() -> None:
     assert not torch.equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("recipe", [PRIVATE, OPACUS], ids=["fast", "opacus"])
 @pytest.mark.parametrize("name", MODELS)
-def test_nothing_of_opacus_stays_on_the_model(name: str) -> None:
+def test_nothing_of_the_engine_stays_on_the_model(name: str, recipe: Recipe) -> None:
     model = network(name)
     fresh = copy.deepcopy(model)
-    fit(model, points(name), PRIVATE, seed=0)
+    fit(model, points(name), recipe, seed=0)
     assert not model.training
     for after, before in zip(model.modules(), fresh.modules(), strict=True):
         assert vars(after).keys() == vars(before).keys()
@@ -180,10 +184,13 @@ def test_nothing_of_opacus_stays_on_the_model(name: str) -> None:
     copy.deepcopy(model)
 
 
-def test_nothing_is_said_on_the_terminal(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("recipe", [PRIVATE, OPACUS], ids=["fast", "opacus"])
+def test_nothing_is_said_on_the_terminal(
+    recipe: Recipe, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(network("cnn"), points("cnn"), PRIVATE, seed=0)
+        fit(network("cnn"), points("cnn"), recipe, seed=0)
         spent_epsilon(replace(PRIVATE, noise_multiplier=1e3), 10)
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
@@ -304,7 +311,12 @@ def test_models_that_cannot_be_private_are_refused_with_a_remedy(
 ) -> None:
     model = make_model(name, settings).build((3, 32, 32), CLASSES, 0)
     data = TensorSet(torch.zeros(4, 3, 32, 32), torch.arange(4) % CLASSES)
-    for call in (lambda: check_private(model), lambda: fit(model, data, PRIVATE, seed=0)):
+    for call in (
+        lambda: check_private(model),
+        lambda: check_private(model, "opacus"),
+        lambda: fit(model, data, PRIVATE, seed=0),
+        lambda: fit(model, data, OPACUS, seed=0),
+    ):
         with pytest.raises(BadInput, match=says) as caught:
             call()
         assert "\n" not in str(caught.value)

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from audits.training.recipe import Recipe
 from orchestrator import codeversion
 from orchestrator.codeversion import SOURCES, code_files, source_root
+from orchestrator.plan import load_plan
+from orchestrator.schedule import open_scheduler
 from orchestrator.store import (
     ABSENT,
     artefact_key,
@@ -329,3 +331,21 @@ def test_packing_does_not_depend_on_the_process() -> None:
         return process.stdout
 
     assert output("1") == output("2")
+
+
+def test_engines_of_private_training_decide_only_what_they_train(tree: Path) -> None:
+    assert stages_changed_by(tree, "audits/training/private_fast.py") == set()
+    assert stages_changed_by(tree, "audits/disclosure/engine.py") == set()
+    fast = ("audits.training.private_fast",)
+    assert "audits/disclosure/engine.py" in code_files("train", tree, fast)
+    assert "audits/training/private_opacus.py" not in code_files("train", tree, fast)
+
+
+def test_a_private_plan_names_the_engine_that_trains_it() -> None:
+    private = {"recipe.noise_multiplier": 1.0, "recipe.max_grad_norm": 1.0}
+    for values, modules in (
+        ({}, ()),
+        (private, ("audits.training.private_fast",)),
+        ({**private, "recipe.private_engine": "opacus"}, ("audits.training.private_opacus",)),
+    ):
+        assert open_scheduler(load_plan("apollo-smoke", values=values)).engines == modules

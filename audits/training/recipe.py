@@ -8,6 +8,8 @@ from typing import ClassVar, Literal
 
 from audits.errors import BadInput
 
+ENGINES = ("fast", "opacus")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -21,7 +23,8 @@ class Recipe:
     Differentially private training (DP-SGD, see ``private``) is asked for by ``noise_multiplier`` (the noise's standard
     deviation over ``max_grad_norm``) or by ``target_epsilon``, from which the noise is worked out for the size of the
     training set; then ``max_grad_norm`` bounds the gradient of each point, ``batch_size`` is the expected one, and
-    ``delta`` of the guarantee is a tenth of 1/points unless given.
+    ``delta`` of the guarantee is a tenth of 1/points unless given. ``private_engine`` is who bounds the gradients:
+    "fast" (``private_fast``), or "opacus", which is slower and gives the same up to rounding.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -42,6 +45,7 @@ class Recipe:
     target_epsilon: float | None = None
     max_grad_norm: float | None = None
     delta: float | None = None
+    private_engine: Literal["fast", "opacus"] = "fast"
 
     @property
     def private(self) -> bool:
@@ -65,6 +69,8 @@ class Recipe:
 
 def check_privacy(recipe: Recipe) -> None:
     """Refuse settings of DP-SGD that cannot work, or that would silently not be private."""
+    if recipe.private_engine not in ENGINES:
+        raise BadInput(f"recipe.private_engine is {recipe.private_engine!r}; allowed: {', '.join(ENGINES)}")
     asked = "recipe.noise_multiplier" if recipe.noise_multiplier is not None else "recipe.target_epsilon"
     if not recipe.private:
         for field in ("max_grad_norm", "delta"):
@@ -73,6 +79,11 @@ def check_privacy(recipe: Recipe) -> None:
                     f"recipe.{field} is {getattr(recipe, field)}, which only private training reads; "
                     "give recipe.noise_multiplier or recipe.target_epsilon too, or leave it null"
                 )
+        if recipe.private_engine != "fast":
+            raise BadInput(
+                f"recipe.private_engine is {recipe.private_engine}, which only private training reads; "
+                "give recipe.noise_multiplier or recipe.target_epsilon too, or leave it out"
+            )
         return
     if recipe.noise_multiplier is not None and recipe.target_epsilon is not None:
         raise BadInput(

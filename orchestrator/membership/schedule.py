@@ -14,6 +14,7 @@ from orchestrator.membership.layout import Fitted, Layout
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from audits.data.membership import Group
+    from audits.training.recipe import Recipe
     from orchestrator.membership.plan import MembershipPlan
     from orchestrator.store import Store
 
@@ -34,10 +35,9 @@ class MembershipScheduler(Layout, KeyedJobs):
         return ()
 
     @property
-    def private(self) -> bool:
-        """Does any model of the plan train with DP-SGD?"""
-        other = self.plan.transfer.recipe
-        return self.plan.recipe.private or bool(other and other.private)
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipes of both sides."""
+        return (self.plan.recipe, *([self.plan.transfer.recipe] if self.plan.transfer.recipe else []))
 
     @property
     def architecture(self) -> tuple[type]:
