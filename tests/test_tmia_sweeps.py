@@ -126,8 +126,8 @@ def test_plans_of_unknown_classes_say_where_the_data_were_looked_for(name: str) 
 # Sweeps
 
 
-def test_the_sweeps_are_those_of_the_paper_and_beta() -> None:
-    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit")
+def test_the_sweeps_are_those_of_the_paper_beta_and_seeds() -> None:
+    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit", "seeds")
     assert sorted(SWEPT) == [f"tmia-{name}" for name in names]
 
 
