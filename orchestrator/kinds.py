@@ -23,7 +23,6 @@ class AuditKind(ABC):
 
     default_plan: ClassVar[str]
     description: ClassVar[str]
-    score_stage: ClassVar[str]
 
     @abstractmethod
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
@@ -87,7 +86,6 @@ class ApolloKind(AuditKind):
 
     default_plan = "apollo-fashion14"
     description = "Label-only attack on unlearned models (arXiv 2506.09923), online and offline, with controls."
-    score_stage = "score"
 
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
         """See ``AuditKind``."""

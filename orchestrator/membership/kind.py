@@ -32,7 +32,6 @@ class MembershipKind(AuditKind):
 
     default_plan = "tmia-fashion14"
     description = "Membership inference against transfer learning from labels alone (Chen et al. 2021), three modes."
-    score_stage = "judge"
 
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
         """See ``AuditKind``; membership audits are not pooled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -100,14 +100,9 @@ class Layout:
         else:
             teachers = self.other_models([])
             named = {(model.group, model.index): model.name for model in teachers}
-            found = [*teachers, *(self.taught(model, named[model.group, model.index]) for model in own)]
+            students = (replace(model, teacher=named[model.group, model.index]) for model in own)
+            found = [*teachers, *students]
         return {model.name: model for model in found}
-
-    def taught(self, model: Fitted, teacher: str) -> Fitted:
-        """Return ``model`` as a student of ``teacher``."""
-        import dataclasses
-
-        return dataclasses.replace(model, teacher=teacher)
 
     def own_models(self) -> list[Fitted]:
         """Return the models that are trained on the candidates' side, group by group."""
