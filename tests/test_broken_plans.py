@@ -47,7 +47,7 @@ FILES: dict[str, tuple[str, str]] = {
     "rate too small": ("audit: {fpr: [0.01]}", "it needs 1000"),
     "rate out of range": ("audit: {fpr: [5]}", "audit.fpr.0 is 5"),
     "unknown attack": ("audit: {attacks: [lyra]}", "did you mean 'lira'?"),
-    "unknown audit": ("audit: {kind: tmia}", "audit.kind"),
+    "unknown audit": ("audit: {kind: timia}", "audit.kind"),
     "no steps": ("audit: {search: {steps: 0}}", "audit.search.steps"),
     "negative epsilon": ("audit: {search: {epsilon: -1}}", "audit.search.epsilon"),
     "unknown data set": ("data: {name: fashion41}", "fashion41"),
@@ -112,7 +112,7 @@ def test_a_broken_plan_is_one_line_and_exit_code_2(
     ("arguments", "named"),
     [
         (["audit"], "KIND"),
-        (["audit", "tmia"], "apollo"),
+        (["audit", "timia"], "apollo, tmia"),
         (["audit", "gnq"], "apollo"),
         (["audit", "apolo"], "did you mean 'apollo'?"),
         (["audit", "apollo", "nowhere.yaml"], "nowhere.yaml"),
@@ -172,7 +172,7 @@ def test_a_run_folder_with_a_garbled_plan_is_left_alone(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    "arguments", [["validate", "plan.yaml"], ["audit", "apollo", "plan.yaml"], ["audit", "tmia"], ["nonsense"]]
+    "arguments", [["validate", "plan.yaml"], ["audit", "apollo", "plan.yaml"], ["audit", "timia"], ["nonsense"]]
 )
 def test_the_installed_command_agrees(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text("split: {shadows: 15}\n")

@@ -15,6 +15,7 @@ from audits.data import toy2d
 from orchestrator.codeversion import code_files
 from orchestrator.console import Terminal
 from orchestrator.jobs import STAGES, missing
+from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import Result, Run, run_audit
 from orchestrator.report.exposure import MOST_POINTS, shown_images
@@ -197,7 +198,7 @@ def test_the_page_shows_the_images_of_exposed_points(retained, tmp_path):
     point = {"unlearner": "identity", "target": 0, "label": 1, "score": 1.0, "p": 0.01, "q": 0.05}
     exposed = result.document["exposed"] | {"points": [point | {"point_id": 7}]}
     (tmp_path / "out" / "result.json").write_text(json.dumps(result.document | {"exposed": exposed}))
-    run = SimpleNamespace(out=tmp_path / "out", scheduler=open_scheduler(plan))
+    run = SimpleNamespace(out=tmp_path / "out", scheduler=open_scheduler(plan), kind=audit_kind("apollo"))
     Run.report(run, {"exposed": exposed})
     assert '<img class="thumb" alt="point 7"' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
