@@ -33,15 +33,7 @@ class Gate:
 
 def parse_gate(text: str) -> Gate:
     """Return the gate that ``METRIC=VALUE`` describes; raises ``BadInput`` on unknown metrics and odd values."""
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise BadInput(f"--fail-above {text!r}: write it as METRIC=VALUE, e.g. --fail-above auc=0.6")
-    try:
-        limit = float(value)
-    except ValueError:
-        limit = math.nan
-    if not 0 <= limit < 1:
-        raise BadInput(f"--fail-above {text!r}: the value must be a number from 0 up to, but not, 1")
+    name, limit = name_and_limit(text, "auc=0.6")
     parts = name.split(".")
     allowed = SUMMARY_METRICS if len(parts) == 1 else ROW_METRICS
     if len(parts) not in (1, 3) or parts[-1] not in allowed:
@@ -50,6 +42,20 @@ def parse_gate(text: str) -> Gate:
             f"{', '.join(SUMMARY_METRICS)}, or UNLEARNER.ATTACK.METRIC with one of {', '.join(ROW_METRICS)}"
         )
     return Gate(text, parts[-1], limit, *(parts[:2] if len(parts) == 3 else ()))
+
+
+def name_and_limit(text: str, example: str) -> tuple[str, float]:
+    """Return name and value of ``METRIC=VALUE``; raises ``BadInput``, with an ``example``, for anything else."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise BadInput(f"--fail-above {text!r}: write it as METRIC=VALUE, e.g. --fail-above {example}")
+    try:
+        limit = float(value)
+    except ValueError:
+        limit = math.nan
+    if not 0 <= limit < 1:
+        raise BadInput(f"--fail-above {text!r}: the value must be a number from 0 up to, but not, 1")
+    return name, limit
 
 
 def check_gates(gates: Sequence[Gate], plan: Plan) -> None:

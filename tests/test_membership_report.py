@@ -16,6 +16,7 @@ from orchestrator.report.membership.glossary import words
 from orchestrator.report.membership.markdown import membership_markdown
 from orchestrator.report.membership.page import write_membership_report
 from orchestrator.report.membership.reading import MembershipRun, chance, read_membership_run
+from orchestrator.report.membership.seeds import seeds_grid
 from orchestrator.report.membership.verdict import detectable, finds, membership_verdict
 
 MODES = {"I": {}, "II": {"audit.mode": "II", "signal": 0.0, "data.name": "digits"}}
@@ -235,3 +236,19 @@ def test_unfinished_and_foreign_runs_are_refused_in_one_line(tmp_path, audit):
     (tmp_path / "result.json").write_text(json.dumps(result | {"kind": "apollo"}))
     with pytest.raises(BadInput, match="of kind 'apollo'"):
         write_membership_report(tmp_path)
+
+
+def test_a_sweep_over_seeds_ends_in_means_over_them(run):
+    first = [dict(cell) for cell in run.result["table"] if cell["setting"] == "I"]
+    cell = next(cell for cell in first if cell["precision"] is not None and cell["attack"] == "tmia_distance")
+    place = (cell["selection"], cell["attack"])
+    seeds = {"seed=1": 0.5, "seed=2": 0.6, "seed=3": 0.7}
+    table = [{**cell, "setting": name, "precision": value} for name, value in seeds.items()]
+    table += [{**cell, "setting": name, "attack": "gmia1", "precision": None} for name in seeds]
+    settings = [{"setting": name, "overrides": {"seed": int(name[-1])}, "mode": "I"} for name in seeds]
+    grid = seeds_grid(MembershipRun({**run.result, "table": table, "settings": settings}))
+    assert [row[:2] for row in grid.rows] == [[words(place[0]), words(place[1])]]  # 0/0 at a seed: left out
+    assert grid.rows[0][3:5] == [".600 [.352, .848]", ".500–.700"]  # ± 4.303 · .1 / √3
+    other = [{**settings[0], "overrides": {"seed": 1, "audit.beta": 0.1}}, *settings[1:]]
+    assert seeds_grid(MembershipRun({**run.result, "table": table, "settings": other})) is None
+    assert seeds_grid(run) is None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.gate import name_and_limit
 from orchestrator.membership.plan import MembershipPlan
 
 SUMMARY_METRICS = ("precision", "auc")
@@ -26,15 +26,7 @@ class Gate:
 
 def parse_gate(text: str) -> Gate:
     """Return the gate that ``METRIC=VALUE`` describes; raises ``BadInput`` on unknown metrics and odd values."""
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise BadInput(f"--fail-above {text!r}: write it as METRIC=VALUE, e.g. --fail-above precision=0.7")
-    try:
-        limit = float(value)
-    except ValueError:
-        limit = math.nan
-    if not 0 <= limit < 1:
-        raise BadInput(f"--fail-above {text!r}: the value must be a number from 0 up to, but not, 1")
+    name, limit = name_and_limit(text, "precision=0.7")
     parts = name.rsplit(".", 3)
     allowed = SUMMARY_METRICS if len(parts) == 1 else ROW_METRICS
     if len(parts) not in (1, 4) or parts[-1] not in allowed:
