@@ -13,7 +13,7 @@ from orchestrator.report.membership.tables import cell_grid, fit_grid, overview_
 
 
 def membership_markdown(document: Mapping[str, Any]) -> str:
-    """Return the tables of a result (the content of result.json): settings, seeds, every cell shown, selections, fit."""
+    """Return the tables of a result (the content of result.json): settings, seeds, cells, selections, fit."""
     run = MembershipRun(document)
     grids = [overview_grid(run), seeds_grid(run), *(cell_grid(run, setting, intervals=True) for setting in run.shown)]
     grids += [selection_grid(run), fit_grid(run)]
