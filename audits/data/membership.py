@@ -30,7 +30,7 @@ from audits.seeds import derive_seed, numpy_generator
 FILLER_FACTOR = 3
 """Training sets that the filler should hold. On fashion14 (attack II, 2 000 points a teacher, all candidates, true
 confidences, one run each) .09 of the pairs of fresh models were called members with 2, .03 with 7, at .05.
-Single fresh models ranged from .00 to .36 there, so that luck is not excluded."""
+Single fresh models range up to .36 (in a run with 3 of them), so that luck is not excluded."""
 
 Group = Literal["target", "contrast", "fresh"]
 GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")
