@@ -1,9 +1,11 @@
 """Gradient uniqueness: closed forms and engines against the plain way, part by part, as ratios within one run.
 
     python -m benchmarks.gnq --part uniqueness            # all N values against one pseudo-inverse a point; minutes
+    python -m benchmarks.gnq --part gram                  # the Gram matrix against gradients point by point; minutes
+    python -m benchmarks.gnq --part gram --device cuda    # ResNet-18, N = 1 024
     python -m benchmarks.gnq --part uniqueness --quick    # shows that it works; the numbers mean nothing
 
-Each part is a module of its own that measures and draws its table. Needs torch and NumPy only.
+Each part is a module of its own that measures and draws its table. Needs torch and NumPy only, ``gram`` Opacus too.
 """
 
 from __future__ import annotations
@@ -16,25 +18,32 @@ from typing import Any
 
 import torch
 
-from benchmarks import gnq_uniqueness
+from benchmarks import gnq_gram, gnq_uniqueness
 from benchmarks.record import SCHEMA, add_output_options, environment, write
 
 
 @dataclass(frozen=True)
 class Part:
-    """``measure(quick, repeats)`` returns what joins the record, ``tables(record)`` the record as Markdown."""
+    """``measure(quick, repeats, device, threads)`` returns what joins the record, ``tables(record)`` it as Markdown."""
 
-    measure: Callable[[bool, int], dict[str, Any]]
+    measure: Callable[[bool, int, str, int], dict[str, Any]]
     tables: Callable[[dict[str, Any]], str]
+    devices: tuple[str, ...]
 
 
-PARTS = {"uniqueness": Part(gnq_uniqueness.measure, gnq_uniqueness.tables)}
+PARTS = {
+    "gram": Part(gnq_gram.measure, gnq_gram.tables, ("cpu", "cuda")),
+    "uniqueness": Part(
+        lambda quick, repeats, device, threads: gnq_uniqueness.measure(quick, repeats), gnq_uniqueness.tables, ("cpu",)
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print; see the module's text."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gnq", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--part", choices=sorted(PARTS), required=True, help="what to measure")
+    parser.add_argument("--device", default="cpu", help="cpu (default), or for gram cuda or cuda:N")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
     parser.add_argument("--repeats", type=int, help="rounds of all forms (default 5, with --quick 1)")
     parser.add_argument("--threads", type=int, default=1, help="torch threads (default 1)")
@@ -44,16 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, value in (("repeats", repeats), ("threads", options.threads)):
         if value < 1:
             parser.error(f"--{name} {value}: give 1 or more")
+    part, kind = PARTS[options.part], options.device.partition(":")[0]
+    if kind not in part.devices:
+        parser.error(f"--device {options.device}: {options.part} runs on {' or '.join(part.devices)}")
+    if kind == "cuda" and not torch.cuda.is_available():
+        parser.error(f"--device {options.device}: torch finds no GPU here; use --device cpu")
     torch.set_num_threads(options.threads)
-    part = PARTS[options.part]
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": "gnq",
-        "section": f"gnq {options.part} cpu",
+        "section": f"gnq {options.part} {kind}",
         "command": " ".join(["python -m benchmarks.gnq", *told(options)]),
-        "environment": environment("cpu", options.threads),
+        "environment": environment(options.device, options.threads),
         "repeats": repeats,
-        **part.measure(options.quick, repeats),
+        **part.measure(options.quick, repeats, options.device, options.threads),
     }
     record["load_average_at_end"] = round(os.getloadavg()[0], 2)
     write(record, part.tables(record), options)
@@ -62,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def told(options: argparse.Namespace) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     words = ["--part", options.part] + (["--quick"] if options.quick else [])
+    if options.device != "cpu":
+        words += ["--device", options.device]
     if options.repeats is not None:
         words += ["--repeats", str(options.repeats)]
     return words if options.threads == 1 else [*words, "--threads", str(options.threads)]

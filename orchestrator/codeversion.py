@@ -13,6 +13,7 @@ _BASE = ("audits/models/registry.py", "audits/data/tensors.py", "audits/seeds.py
 _TRAIN = ("audits/training/**/*.py", *_BASE, "orchestrator/stages/models.py", "orchestrator/stages/workshop.py")
 _ASKING = ("audits/evidence/base.py", *_BASE, "orchestrator/stages/searching.py", "orchestrator/stages/workshop.py")
 _LAYOUT = ("audits/data/membership.py", "orchestrator/membership/stages.py", "orchestrator/stages/workshop.py")
+_WATCHING = (*_TRAIN, "audits/data/pools.py", "audits/disclosure/accumulate.py", "orchestrator/disclosure/stages.py")
 _JUDGING = ("audits/attacks/base.py", "audits/attacks/heat.py")
 
 SOURCES: dict[str, tuple[str, ...]] = {
@@ -29,6 +30,13 @@ SOURCES: dict[str, tuple[str, ...]] = {
         "orchestrator/stages/radii.py",
         "orchestrator/stages/workshop.py",
     ),
+    "disclosure": (
+        "audits/disclosure/rankings.py",
+        "audits/disclosure/watching.py",
+        *_BASE,
+        "orchestrator/stages/disclosure.py",
+        "orchestrator/stages/workshop.py",
+    ),
     "fit": (*_TRAIN, *_LAYOUT, "audits/models/layers.py"),
     "select": (*_BASE, *_LAYOUT, "audits/membership/features.py", "orchestrator/membership/selecting.py"),
     "ask": (*_BASE, *_LAYOUT, "audits/membership/hop_skip_jump.py", "audits/membership/simple.py"),
@@ -37,6 +45,26 @@ SOURCES: dict[str, tuple[str, ...]] = {
         "audits/membership/cells.py",
         "audits/data/membership.py",
         "orchestrator/membership/judging.py",
+    ),
+    "watch": _WATCHING,
+    "defend": (*_WATCHING, "audits/disclosure/rankings.py", "orchestrator/disclosure/defending.py"),
+    "invert": (
+        *_BASE,
+        "audits/disclosure/inversion.py",
+        "audits/disclosure/rankings.py",
+        "orchestrator/disclosure/inverting.py",
+        "orchestrator/disclosure/stages.py",
+        "orchestrator/stages/workshop.py",
+    ),
+    "assess": (
+        *_BASE,
+        "audits/disclosure/removal.py",
+        "audits/disclosure/onion.py",
+        "audits/disclosure/rankings.py",
+        "audits/disclosure/triage.py",
+        "orchestrator/disclosure/assessing.py",
+        "orchestrator/disclosure/stages.py",
+        "orchestrator/stages/workshop.py",
     ),
 }
 """Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""

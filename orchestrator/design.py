@@ -47,11 +47,16 @@ class Design(ABC):
     @property
     def ranked(self) -> bool:
         """Does the partition need a ranking of the points?"""
-        return self.plan.split.points == "memorised"
+        return self.plan.split.points != "random"
+
+    @property
+    def exposed(self) -> bool:
+        """Are the points ranked by exposure, by models that are watched while they train, and not by a population?"""
+        return self.plan.split.points == "exposed"
 
     @cached_property
     def ranking_members(self) -> dict[str, Member]:
-        """The models of the ranking population by name; none when nothing is ranked."""
+        """The models that rank the points by name; none when nothing is ranked."""
         from audits.data.partition import ranking_members
 
         members = ranking_members(len(self.data), self.split, self.plan.seed) if self.ranked else ()
@@ -65,7 +70,7 @@ class Design(ABC):
 
     @abstractmethod
     def ranking(self) -> Any:
-        """Return the memorisation (N,) of all points of the data set, NaN where not ranked; None before it is known."""
+        """Return memorisation or exposure (N,) of the data's points, NaN where not ranked; None before it is known."""
 
     @cached_property
     def by_name(self) -> dict[str, Member]:

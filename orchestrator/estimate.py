@@ -129,7 +129,7 @@ def estimate(plan: BasePlan, sweep: Sweep | None = None) -> Cost:
     """
     from audits.data.catalogue import describe
     from orchestrator.jobs import STAGES
-    from orchestrator.membership.cost import membership_queries
+    from orchestrator.kinds import audit_kind
     from orchestrator.past_work import PastWork
     from orchestrator.probe import Timings, probe_of
     from orchestrator.schedule import data_of, device_of, open_scheduler
@@ -153,7 +153,7 @@ def estimate(plan: BasePlan, sweep: Sweep | None = None) -> Cost:
     past = PastWork(store, {key: job.document for key, (job, _) in work.get("train", {}).items()})
     return Cost(
         tuple(stage_cost(stage, work[stage], past) for stage in STAGES if stage in work),
-        tuple(membership_queries(settings) if plan.kind == "tmia" else label_queries(settings)),
+        tuple(audit_kind(plan.kind).queries(settings)),
         worker_count(plan),
         device,
         store.uri,

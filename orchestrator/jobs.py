@@ -6,8 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-STAGES = ("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii", "fit", "select", "ask", "judge")
-"""What runs are made of; each names a body in ``orchestrator.stages``. The last four are those of membership audits."""
+STAGES = (
+    *("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii", "disclosure"),  # apollo
+    *("fit", "select", "ask", "judge"),  # tmia
+    *("watch", "defend", "invert", "assess"),  # gnq
+)
+"""What runs are made of; each names a body in ``orchestrator.stages``."""
 
 
 @dataclass(frozen=True)
@@ -15,10 +19,11 @@ class Job:
     """One piece of work of a run.
 
     ``stage`` names the body (``orchestrator.stages``), ``key`` its artefact, ``needs`` the keys it reads, ``plan`` the
-    hash of the plan that it belongs to. ``member`` is a model of the partition (train, unlearn, utility), ``label`` an
-    unlearning method, ``kind`` a kind of evidence (trace, search), ``shadow_set`` and ``shard`` the candidates (trace,
-    search, score, radii). In membership audits ``kind`` is what is asked, ``label`` the group of models, ``unit`` which
-    of them, ``shard`` which candidates.
+    hash of the plan that it belongs to. ``member`` is a model of the partition (train, unlearn, utility, disclosure),
+    ``label`` an unlearning method, ``kind`` a kind of evidence (trace, search), ``shadow_set`` and ``shard`` the
+    candidates (trace, search, score, radii). In membership audits ``kind`` is what is asked, ``label`` the group of
+    models, ``unit`` which of them, ``shard`` which candidates. In disclosure audits ``label`` is the arm and ``unit``
+    the pool (invert, assess).
     """
 
     stage: str
@@ -38,7 +43,9 @@ class Job:
 class Schedule:
     """All jobs of a plan, by stage, each list in a fixed order that follows the design.
 
-    A membership audit has training jobs (fit), traces (select), searches (ask) and scores (judge).
+    A membership audit has training jobs (fit), traces (select), searches (ask) and scores (judge); a disclosure audit
+    has training jobs (watch), models made from them in the place of unlearned ones (defend), images sought in both
+    in the place of traces (invert), and scores (assess).
     """
 
     train_jobs: tuple[Job, ...]
@@ -48,6 +55,7 @@ class Schedule:
     search_units: tuple[Job, ...]
     score_units: tuple[Job, ...]
     radius_units: tuple[Job, ...] = ()
+    disclosure_units: tuple[Job, ...] = ()
 
     @property
     def models(self) -> tuple[Job, ...]:
@@ -56,8 +64,8 @@ class Schedule:
 
     @property
     def attacks(self) -> tuple[Job, ...]:
-        """What the attack pool does: traces, searches, scores and radii."""
-        return self.trace_units + self.search_units + self.score_units + self.radius_units
+        """What the attack pool does: traces, searches, scores, radii and targets watched while they train again."""
+        return self.trace_units + self.search_units + self.score_units + self.radius_units + self.disclosure_units
 
     @property
     def everything(self) -> tuple[Job, ...]:

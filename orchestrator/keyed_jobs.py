@@ -34,8 +34,15 @@ class KeyedJobs:
             "torch": version("torch"),
             "device": self.device.partition(":")[0],
             "threads": self.plan.compute.threads,
-            **({"opacus": version("opacus")} if self.private else {}),
+            **{package: version(package) for package in self.packages},
         }
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages beside torch that make or train the plan's models."""
+        models = [self.plan.model, getattr(self.plan, "shadow_model", None)]
+        texts = any(model is not None and model.name == "bert" for model in models)
+        return (*(["opacus"] if self.private else []), *(["transformers"] if texts else []))
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from audits.data.dataset import Dataset
+    from orchestrator.estimate import Queries
+    from orchestrator.jobs import Schedule
+    from orchestrator.plan_base import BasePlan
+    from orchestrator.probe import Probe, Timings
     from orchestrator.setting import Setting
     from orchestrator.store import Store
 
@@ -19,10 +23,30 @@ Images = Mapping[int, Any]
 
 
 class AuditKind(ABC):
-    """What becomes of finished jobs: a scores table, result.json, a page, tables for a terminal, metrics."""
+    """How a plan becomes jobs, and finished jobs a scores table, result.json, a page, tables, metrics."""
 
     default_plan: ClassVar[str]
     description: ClassVar[str]
+
+    @abstractmethod
+    def plan_from(self, raw: Mapping[str, Any], notes: tuple[str, ...]) -> BasePlan:
+        """Return the checked plan of a plain mapping; raises ``PlanProblems``."""
+
+    @abstractmethod
+    def scheduler(self, plan: Any, data: Dataset, device: str, store: Store | None) -> Any:
+        """Return what lists the jobs of a plan on its data."""
+
+    @abstractmethod
+    def check_fit(self, plan: Any, *, absent: bool) -> None:
+        """Refuse a plan that does not fit its data; see ``check_against_data``."""
+
+    @abstractmethod
+    def probe(self, plan: BasePlan, device: str, timings: Timings) -> Probe:
+        """Return what guesses the seconds of a plan's jobs."""
+
+    @abstractmethod
+    def queries(self, settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
+        """Yield, per attack, the queries of all ``settings`` to targets."""
 
     @abstractmethod
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
@@ -86,6 +110,36 @@ class ApolloKind(AuditKind):
 
     default_plan = "apollo-fashion14"
     description = "Label-only attack on unlearned models (arXiv 2506.09923), online and offline, with controls."
+
+    def plan_from(self, raw: Mapping[str, Any], notes: tuple[str, ...]) -> BasePlan:
+        """See ``AuditKind``."""
+        from orchestrator.plan import apollo_plan_from
+
+        return apollo_plan_from(raw, notes)
+
+    def scheduler(self, plan: Any, data: Dataset, device: str, store: Store | None) -> Any:
+        """See ``AuditKind``."""
+        from orchestrator.schedule import Scheduler
+
+        return Scheduler(plan, data, device, store)
+
+    def check_fit(self, plan: Any, *, absent: bool) -> None:
+        """See ``AuditKind``."""
+        from orchestrator.plan_checks import check_fit, facts_of
+
+        check_fit(plan, facts_of(plan.data, absent))
+
+    def probe(self, plan: BasePlan, device: str, timings: Timings) -> Probe:
+        """See ``AuditKind``."""
+        from orchestrator.probe import Probe
+
+        return Probe(plan, device, timings)
+
+    def queries(self, settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
+        """See ``AuditKind``."""
+        from orchestrator.estimate import label_queries
+
+        return label_queries(settings)
 
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
         """See ``AuditKind``."""
@@ -192,9 +246,11 @@ def stored_scores(settings: Sequence[Setting], store: Store) -> list[tuple[str, 
 def audit_kind(name: str) -> AuditKind:
     """Return the kind of audits called ``name`` (``audit.kind``); raises ``BadInput`` for others."""
     from audits.errors import BadInput, did_you_mean
+    from orchestrator.disclosure.kind import DisclosureKind
     from orchestrator.membership.kind import MembershipKind
     from orchestrator.plan import KINDS
 
     if name not in KINDS:
         raise BadInput(f"no audit {name!r}{did_you_mean(name, KINDS)}; audits: {', '.join(KINDS)}")
-    return {"apollo": ApolloKind, "tmia": MembershipKind}[name]()
+    kinds: dict[str, type[AuditKind]] = {"apollo": ApolloKind, "tmia": MembershipKind, "gnq": DisclosureKind}
+    return kinds[name]()

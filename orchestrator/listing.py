@@ -12,7 +12,7 @@ from audits.registry import Registry
 if TYPE_CHECKING:
     from torch import nn
 
-IMAGES = ((3, 32, 32), (3, 299, 299))  # (C, H, W); layers are counted on the first that an architecture reads
+SHAPES = ((3, 32, 32), (3, 299, 299), (256,))  # images or tokens; layers are counted on the first that a model reads
 CLASSES = 10
 
 
@@ -31,12 +31,16 @@ class NumberedLayer:
 
 @dataclass(frozen=True)
 class LayeredModel:
-    """An architecture with its default settings, for images of ``shape`` (C, H, W) and ``classes``; the head last."""
+    """An architecture with its default settings, for points of ``shape`` and ``classes``; the head last.
+
+    ``shape`` is that of images (C, H, W) or of texts (tokens,). ``problem`` says why it cannot be built here, else "".
+    """
 
     name: str
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
     classes: int
     layers: tuple[NumberedLayer, ...]
+    problem: str = ""
 
 
 def listing(kind: str) -> list[tuple[str, str]]:
@@ -49,16 +53,22 @@ def listing(kind: str) -> list[tuple[str, str]]:
             return [(name, audit_kind(name).description) for name in KINDS]
         case "attacks":
             from audits.attacks import ATTACKS
+            from audits.disclosure.pool_attacks import POOL_ATTACKS
             from audits.membership.attacks import ATTACKS as MEMBERSHIP
 
             return [
                 *((name, f"apollo: {text}") for name, text in described(ATTACKS)),
                 *((name, f"tmia: {text}") for name, text in described(MEMBERSHIP)),
+                *((name, f"gnq: {text}") for name, text in described(POOL_ATTACKS)),
             ]
         case "selectors":
             from audits.membership.selectors import SELECTORS
 
             return described(SELECTORS)
+        case "rankings":
+            from audits.disclosure.rankings import RANKINGS
+
+            return described(RANKINGS)
         case "unlearners":
             from audits.unlearning import UNLEARNERS
 
@@ -96,18 +106,20 @@ def layered(name: str) -> LayeredModel:
     from audits.models import make_model
     from audits.models.layers import layers_of
 
-    for shape in IMAGES:
+    problem = ""
+    for shape in SHAPES:
         try:
             with torch.device("meta"):
                 model = make_model(name, {}).build(shape, CLASSES, seed=0)
-        except BadInput:
+        except BadInput as error:
+            problem = str(error)
             continue
         layers = tuple(
             NumberedLayer(number, layer.name, kind_of(model, layer.name), size(model, layer.parameters))
             for number, layer in enumerate(layers_of(model), start=1)
         )
         return LayeredModel(name, shape, CLASSES, layers)
-    raise BadInput(f"model {name} reads no images of {' or '.join(str(shape) for shape in IMAGES)}")
+    return LayeredModel(name, (), CLASSES, (), problem)
 
 
 def kind_of(model: nn.Module, name: str) -> str:

@@ -21,7 +21,7 @@ from orchestrator.plan_files import DEFAULT_PLAN, read_plan, shipped_plan
 from orchestrator.plan_sections import Audit, Compute, Data, Model, Tracking, UnlearningMethod
 from orchestrator.plan_split import Split
 
-KINDS = ("apollo", "tmia")
+KINDS = ("apollo", "tmia", "gnq")
 
 
 def default_unlearning() -> tuple[UnlearningMethod, ...]:
@@ -83,13 +83,10 @@ def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:
     """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo)."""
     section = raw.get("audit")
     kind = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
-    match kind:
-        case "apollo":
-            return apollo_plan_from(raw, notes)
-        case "tmia":
-            from orchestrator.membership.plan import membership_plan_from
+    if kind in KINDS:
+        from orchestrator.kinds import audit_kind
 
-            return membership_plan_from(raw, notes)
+        return audit_kind(kind).plan_from(raw, notes)
     near = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
     raise PlanProblems([f"audit.kind is {shown(kind)}{near}; allowed: {', '.join(KINDS)}"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from audits.data.memorisation import ranked_size
+from audits.data.exposure import chosen, points_ranked
 from audits.data.split import overlap_warnings
 from audits.errors import BadInput
 from orchestrator.plan_errors import under
@@ -28,6 +28,7 @@ def contradictions(plan: Plan) -> list[str]:
         *search_problems(plan),
         *repeated_labels(plan),
         *rate_problems(plan),
+        *watching_problems(plan),
         *gpu_problems(plan),
     ]
 
@@ -63,6 +64,24 @@ def repeated_labels(plan: Plan) -> list[str]:
         for rate, count in repeats(f"{rate:g}" for rate in plan.audit.fpr)
     ]
     return [*methods, *attacks, *rates]
+
+
+def watched(plan: Plan) -> str:
+    """Return the field of the plan for which targets, or models like them, are watched while they train, or ""."""
+    if plan.split.points == "exposed":
+        return "split.points is exposed"
+    return "audit.disclosure is true" if plan.audit.disclosure else ""
+
+
+def watching_problems(plan: Plan) -> list[str]:
+    """Return why the gradients of single points cannot be watched."""
+    if watched(plan) and plan.recipe.private:
+        return [
+            f"{watched(plan)}, but recipe is private, where a step is not made of the gradients of points; leave "
+            "recipe.noise_multiplier and recipe.target_epsilon null, or choose random or memorised points and no "
+            "disclosure"
+        ]
+    return []
 
 
 def gpu_problems(plan: Plan) -> list[str]:
@@ -104,12 +123,12 @@ def weaknesses(plan: Plan) -> tuple[str, ...]:
             f"{plan.split.targets_per_shadow_set} targets share each set of shadows: intervals over targets hold for "
             "those shadows and do not cover the choice of shadows"
         )
-    if design.audited == "memorised":
-        ranked, asked = ranked_size(design), design.targets * design.candidates_per_target
+    if design.audited != "random":
+        ranked, asked = points_ranked(design), design.targets * design.candidates_per_target
         if asked > ranked / 2:
             lines.append(
-                f"the candidates are {asked / ranked:.0%} of the {ranked} ranked points, hardly more memorised than "
-                "random ones; raise split.ranking_models (and split.target_pool) or ask about fewer points"
+                f"the candidates are {asked / ranked:.0%} of the {ranked} ranked points, hardly more {chosen(design)} "
+                "than random ones; raise split.ranking_models (and split.target_pool) or ask about fewer points"
             )
     if plan.compute.address and "://" not in (plan.compute.store or ""):
         lines.append(
@@ -127,15 +146,9 @@ def check_against_data(plan: BasePlan, *, absent: bool = False) -> None:
     ``absent``: a set that is not there will do, if its size is known and the plan names no root. Raises ``BadInput``
     (also the catalogue's own, for a data set that is unknown or missing).
     """
-    from orchestrator.membership.plan import MembershipPlan
-    from orchestrator.plan import Plan
+    from orchestrator.kinds import audit_kind
 
-    if isinstance(plan, MembershipPlan):
-        from orchestrator.membership.plan_checks import check_membership_fit
-
-        check_membership_fit(plan, absent)
-    elif isinstance(plan, Plan):
-        check_fit(plan, facts_of(plan.data, absent))
+    audit_kind(plan.kind).check_fit(plan, absent=absent)
 
 
 def facts_of(data: Data, absent: bool) -> Description:
@@ -165,6 +178,10 @@ def check_fit(plan: Plan, facts: Description) -> None:
     if not (facts.shape and (facts.classes or facts.present)):
         return
     check_build(plan.model, plan.recipe, facts, "model")
+    if watched(plan):
+        from audits.disclosure.validate import made_auditable
+
+        made_auditable(plan.model.architecture().build(facts.shape, len(facts.classes), seed=0))
     if plan.shadow_model or plan.shadow_recipe:
         check_build(plan.shadow_model or plan.model, plan.shadow_recipe or plan.recipe, facts, "shadow_model")
 

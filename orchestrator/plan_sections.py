@@ -57,7 +57,8 @@ class Audit(Section):
     ``population``: other points that attacks such as RMIA compare a candidate with, at most; ``queries``: labels that
     an adaptive label-only attack may ask per candidate (null: as many as apollo asks); ``fdr``: the share of false
     discoveries allowed in the list of exposed points; ``radii``: estimate at which radii Apollo's theorems expect
-    labels to flip (reads the targets' weights; no attack does).
+    labels to flip (reads the targets' weights; no attack does); ``disclosure``: watch the targets train again and say
+    how unique the gradients of the forget requests were, before anything was unlearned (no attack reads it either).
     """
 
     kind: Literal["apollo"] = "apollo"
@@ -76,6 +77,7 @@ class Audit(Section):
     queries: Positive | None = None
     fdr: Share = 0.1
     radii: bool = False
+    disclosure: bool = False
     fpr: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.05,)
     level: Share = 0.95
     bootstrap: Annotated[int, Field(ge=20)] = 2000

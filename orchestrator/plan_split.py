@@ -97,7 +97,8 @@ class Candidates(Section):
 class Split(Section):
     """How the data are cut: target pool (a), shadow pool (b) in two disjoint halves, test pool (c), in points.
 
-    ``points``: candidates at random, or those that a population of ``ranking_models`` memorises most.
+    ``points``: candidates at random, those that a population of ``ranking_models`` memorises most, or those that are
+    most exposed by gradient uniqueness, seen while up to ``ranking_models`` models train.
     """
 
     targets: Positive = 8
@@ -112,8 +113,8 @@ class Split(Section):
     shadows: Annotated[int, Field(ge=4)] = 16
     offline_shadows: Annotated[int, Field(ge=0)] = 8
     targets_per_shadow_set: Positive = 1
-    points: Literal["random", "memorised"] = "random"
-    ranking_models: Annotated[int, Field(ge=4)] = 32
+    points: Literal["random", "memorised", "exposed"] = "random"
+    ranking_models: Positive = 32
 
     @property
     def forget_share(self) -> float | None:
@@ -138,16 +139,17 @@ class Split(Section):
         """
         from audits.data import partition
 
+        kind = partition.ExposedSplit if self.points == "exposed" else partition.Split
         forget: float | partition.ForgetClasses | partition.ForgetIds
         if isinstance(self.forget, ForgetClasses):
             forget = partition.ForgetClasses(self.forget.classes, self.forget.fraction)
             forget = forget.indexed(classes) if classes else forget
         else:
             forget = partition.ForgetIds(self.forget.ids) if isinstance(self.forget, ForgetIds) else self.forget
-        return partition.Split(
+        return kind(
             **self.model_dump(exclude={"candidates", "points", "forget"}),
             forget=forget,
-            audited=self.points,
+            audited="random" if self.points == "random" else "memorised",
             candidates_forget=self.candidates.forget,
             candidates_unseen=self.candidates.unseen,
             candidates_retained=self.candidates.retained,

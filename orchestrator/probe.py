@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 STEPS = 8  # timed at the most, beside the first
 SECONDS = 2.0  # that those may take; a model whose first step takes longer is timed by that one
+MODELS = ("train", "unlearn", "fit", "watch", "defend")  # stages whose artefacts are models
 WARM_UP = 2  # points of the step that is not timed: it pays for imports and start-up
 
 Timings = dict[tuple[Any, ...], tuple[float, int]]
@@ -29,11 +30,9 @@ Timings = dict[tuple[Any, ...], tuple[float, int]]
 
 def probe_of(plan: BasePlan, device: str, timings: Timings) -> Probe:
     """Return the probe for the jobs of a plan of its kind."""
-    if plan.kind == "tmia":
-        from orchestrator.membership.cost import MembershipProbe
+    from orchestrator.kinds import audit_kind
 
-        return MembershipProbe(plan, device, timings)
-    return Probe(plan, device, timings)
+    return audit_kind(plan.kind).probe(plan, device, timings)
 
 
 class Probe:
@@ -49,7 +48,7 @@ class Probe:
 
     def size(self, job: Job) -> int:
         """Return the bytes of a job's artefact: those of a model, or nothing worth counting."""
-        return self.measure(*self.fitting(job))[1] if job.stage in ("train", "unlearn", "fit") else 0
+        return self.measure(*self.fitting(job))[1] if job.stage in MODELS else 0
 
     def seconds(self, job: Job) -> float:
         """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points."""
@@ -97,6 +96,12 @@ class Probe:
                 shadows = sum(len(group) for role in job.document["original"].values() for group in role)
                 steps = self.plan.audit.search.steps if "search" in job.document else 1
                 return float(shadows * 2 * int(job.document["count"]) * steps / batch)
+            case "rank" | "disclosure" if "looks" in job.document.get("settings", {}):
+                from orchestrator.disclosure.cost import LOOK
+
+                watched = job.document["settings"]
+                looks = LOOK * (watched["looks"] + 1) * math.ceil(split.train_size / batch)
+                return float(watched.get("models", 1) * (training + looks))
             case _:
                 return float(math.ceil((split.train_size + split.test_pool) / batch))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
+from orchestrator.forget_requests import disclosure_rows
 from orchestrator.report.reading import main_setting
 from orchestrator.score_table import POOLED, REPETITION
 
@@ -58,6 +59,7 @@ def summed_up(
     shown = {(row["unlearner"], row["attack"]) for row in table if row["setting"] == main}
     repeated = settings if main == POOLED else [setting for setting in settings if setting.name == main]
     details = details_of(repeated, store)
+    requests, correlations = disclosure_rows(columns, settings, store, main, plan.audit.level)
     return {
         "schema": SCHEMA,
         "name": name,
@@ -74,6 +76,8 @@ def summed_up(
         "paper_rule": paper_rule(details, plan.audit.permutations, plan.audit.level, plan.seed),
         "budget": budget_rows(details, plan.audit.fpr[0], plan.audit.level),
         "radii": radius_rows(repeated, store),
+        "disclosure": requests,
+        "disclosure_correlations": correlations,
         "warnings": list(dict.fromkeys([*plan.warnings, *scheduler.partition.warnings, *control_warnings(table)])),
         "notes": list(plan.notes),
         "population": dict(counts),

@@ -10,6 +10,7 @@ from orchestrator.stage_jobs import StageJobs
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
+    from orchestrator.disclosure.schedule import DisclosureScheduler
     from orchestrator.membership.schedule import MembershipScheduler
     from orchestrator.plan_base import BasePlan
     from orchestrator.store import Store
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 class Scheduler(StageJobs):
     """Lists the jobs of one plan on one data set.
 
-    A plan that audits memorised points has a schedule once ``ranking_jobs`` are done and their ranking is in the store.
+    A plan that audits memorised or exposed points has a schedule once ``ranking_jobs`` are done and their ranking is in
+    the store.
     """
 
     def ranking_jobs(self) -> tuple[Job, ...]:
         """Return the jobs that rank the points: what must be done before there is a partition."""
         if not self.ranked:
             return ()
-        return (*(self.train_job(member) for member in self.ranking_members.values()), self.rank_job())
+        models = () if self.exposed else self.ranking_members.values()
+        return (*(self.train_job(member) for member in models), self.rank_job())
 
     def schedule(self) -> Schedule:
         """Return every job of the plan."""
@@ -55,6 +58,9 @@ class Scheduler(StageJobs):
                 for entry in methods
                 if self.plan.audit.radii and entry.method not in ("identity", "retrain")
             ),
+            disclosure_units=tuple(
+                self.disclosure_job(member) for member in self.targets if self.plan.audit.disclosure
+            ),
         )
 
     def job_like(self, job: Job) -> Job:
@@ -74,26 +80,23 @@ class Scheduler(StageJobs):
                 return self.search_job(job.shadow_set, self.by_label[job.label], job.kind, job.shard)
             case "radii":
                 return self.radius_job(job.shadow_set, self.by_label[job.label])
+            case "disclosure":
+                return self.disclosure_job(self.by_name[job.member])
         return self.score_job(job.shadow_set, self.by_label[job.label])
 
 
-AnyScheduler: TypeAlias = "Scheduler | MembershipScheduler"
+AnyScheduler: TypeAlias = "Scheduler | MembershipScheduler | DisclosureScheduler"
 
 
 def open_scheduler(
     plan: BasePlan, store: Store | None = None, data: Dataset | None = None, device: str | None = None
 ) -> AnyScheduler:
     """Return the scheduler of a plan, of the class that its kind asks for, on its data set or on ``data``."""
-    from orchestrator.membership.plan import MembershipPlan
-    from orchestrator.plan import Plan
+    from orchestrator.kinds import audit_kind
 
     found, place = data or data_of(plan.data.name, plan.data.root), device or device_of(plan)
-    if isinstance(plan, MembershipPlan):
-        from orchestrator.membership.schedule import MembershipScheduler
-
-        return MembershipScheduler(plan, found, place, store)
-    assert isinstance(plan, Plan), "every other plan is Apollo's"
-    return Scheduler(plan, found, place, store)
+    opened: AnyScheduler = audit_kind(plan.kind).scheduler(plan, found, place, store)
+    return opened
 
 
 @cache

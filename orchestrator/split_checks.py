@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from audits.data.memorisation import ranked_size
+from audits.data.exposure import points_ranked
 from audits.data.split import ForgetClasses, Split
 from audits.errors import BadInput
 
@@ -135,13 +135,11 @@ def retained_problems(split: Split) -> list[str]:
 
 
 def ranking_problems(split: Split) -> list[str]:
-    """Return why the most memorised points cannot be found or audited."""
+    """Return why the most memorised or most exposed points cannot be found or audited."""
     if split.audited == "random":
         return []
-    if not isinstance(split.forget, float):
-        return ["split.points is memorised, but split.forget says which points; give a fraction to forget"]
     try:
-        ranked_size(split)
+        points_ranked(split)
     except BadInput as error:
         return [str(error)]
     return []

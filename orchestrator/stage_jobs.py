@@ -10,10 +10,9 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.design import Design
 from orchestrator.jobs import Job, Reference
-from orchestrator.keyed_jobs import KeyedJobs
 from orchestrator.keys import digest
+from orchestrator.ranking_jobs import RankingJobs
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 
-class StageJobs(Design, KeyedJobs):
+class StageJobs(RankingJobs):
     """Makes the jobs of one plan on one data set, one at a time; ``device`` is "cpu" or "cuda".
 
-    ``store`` is read by plans that audit memorised points: their partition needs the ranking that ``rank_job`` makes.
+    ``store`` is read by plans that audit memorised or exposed points: their partition needs what ``rank_job`` finds.
     """
 
     def __init__(self, plan: Plan, data: Dataset, device: str, store: Store | None = None) -> None:
@@ -115,26 +114,6 @@ class StageJobs(Design, KeyedJobs):
     @cached_property
     def _references(self) -> dict[tuple[str, str], Reference]:
         return {}
-
-    def rank_job(self) -> Job:
-        """Return the job that measures how much each point of the ranked pool is memorised."""
-        models = [self.trained(member).key for member in self.ranking_members.values()]
-        document = {"data": self.data.fingerprint, "points": digest(self.ranked_points()), "models": models}
-        return self.job("rank", document, models, self.architecture(next(iter(self.ranking_members.values()))))
-
-    def ranking(self) -> Any:
-        """Return the memorisation (N,) of all points of the data set, NaN where not ranked; None before it is known."""
-        import numpy as np
-
-        from orchestrator.stages import RANKING
-        from orchestrator.store import unpack_arrays
-
-        key = self.rank_job().key
-        if self.store is None or not self.store.has("rank", key):
-            return None
-        found = np.full(len(self.data), np.nan)
-        found[self.ranked_points()] = unpack_arrays(self.store.get("rank", key).read(RANKING))["memorisation"]
-        return found
 
     def utility_job(self, member: Member, entry: UnlearningMethod) -> Job:
         """Return the job that measures an unlearned target: accuracies, distance from the original, seconds."""

@@ -80,6 +80,19 @@ class Shared(nn.Module):
         return self.head(self.norm(self.again(x[:, :2])).mean(1))
 
 
+class TwoNames(nn.Module):
+    """One linear layer that the model holds under two names, between a norm with two and a parameter outside layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.first, self.head = nn.LayerNorm(6), nn.Linear(6, 6), nn.Linear(6, CLASSES)
+        self.second, self.again, self.scale = self.first, self.norm, nn.Parameter(torch.ones(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(torch.tanh(self.first(x)))
+        return self.head(self.again(torch.tanh(self.second(x))) * self.scale)
+
+
 class Tied(nn.Module):
     """The words' embedding is the decoder's weight too, called as a function: a hook sees half of its gradient."""
 
@@ -131,6 +144,14 @@ def architecture(name: str, side: int, **settings: object) -> tuple[nn.Module, t
     return model.eval(), x
 
 
+def bert(**settings: object) -> tuple[nn.Module, torch.Tensor]:
+    """A BERT of two blocks, and five texts: whole ones, padded ones and one without a word."""
+    sizes = {"vocabulary": 15, "hidden": 8, "heads": 2, "intermediate": 10, "longest": 9, **settings}
+    x = tokens(5, 6, 14) + 1
+    x[1, 3:], x[3, 1:], x[4] = 0, 0, 0
+    return make_model("bert", sizes).build((6,), CLASSES, 1).eval(), x
+
+
 CASES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "linear": lambda: (nn.Sequential(nn.Linear(7, 5), nn.Tanh(), nn.Linear(5, CLASSES, bias=False)), drawn(8, 7)),
     "sequence": lambda: (Pooled(nn.Linear(6, 6), 6), drawn(6, 5, 6)),
@@ -159,6 +180,7 @@ CASES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "attention_other_axis": lambda: (Pooled(Attention(False), 6), drawn(5, 2, 6)),
     "recurrent": lambda: (Pooled(nn.GRU(6, 5, batch_first=True), 5), drawn(5, 4, 6)),
     "shared": lambda: (Shared(), drawn(6, 5, 6)),
+    "two_names": lambda: (TwoNames(), drawn(6, 6)),
     "tied": lambda: (Tied(), tokens(6, 4, 7)),
     "in_place": lambda: (InPlace(), drawn(6, 6)),
     "unbatchable": lambda: (Unbatchable(), drawn(6, 6)),
@@ -169,6 +191,7 @@ CASES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "resnet18_group": lambda: architecture("resnet18", 16, width=4, norm="group"),
     "vgg16": lambda: architecture("vgg16", 32, width=2),
     "swin_t": lambda: architecture("swin_t", 12, width=8, depths=[1, 1, 2, 1]),
+    "bert": lambda: bert(dropout=0.1),
 }
 
 

@@ -113,7 +113,7 @@ def test_a_broken_plan_is_one_line_and_exit_code_2(
     [
         (["audit"], "KIND"),
         (["audit", "timia"], "apollo, tmia"),
-        (["audit", "gnq"], "apollo"),
+        (["audit", "gnqq"], "did you mean 'gnq'?"),
         (["audit", "apolo"], "did you mean 'apollo'?"),
         (["audit", "apollo", "nowhere.yaml"], "nowhere.yaml"),
         (["audit", "apollo", "apollo-fashion"], "did you mean 'apollo-fashion14'?"),

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from transformers import BertTokenizer
 
 from audits.data.imdb import describe, load
 from audits.data.source import CATALOGUE, parse
-from audits.data.text import MOST_WORDS, Vocabulary, most_frequent, words_of
+from audits.data.text import MOST_WORDS, Vocabulary, WordPieces, most_frequent, words_of
 from audits.errors import BadInput
 
 REVIEWS = {
@@ -73,6 +74,43 @@ def test_a_vocabulary_may_be_given_or_kept_small(folder: Path):
     assert given.fingerprint != small.fingerprint
 
 
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "bad", "film", "see", "##ing", "fil", "##m", "##s", "!"]
+PIECES += [".", "don", "'", "t", "tres", "good", "中", "$", "7", "/", "10", "x", "##x"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A bad, BAD film. Seeing films!! Don't see it",
+        "Très good… a\tfilm\r\n 7/10 $7 €7 a€ x\u0301x",
+        "中中film x\u200bx \u00a0a\u3000bad \ufffdgood a\x00bad",
+        "x" * 100 + " " + "x" * 101,
+        "fil films filming e\u0301",
+        "",
+    ],
+)
+def test_pieces_are_those_of_berts_own_tokeniser(text: str) -> None:
+    tokenizer = BertTokenizer(vocab={piece: number for number, piece in enumerate(PIECES)}, do_lower_case=True)
+    for length in (4, 9, 200):
+        wanted = tokenizer(text, truncation=True, max_length=length, padding="max_length")["input_ids"]
+        found = WordPieces(tuple(PIECES)).encode([text], length)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found[0], wanted)
+
+
+def test_pieces_leave_tags_out():
+    pieces = WordPieces(tuple(PIECES))
+    np.testing.assert_array_equal(pieces.encode(["bad<br /><br />film"], 5), pieces.encode(["bad film"], 5))
+    np.testing.assert_array_equal(pieces.encode(["bad<br />film"], 5), [[2, 6, 7, 3, 0]])
+
+
+def test_reviews_may_be_cut_into_pieces(folder: Path):
+    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n", "utf-8")
+    data = load(parse("imdb:aclImdb?length=6&pieces=vocab.txt", folder))
+    assert data.inputs[2].tolist() == [2, 5, 19, 7, 1, 3]  # [CLS] a good film ; [SEP]
+    assert data.inputs[0].tolist() == [2, 6, 3, 0, 0, 0]
+
+
 def test_the_set_is_filed_under_its_name():
     assert CATALOGUE["imdb"].takes_place
 
@@ -85,6 +123,10 @@ def test_the_set_is_filed_under_its_name():
         ("imdb:aclImdb?length=0", "length is '0'"),
         (f"imdb:aclImdb?words={MOST_WORDS + 1}", "allowed: at most"),
         ("imdb:aclImdb?words=3&vocabulary=a", "both given"),
+        ("imdb:aclImdb?vocabulary=a&pieces=b", "vocabulary and pieces are both given"),
+        ("imdb:aclImdb?pieces=twice.txt", r"pieces: \[UNK\] is lacking; give the vocab.txt of an uncased BERT"),
+        ("imdb:aclImdb?pieces=padless.txt", r"pieces: the first is '\[UNK\]', not \[PAD\]"),
+        ("imdb:aclImdb?pieces=pieces.txt&length=2", "length is 2; with pieces it must be 3 or more"),
         ("imdb:aclImdb?vocabulary=absent", "absent cannot be read"),
         ("imdb:aclImdb?vocabulary=twice.txt", "'a' is there twice"),
         ("imdb:aclImdb?vocabulary=empty.txt", "it has 0 words"),
@@ -94,6 +136,8 @@ def test_the_set_is_filed_under_its_name():
 def test_what_cannot_be_is_refused_in_one_line(folder: Path, name: str, says: str):
     (folder / "twice.txt").write_text("a\na\n")
     (folder / "empty.txt").write_text("\n")
+    (folder / "pieces.txt").write_text("\n".join(PIECES), "utf-8")
+    (folder / "padless.txt").write_text("\n".join(PIECES[1:]), "utf-8")
     (folder / "latin.txt").write_bytes("tr\u00e8s".encode("latin-1"))
     with pytest.raises(BadInput, match=says) as caught:
         load(parse(name, folder))

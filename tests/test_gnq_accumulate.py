@@ -32,7 +32,7 @@ def relative_ridge(G: Floats) -> Floats:
 def by_diagonal(G: Floats) -> Floats:
     squares, found = np.square(G), np.zeros(len(G))
     for j, own in enumerate(squares):
-        found[j] = np.sum(own / (np.delete(squares, j, 0).sum(0) + 1e-3 * squares.sum(1).mean()))
+        found[j] = np.sum(own / (np.delete(squares, j, 0).sum(0) + 1e-3 * squares.mean()))
     return found
 
 

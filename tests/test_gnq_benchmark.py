@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import gnq
+from benchmarks import gnq, gnq_gram, gnq_gram_forms
+from benchmarks.record import environment
 
 
 def test_the_quick_form_leaves_a_record_whose_forms_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +23,66 @@ def test_the_quick_form_leaves_a_record_whose_forms_agree(tmp_path: Path, capsys
         assert all(ratio["least"] <= ratio["median"] <= ratio["most"] for ratio in row["ratio"].values())
 
 
-def test_its_section_stands_in_the_documents() -> None:
+def test_the_gram_part_compares_equal_matrices_and_draws_its_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gnq.main(["--part", "gram", "--quick", "--json", str(tmp_path / "a.json"), "--markdown"])
+    shown, document = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
+    assert document["section"] == "gnq gram cpu"
+    assert document["command"] == "python -m benchmarks.gnq --part gram --quick"
+    assert [case["model"] for case in document["cases"]] == ["mlp", "cnn"]
+    for case in document["cases"]:
+        assert case["largest_difference"] < 1e-8
+        for size in case["sizes"]:
+            for name in gnq_gram_forms.PLAIN:
+                assert f"| {case['model']} | {size['n']} | {name} |" in shown
+                least, middle, most = (size["ratio"][name][word] for word in ("least", "median", "most"))
+                assert 0 < least <= middle <= most
+    assert [size["n"] for size in document["cases"][1]["growth"]] == [8, 16]
+    assert "not run" not in shown
+
+
+def test_the_gpus_case_runs_at_a_tiny_size_and_says_what_is_carried_on() -> None:
+    (case,) = gnq_gram_forms.CASES["cuda"]
+    small = replace(case, shape=(3, 16, 16), sizes=(3,), growth=(3, 6), settings={**case.settings, "width": 2})
+    found = gnq_gram.measured(small, 1, "cpu", 1, apart=False)
+    assert found["dtype"] == "float32"
+    for size, seconds in zip(found["growth"], (1.5, 6.0), strict=True):
+        size["usual"]["seconds"] = seconds
+    record = {
+        "section": "gnq gram cuda",
+        "command": "",
+        "environment": environment("cpu", 1),
+        "repeats": 1,
+        "load_average_at_end": 0.0,
+        "cases": [found],
+    }
+    shown = gnq_gram.tables(record)
+    assert "From N = 3 to 6 the time grew 4-fold" in shown
+    assert "takes 1 110 000 minutes" in shown  # 6 s × (20 000 / 6)² / 60
+    assert "K 2.98 GiB: an extrapolation" in shown
+
+
+def test_forms_that_disagree_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = gnq_gram_forms.FORMS["Opacus"]
+    monkeypatch.setitem(gnq_gram_forms.FORMS, "Opacus", lambda *given: right(*given) * (1 + 1e-6))
+    with pytest.raises(SystemExit, match=r"mlp: the forms differ by 1\.0e-06"):
+        gnq.main(["--part", "gram", "--quick"])
+
+
+@pytest.mark.parametrize(
+    ("part", "device", "says"),
+    [("uniqueness", "cuda", "uniqueness runs on cpu"), ("gram", "tpu", "gram runs on cpu or cuda")],
+)
+def test_a_device_that_a_part_does_not_know_is_refused(
+    part: str, device: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        gnq.main(["--part", part, "--quick", "--device", device])
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("section", ["gnq uniqueness cpu", "gnq gram cpu", "gnq gram cuda"])
+def test_its_sections_stand_in_the_documents(section: str) -> None:
     text = (Path(__file__).parent.parent / "docs" / "benchmarks.md").read_text()
-    assert text.count("<!-- begin: gnq uniqueness cpu -->") == text.count("<!-- end: gnq uniqueness cpu -->") == 1
+    assert text.count(f"<!-- begin: {section} -->") == text.count(f"<!-- end: {section} -->") == 1

@@ -20,7 +20,16 @@ from audits.disclosure.residuals import cross_entropy
 from audits.disclosure.survey import surveyed
 
 EXACT = 1e-10
-WHOLE = ("attention", "attention_other_axis", "recurrent", "conv_transpose", "tied", "in_place", "unbatchable")
+WHOLE = (
+    "attention",
+    "attention_other_axis",
+    "recurrent",
+    "conv_transpose",
+    "two_names",
+    "tied",
+    "in_place",
+    "unbatchable",
+)
 WHOLE += ("encoder", "swin_t")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")  # a case means it
@@ -113,6 +122,7 @@ def test_the_order_of_the_points_changes_nothing() -> None:
     ("name", "whole"),
     [
         *((name, []) for name in CASES if name not in WHOLE),
+        ("two_names", ["scale"]),
         ("tied", ["words.weight"]),
         ("in_place", ["token"]),
         ("unbatchable", ["scale"]),
@@ -219,7 +229,7 @@ def test_images_are_read_as_in_training() -> None:
 def test_diagonal_uniqueness_is_its_definition(name: str, relative: bool) -> None:
     model, x, y = case(name)
     squares = slow_gradients(model, x, y).square()
-    shift = 0.01 * (float(squares.sum(1).mean()) if relative else 1.0)
+    shift = 0.01 * (float(squares.mean()) if relative else 1.0)
     truth = torch.stack([(squares[j] / (squares.sum(0) - squares[j] + shift)).sum() for j in range(len(x))])
     for cut in ({}, {"chunk": 2, "parameter_chunk": 30}):
         found = diagonal_uniqueness(model, x, y, ridge=0.01, relative=relative, **cut)

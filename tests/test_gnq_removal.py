@@ -14,11 +14,10 @@ from audits.disclosure.removal import (
     PoolAnswers,
     aucs,
     compared,
-    draw_twins,
     group_aucs,
-    kept_points,
     two_sided_auc,
 )
+from audits.disclosure.twins import draw_twins, kept_points
 from audits.errors import BadInput
 from audits.evaluation.roc import auc
 
@@ -115,32 +114,33 @@ def pool(pairs: int, share: float, seed: int, gap: float = 0.0, points: int = 12
 def test_attacks_are_those_worked_out_slowly() -> None:
     labels = np.arange(12) % 3
     targets, naive, adaptive = pool(1, 0.34, 1), pool(20, 0.0, 2), pool(20, 0.34, 3)
-    found = {(row.group, row.attack): row.auc for row in group_aucs(targets, labels, naive, adaptive)}
+    found = {(row.group, row.attack, row.shadows): row for row in group_aucs(targets, labels, naive, adaptive)}
     filtered = ("contributors", "kept", "removed")
-    attacks = [(group, attack) for group in GROUPS for attack in ("loss", "lira_naive")]
-    assert set(found) == {*attacks, *((group, "lira_adaptive") for group in filtered)}
+    attacks = [(group, *attack) for group in GROUPS for attack in (("loss", "none"), ("lira", "naive"))]
+    assert set(found) == {*attacks, *((group, "lira", "adaptive") for group in filtered)}
     for group in GROUPS:
         members, others = compared(targets.half, targets.kept, group)
         for twin in range(2):
             judged = members[twin] | others[twin]
-            for attack, shadows, sides in (
-                ("lira_naive", naive, "contributors"),
-                ("lira_adaptive", adaptive, group),
-            ):
-                if (group, attack) not in found:
+            for kind, shadows, sides in (("naive", naive, "contributors"), ("adaptive", adaptive, group)):
+                if (group, "lira", kind) not in found:
                     continue
                 score = lira_slowly(targets.logits[twin], shadows, labels, sides)
-                np.testing.assert_allclose(found[group, attack][twin], auc(score[judged], members[twin][judged]))
+                row = found[group, "lira", kind]
+                np.testing.assert_allclose(row.scores[twin], score, rtol=1e-9, atol=1e-9)
+                np.testing.assert_allclose(row.auc[twin], auc(score[judged], members[twin][judged]))
             exponents = np.exp(targets.logits[twin])
             probability = exponents[np.arange(12), labels] / exponents.sum(1)
-            np.testing.assert_allclose(found[group, "loss"][twin], auc(probability[judged], members[twin][judged]))
+            row = found[group, "loss", "none"]
+            np.testing.assert_allclose(row.scores[twin], np.log(probability), rtol=1e-9)
+            np.testing.assert_allclose(row.auc[twin], auc(probability[judged], members[twin][judged]))
 
 
 def test_a_trace_in_the_kept_points_shows_and_its_absence_does_not() -> None:
     labels = np.zeros(400, np.int64)
     adaptive = pool(8, 0.2, 5, gap=2.0, points=400)
     with_trace, without = pool(1, 0.2, 6, gap=2.0, points=400), pool(1, 0.2, 7, points=400)
-    found = {row.group: row for row in group_aucs(with_trace, labels, None, adaptive) if row.attack == "lira_adaptive"}
+    found = {row.group: row for row in group_aucs(with_trace, labels, None, adaptive) if row.shadows == "adaptive"}
     assert (found["kept"].auc > 0.8).all()
     assert (found["contributors"].auc < found["kept"].auc - 0.03).all()  # removed contributors leave no trace here
     for row in group_aucs(without, labels, None, adaptive, ["contributors", "kept"]):
@@ -226,7 +226,10 @@ def test_too_few_models_leave_nothing_to_judge() -> None:
         (lambda: PoolAnswers(drawn(2, 5, 3), HALF, HALF), r"logits have shape \(2, 5, 3\)"),
         (lambda: PoolAnswers(drawn(2, 6, 3), HALF[[0, 0]], HALF[[0, 0]]), "must be twins"),
         (lambda: PoolAnswers(drawn(2, 6, 3), HALF, ~HALF), "not in the model's half"),
+        (lambda: PoolAnswers(drawn(2, 6, 3), HALF, HALF, drawn(2, 5, 4)), r"features have shape \(2, 5, 4\)"),
+        (lambda: PoolAnswers(drawn(2, 6, 3), HALF, HALF, np.full((2, 6, 1), np.inf)), "features are not all finite"),
         (lambda: group_aucs(pool(1, 0, 0), np.zeros(12, int), pool(1, 0, 0, points=14)), "naive shadows have logits"),
+        (lambda: group_aucs(pool(1, 0, 0), np.zeros(12, int), attacks=["los"]), "did you mean 'loss'"),
         (lambda: two_sided_auc([[0.4, 0.6]]), "two seeds or more"),
         (lambda: exposure(drawn(2, 6), HALF, HALF), "share nothing"),
         (lambda: exposure(drawn(2, 6), HALF, ~HALF, 0), "models is 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -19,6 +20,7 @@ COUNTS = {
     "resnet50": 18,
     "inception_v3": 17,
     "swin_t": 17,
+    "bert": 2,
 }
 
 
@@ -57,3 +59,13 @@ def test_only_models_have_layers(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.splitlines() == [
         "orch: --layers lists the layers of models, not of plans; use `orch ls models --layers`"
     ]
+
+
+def test_an_architecture_that_cannot_be_built_here_says_why(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main(["ls", "models", "--layers"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("bert  model.name: bert needs transformers") and "orch-audit[text]" in lines[0]
+    assert lines[1].startswith("cnn ")

@@ -42,7 +42,7 @@ from orchestrator.plan_errors import PlanProblems
         ("split.candidates.retained=-1", ("split.candidates.retained is -1", "0 or more")),
         ("split.candidates.retained=150", ("a quarter of the 250 candidates", "199 candidates per set")),
         ("split.points=top", ("split.points", "'memorised'")),
-        ("split.ranking_models=2", ("split.ranking_models is 2", "4 or more")),
+        ("split.ranking_models=0", ("split.ranking_models is 0", "1 or more")),
         ("shadow_model.name=cn", ("shadow_model.name", "did you mean 'cnn'?")),
         ("shadow_model={name: cnn, settings: {hiden: 1}}", ("shadow_model.settings.hiden", "'hidden'?")),
         ("shadow_model={name: cnn, settings: {hidden: 0}}", ("shadow_model.settings.hidden is 0",)),
@@ -103,6 +103,7 @@ def test_broken_values_are_refused_with_path_value_and_remedy(override: str, par
         (["audit.search.shadows=4", "split.candidates.retained=10"], ("audit.search.shadows is 4", "multiple of 8")),
         (["split.forget={classes: [1]}", "split.candidates.retained=10"], ("fraction below 1",)),
         (["split.forget={classes: [1]}", "split.points=memorised"], ("give a fraction to forget",)),
+        (["split.points=memorised", "split.ranking_models=2"], ("split.ranking_models is 2", "4 or more")),
         (
             ["split.points=memorised", "split.ranking_models=4", "split.candidates.retained=50", "split.targets=8"],
             ("1200 candidates", "the 1000 points that are ranked", "raise split.ranking_models"),

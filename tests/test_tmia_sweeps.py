@@ -10,11 +10,12 @@ import pytest
 from small_data_sets import write_idx_set
 
 from audits.data import source
-from audits.data.catalogue import describe
+from audits.data.catalogue import describe, load
 from audits.data.membership import check_sizes, warnings_of
 from audits.errors import BadInput
 from audits.models import make_model
 from audits.models.layers import layers_of
+from orchestrator.membership.layout import Layout
 from orchestrator.membership.plan import MembershipPlan
 from orchestrator.membership.plan_checks import sizes
 from orchestrator.plan import load_plan
@@ -23,11 +24,12 @@ from tune_spaces import SWEEPS
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 PAPER = ("tmia-caltech101", "tmia-cifar100", "tmia-flowers102", "tmia-pubfig83")
+FROZEN = ("tmia-frozen-cnn", "tmia-frozen-vgg")
 PLANS = (
     *PAPER,
     "tmia-fashion14",
     "tmia-smoke",
-    *(str(EXAMPLES / f"{name}.yaml") for name in ("tmia-fashion-mnist", "tmia-fashion-to-digits")),
+    *(str(EXAMPLES / f"{name}.yaml") for name in (*FROZEN, "tmia-fashion-mnist", "tmia-fashion-to-digits")),
 )
 SWEPT = tuple(name for name in SWEEPS if name.startswith("tmia-"))
 POINTS = {"folder:pubfig83?size=100": 8300}  # known of the paper, not of an absent folder
@@ -139,6 +141,38 @@ def test_a_setting_is_one_plan_whose_p_values_hold(name: str) -> None:
         assert warnings_of(sizes(one), check_sizes(own_points(one), sizes(one))) == ()
 
 
+@pytest.mark.parametrize("name", ["tmia-frozen-layers", "tmia-attack-3"])
+@pytest.mark.parametrize("base", ["tmia-fashion14", "tmia-cifar100"])
+def test_halves_of_the_classes_leave_filler_for_seven_training_sets(name: str, base: str) -> None:
+    for one in settings_of(name, plan_of(base)).values():
+        assert one.split.classes in ("even", "odd")
+        split = sizes(one)
+        assert check_sizes(own_points(one), split) >= 7 * split.train_size
+        assert split.train_size >= split.candidates
+
+
+def test_halves_shrink_no_more_than_they_must() -> None:
+    """35 000 points hold 17 · 2 000 and 1 000 candidates exactly; one point a training set more, and all shrink."""
+    same, less = (
+        settings_of("tmia-frozen-layers", plan_of("tmia-fashion14", f"split.train_size={size}"))["near/n_frozen=0"]
+        for size in (2000, 2001)
+    )
+    assert (same.split.train_size, same.split.candidates, same.split.pool) == (2000, 1000, 20000)
+    assert less.split.train_size == 35000 // 18
+
+
+@pytest.mark.parametrize(
+    ("mode", "filler", "warned"), [("II", 280, 0), ("II", 279, 1), ("III", 279, 0), ("II", 119, 1)]
+)
+def test_little_filler_of_attack_two_is_warned_of(mode: str, filler: int, warned: int) -> None:
+    plan = plan_of("tmia-smoke").changed(
+        {"variants": {}, "audit.mode": mode, "split.filler": filler, "split.classes": "even", "transfer.classes": "odd"}
+    )
+    found = Layout(plan, load("digits")).warnings
+    assert len(found) == warned
+    assert all(("give 280 points of filler" if filler > 120 else "split.filler 120 points") in line for line in found)
+
+
 @pytest.mark.parametrize("name", SWEPT)
 def test_the_sweeps_fit_other_plans(name: str) -> None:
     """Halves of CIFAR-100 are too small for the plan's training sets, which then shrink."""
@@ -178,6 +212,16 @@ def test_every_number_of_frozen_layers_is_tried_and_teachers_are_shared(model: s
         near = name.startswith("near")
         assert one.transfer.classes == ("odd" if near else None)
         assert one.transfer.data is None if near else one.transfer.data.name == "digits?size=14"
+
+
+@pytest.mark.parametrize(("name", "layers"), [("tmia-frozen-cnn", 4), ("tmia-frozen-vgg", 14)])
+def test_one_command_an_architecture_tries_every_number_of_frozen_layers(name: str, layers: int) -> None:
+    plan = plan_of(str(EXAMPLES / f"{name}.yaml"))
+    settings = settings_of("tmia-frozen-layers", plan)
+    assert list(settings) == [f"{domain}/n_frozen={n}" for domain in ("near", "far") for n in range(layers)]
+    for one in settings.values():
+        assert (one.model, one.split.train_size, one.split.pool) == (plan.model, plan.split.train_size, 20000)
+        assert check_sizes(own_points(one), sizes(one)) >= 7 * one.split.train_size
 
 
 def test_the_far_domain_has_images_of_the_same_shape_and_is_left_out_where_there_is_none(nowhere: Path) -> None:

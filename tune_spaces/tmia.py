@@ -24,7 +24,7 @@ FAR = (
     "cifar100",
 )
 LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
-ROOM = 15  # training sets that half of the classes must hold: the attacker's ten, candidates, three of filler
+POOL, FILLER = 10, 7  # training sets that the attacker and targets draw from; with less p-values are not to be trusted
 LEFT = 2 / 3  # of a small data set's points are trained on at most; the others measure accuracy
 
 
@@ -146,8 +146,9 @@ def other_side(data: str | None, classes: str | None, train_size: int) -> Change
 def half(plan: Values, classes: str, train_size: int) -> Changes:
     """Return the sizes with which the even or the odd classes suffice for the plan's design.
 
-    Training sets stay as large as asked for if half of the data set holds ``ROOM`` of them; else all shrink. Sizes stay
-    too where nothing is known of the data.
+    Training sets stay as large as asked for if half of the data set holds candidates, ``POOL`` of them for the attacker
+    and ``FILLER`` of filler; else all shrink. Sizes stay too where nothing is known of the data; a run then warns of
+    too little filler.
     """
     from audits.data.catalogue import describe
 
@@ -156,9 +157,11 @@ def half(plan: Values, classes: str, train_size: int) -> Changes:
     asked, pool = split["candidates"], split["pool"]
     if facts.points and facts.classes:
         points = facts.points * (len(facts.classes) // 2) // len(facts.classes)
-        train_size = min(train_size, points // ROOM)
+        room = POOL + FILLER
+        if room * train_size + min(asked, even(train_size)) > points:
+            train_size = points // (room + 1)  # as many candidates as a training set has points, at most
         asked = min(asked, even(train_size))
-        pool = min(pool, points - asked - 3 * train_size)
+        pool = min(pool, points - asked - FILLER * train_size)
     samples = min(audit["contrast_samples"], pool - audit["reconstruction"]["points"])
     return {
         "split.classes": classes,

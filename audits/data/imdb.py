@@ -5,7 +5,8 @@ pos and neg with one text a review. Training reviews come first, then test revie
 name within.
 
 The vocabulary is by default made of all reviews, so of the audited ones too: a word can be known because of a single
-point. ``vocabulary=FILE`` takes a public one. Token ids have no meaning between them, so what moves inputs (Apollo,
+point. ``vocabulary=FILE`` takes a public one, and ``pieces=FILE`` the vocab.txt of a pre-trained, uncased BERT, whose
+weights know texts as its pieces of words only. Token ids have no meaning between them, so what moves inputs (Apollo,
 distances to the boundary, noise votes) does not apply; attacks on posteriors do.
 """
 
@@ -17,13 +18,14 @@ import numpy as np
 
 from audits.data.dataset import Dataset, Description
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.text import MOST_WORDS, most_frequent, text_of, vocabulary_from
+from audits.data.text import MOST_WORDS, Vocabulary, WordPieces, most_frequent, pieces_from, text_of, vocabulary_from
 from audits.errors import BadInput
 
 LAYOUT = "aclImdb"
 PARTS = ("train", "test")
 CLASSES = ("neg", "pos")
 LENGTH, WORDS = 256, 10_000
+KNOWN = ("words", "vocabulary", "pieces")  # what says which tokens there are; one of them
 LICENCE = "none stated (A. Maas and others; texts by the users of IMDb)"
 HOW_TO_GET = (
     "unpack aclImdb_v1.tar.gz of https://ai.stanford.edu/~amaas/data/sentiment/ and give the folder that it makes"
@@ -32,7 +34,7 @@ HOW_TO_GET = (
 
 def describe(request: Request) -> Description:
     """Say whether the reviews are there; they are counted, not read."""
-    request.allow("length", "words", "vocabulary")
+    request.allow("length", *KNOWN)
     length = request.whole_number("length", LENGTH, least=1)
     places = [request.local_path(), request.local_path() / LAYOUT]
     found = next((place for place in places if all(folder.is_dir() for folder in folders(place))), None)
@@ -42,20 +44,23 @@ def describe(request: Request) -> Description:
 
 
 def load(request: Request) -> Dataset:
-    """Read all reviews as the first ``length`` words each: (N, length) float32 ids of ``audits.data.text``."""
+    """Read all reviews as their first ``length`` words or pieces: (N, length) float32 ids of ``audits.data.text``."""
     description = describe(request)
     if not description.present:
         raise description.missing()
     size = request.whole_number("words", WORDS, least=1)
     if size > MOST_WORDS:
         raise BadInput(f"data set {request.name!r}: words is {size}; allowed: at most {MOST_WORDS}")
-    if "words" in request.options and "vocabulary" in request.options:
-        raise BadInput(f"data set {request.name!r}: words and vocabulary are both given; give one")
+    given = [option for option in KNOWN if option in request.options]
+    if len(given) > 1:
+        raise BadInput(f"data set {request.name!r}: {given[0]} and {given[1]} are both given; give one")
     listed = reviews(Path(description.where[0]))
     texts = [text_of(file) for file, _ in listed]
-    if "vocabulary" in request.options:
-        path = Path(request.options["vocabulary"]).expanduser()
-        vocabulary = vocabulary_from(path if request.root is None else request.root / path)
+    vocabulary: Vocabulary | WordPieces
+    if given in (["vocabulary"], ["pieces"]):
+        path = Path(request.options[given[0]]).expanduser()
+        read = vocabulary_from if given == ["vocabulary"] else pieces_from
+        vocabulary = read(path if request.root is None else request.root / path)
     else:
         vocabulary = most_frequent(texts, size)
     labels = np.array([label for _, label in listed], dtype=np.int64)
@@ -80,7 +85,7 @@ def reviews(root: Path) -> list[tuple[Path, int]]:
 
 CATALOGUE.register("imdb")(
     Source(
-        "imdb:PATH?length=N&words=N&vocabulary=FILE", "film reviews of two opinions, as token ids (aclImdb)",
-        describe, load,
+        "imdb:PATH?length=N&words=N&vocabulary=FILE&pieces=FILE",
+        "film reviews of two opinions, as token ids (aclImdb)", describe, load,
     )
 )  # fmt: skip

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.data.exposure import ExposedSplit, chosen, deal_exposed, draw_watched, points_ranked
 from audits.data.forget_sets import Labels, Rule, rule_of
-from audits.data.memorisation import Deal, available_points, deal_memorised, draw_ranking, ranked_size
+from audits.data.memorisation import Deal, available_points, deal_memorised, draw_ranking
 from audits.data.population import FORGET, GROUPS, RETAINED, UNSEEN, Candidates, Ids, Member, Role
 from audits.data.shadow_sets import draw_offline_shadows, draw_shadows, shared_half_warnings
 from audits.data.split import ForgetClasses, ForgetIds, Split, check_split, overlap, overlap_warnings
@@ -28,6 +29,7 @@ __all__ = [
     "RETAINED",
     "UNSEEN",
     "Candidates",
+    "ExposedSplit",
     "ForgetClasses",
     "ForgetIds",
     "Ids",
@@ -87,10 +89,11 @@ def make_partition(
 ) -> Partition:
     """Return the design for a data set of ``points`` points. Equal arguments give equal index sets.
 
-    ``labels``: (points,) class indices, needed unless a fraction is forgotten. ``ranking``: (points,) memorisation of
-    each point, NaN where it was not ranked, needed when the memorised points are audited: candidates of all groups are
-    then the top of one ranked pool, dealt at random, since memorised points told from typical ones say nothing about
-    the model. Raises ``BadInput`` when the pools are too small for the design or one of these is missing.
+    ``labels``: (points,) class indices, needed unless a fraction is forgotten. ``ranking``: (points,) memorisation or
+    exposure of each point, NaN where it was not ranked, needed when memorised or exposed points are audited: candidates
+    of all groups are then the top of one ranked pool, dealt at random, since memorised points told from typical ones
+    say nothing about the model. Raises ``BadInput`` when the pools are too small for the design or one of these is
+    missing.
     """
     check_split(points, split)
     rule = rule_of(points, split, labels)
@@ -125,28 +128,29 @@ def cut_pools(points: int, split: Split, seed: int) -> Pools:
 
 
 def ranked_pool(points: int, split: Split, seed: int) -> Ids:
-    """Return the points whose memorisation is measured, in the order of its scores. Raises ``BadInput``."""
+    """Return the points whose memorisation or exposure is measured, in the order of its scores. Raises ``BadInput``."""
     check_split(points, split)
-    if not isinstance(split.forget, float | int):
-        raise BadInput("split.points is memorised, but split.forget says which points; give a fraction to forget")
-    pools = cut_pools(points, split, seed)
-    return available_points(pools.target, pools.test, split)[: ranked_size(split)]
+    size, pools = points_ranked(split), cut_pools(points, split, seed)
+    return available_points(pools.target, pools.test, split)[:size]
 
 
 def ranking_members(points: int, split: Split, seed: int) -> tuple[Member, ...]:
-    """Return the models (role "ranking") that measure the memorisation of ``ranked_pool``, by the design's recipe."""
-    return draw_ranking(ranked_pool(points, split, seed), split, seed)
+    """Return the models (role "ranking") by which ``ranked_pool`` is ranked, trained by the design's recipe."""
+    draw = draw_watched if isinstance(split, ExposedSplit) else draw_ranking
+    return draw(ranked_pool(points, split, seed), split, seed)
 
 
 def dealt(pools: Pools, split: Split, ranking: NDArray[np.float64] | None, seed: int) -> Deal | None:
     """Return the ranked candidates, or None where candidates are drawn at random."""
     if split.audited == "random":
         return None
-    if not isinstance(split.forget, float | int):
-        raise BadInput("split.points is memorised, but split.forget says which points; give a fraction to forget")
+    points_ranked(split)
     if ranking is None:
-        raise BadInput("split.points is memorised, but no ranking of the points was given; train a ranking population")
-    return deal_memorised(available_points(pools.target, pools.test, split), ranking, split, seed)
+        raise BadInput(
+            f"split.points is {chosen(split)}, but no ranking of the points was given; train a ranking population"
+        )
+    deal = deal_exposed if isinstance(split, ExposedSplit) else deal_memorised
+    return deal(available_points(pools.target, pools.test, split), ranking, split, seed)
 
 
 def left_to_test(pools: Pools, split: Split) -> Ids:

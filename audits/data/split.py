@@ -56,7 +56,8 @@ class Split:
     classes, or ids). Per target ``candidates_forget`` forgotten points are asked about, ``candidates_unseen`` points of
     ``test_pool`` and ``candidates_retained`` points of its retain set. ``shadows`` (m) and ``offline_shadows`` count
     models per shadow set, half of them on each half of ``shadow_pool``. ``audited``: candidates are drawn at random, or
-    are those that ``ranking_models`` models memorise most (``audits.data.memorisation``).
+    are those that ``ranking_models`` models memorise most (``audits.data.memorisation``); the subclass
+    ``audits.data.exposure.ExposedSplit`` says that they are ranked otherwise.
     """
 
     targets: int

@@ -30,7 +30,23 @@ def logits_of(output: Any) -> torch.Tensor:
 def answer(model: nn.Module, x: torch.Tensor, weights: dict[str, torch.Tensor] | None = None) -> torch.Tensor:
     """Return the logits of ``x`` (n, ...), by ``weights`` in place of the model's own of the same names."""
     x = x.clone()  # the model may write into its input
-    return logits_of(model(x) if weights is None else functional_call(model, weights, (x,)))
+    if weights is None:
+        return logits_of(model(x))
+    return logits_of(functional_call(model, everywhere(model, weights), (x,), tie_weights=False))
+
+
+def everywhere(model: nn.Module, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return ``weights`` under a name for every layer that holds them, of which tied ones have several.
+
+    torch's own tying sees a layer under two names twice, and would leave ``weights`` in it afterwards.
+    """
+    given = {id(model.get_parameter(name)): weight for name, weight in weights.items()}
+    found: dict[str, torch.Tensor] = {}
+    for name, module in model.named_modules():
+        for own, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            if id(parameter) in given:
+                found[f"{name}.{own}" if name else own] = given[id(parameter)]
+    return found
 
 
 @contextmanager

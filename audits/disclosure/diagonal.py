@@ -62,18 +62,18 @@ def diagonal_uniqueness(
 ) -> torch.Tensor:
     """Return D_j = Σ_p g_jp² / (Σ_{k≠j} g_kp² + λ), (N,) float64; arguments as for ``gram``.
 
-    λ = ``ridge``, in units of the mean of ‖g_j‖² if ``relative``, as in mode ridge. Two passes over all points for
-    every ``parameter_chunk`` parameters (default: what ``chunk`` points may hold in ``memory``), and 24 bytes for each
-    of these parameters. Where all gradients are zero, D is 0.
+    λ = ``ridge``, if ``relative`` in units of the mean of g_jp² over points and parameters: it stands beside the sum
+    over the points of one parameter, where mode ridge has it beside that over all. Two passes over all points for every
+    ``parameter_chunk`` parameters (default: what ``chunk`` points may hold in ``memory``), and 24 bytes for each of
+    these parameters. Where all gradients are zero, D is 0.
     """
     if not 0 < ridge < float("inf"):
         raise BadInput(f"ridge is {ridge}; it must be a positive number")
     limit = checked_limit(8 * chunk, chunk, parameter_chunk, memory, dtype)
     unit = 1.0
     if relative:
-        unit = float(
-            squared_norms(model, x, y, loss=loss, chunk=chunk, dtype=dtype, device=device, memory=memory).mean()
-        )
+        norms = squared_norms(model, x, y, loss=loss, chunk=chunk, dtype=dtype, device=device, memory=memory)
+        unit = mean_square(model, norms)
     with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
         found = torch.zeros(len(x), dtype=torch.float64, device=survey.device)
         if unit > 0:
@@ -81,6 +81,12 @@ def diagonal_uniqueness(
                 add_part(survey, part, x, y, chunk, ridge * unit, found)
     check_finite(found)
     return found
+
+
+def mean_square(model: nn.Module, squared_norms: torch.Tensor) -> float:
+    """Return the mean of g_jp² over N points and the parameters that need gradients; from ‖g_j‖² (N,)."""
+    numbers = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return float(squared_norms.mean()) / numbers
 
 
 def add_part(

@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from audits.attacks.confidence import of_true_class, scaled
-from audits.attacks.lira import log_likelihood_ratio
+from audits.disclosure.pool_attacks import POOL_ATTACKS
 from audits.errors import BadInput, did_you_mean
 from audits.evaluation.roc import auc
-from audits.seeds import derive_seed, numpy_generator
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,15 +34,8 @@ GROUPS = ("contributors", "kept", "kept_unfiltered", "removed", "removed_unfilte
 ONE_SIDED = ("kept_unfiltered", "removed_unfiltered")
 """Groups in which the rule chose the members only."""
 
-
-@dataclass(frozen=True)
-class Twins:
-    """``half`` (2, 2n) bool: which points of the pool each twin trains on; ``seeds``: of its first training,
-    ``retraining_seeds``: of the one on what it keeps."""
-
-    half: Bools
-    seeds: tuple[int, int]
-    retraining_seeds: tuple[int, int]
+LEARNED = ("contributors", "kept")
+"""Groups that learned attacks judge; each costs a fit of its own."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +44,14 @@ class PoolAnswers:
 
     ``logits`` (M, 2n, classes); ``half`` (M, 2n) bool: whose points a model was made from; ``kept`` (M, 2n) bool: those
     left by the rule, all of the half for models that remove nothing. Answers from before the removal, with ``kept``
-    from it, say how exposed the same points were. Raises BadInput for shapes that do not fit, twins that do not share
-    out the pool and points kept that a model does not have.
+    from it, say how exposed the same points were. ``features`` (M, 2n, F): what attack white_box reads. Raises BadInput
+    for shapes that do not fit, features that are not finite, halves of no twins and points kept from outside the half.
     """
 
     logits: NDArray[Any]
     half: Bools
     kept: Bools
+    features: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.logits.ndim != 3 or self.logits.shape[:2] != self.half.shape or self.half.shape != self.kept.shape:
@@ -67,10 +59,17 @@ class PoolAnswers:
                 f"logits have shape {self.logits.shape}, half {self.half.shape} and kept {self.kept.shape}; allowed: "
                 "(models, points, classes), and (models, points) twice"
             )
-        if (self.half == twin_of(self.half)).any():
-            raise BadInput("half: rows 2i and 2i + 1 must be twins, every point in exactly one of them")
+        check_twins(self.half)
         if (self.kept & ~self.half).any():
             raise BadInput("kept has points that are not in the model's half; use kept_points")
+        if self.features is not None and (self.features.ndim != 3 or self.features.shape[:2] != self.half.shape):
+            raise BadInput(f"features have shape {self.features.shape}; allowed: {self.half.shape} and any number each")
+        if self.features is not None and not np.isfinite(self.features).all():
+            raise BadInput("features are not all finite; a model may have diverged: lower its learning rate")
+
+    def sides(self, group: str) -> tuple[Bools, Bools]:
+        """Return members and non-members of ``group`` for each model; see ``compared``."""
+        return compared(self.half, self.kept, group)
 
 
 @dataclass(frozen=True)
@@ -78,53 +77,14 @@ class GroupAuc:
     """``auc`` (T,) float64: how well an attack tells a group's members from its non-members, by target.
 
     NaN where a target has nobody on one side. Below ½ is possible, for the score means "more like a member" on one side
-    only; see ``two_sided_auc``.
+    only; see ``two_sided_auc``. ``shadows``: "none", "naive" or "adaptive"; ``scores`` (T, 2n) float64, of all points.
     """
 
     group: str
     attack: str
+    shadows: str
     auc: Floats
-
-
-def draw_twins(points: int, seed: int, *index: int | str) -> Twins:
-    """Return twins of a pool of ``points``, halved at random; ``index`` tells several of one pool apart.
-
-    Targets and shadows are drawn alike. Raises BadInput unless ``points`` is even and 4 or more.
-    """
-    if points < 4 or points % 2:
-        raise BadInput(f"points is {points}; allowed: an even number, 4 or more, of which each twin has half")
-    order = numpy_generator(derive_seed(seed, "twins", *index)).permutation(points)
-    first = np.zeros(points, bool)
-    first[order[: points // 2]] = True
-    trained, again = (
-        (derive_seed(seed, purpose, *index, 0), derive_seed(seed, purpose, *index, 1))
-        for purpose in ("twin", "retrained twin")
-    )
-    return Twins(np.stack([first, ~first]), trained, again)
-
-
-def kept_points(half: Bools, scores: ArrayLike, share: float) -> Bools:
-    """Return which points (M, 2n) each model keeps: all of its ``half`` but the round(share·n) of highest score.
-
-    ``scores`` (M, 2n): each model's ranking of its own points; those of others are not read. A half ends between two
-    integers: Python's round, to the even one. Of equal scores the first in the pool are removed. Raises BadInput for a
-    share outside [0, 1), shapes that do not fit, scores that are not numbers, and where nobody is left.
-    """
-    ranked = np.asarray(scores, np.float64)
-    if half.ndim != 2 or half.dtype != bool or ranked.shape != half.shape:
-        raise BadInput(f"half is {half.dtype} {half.shape} and scores {ranked.shape}; allowed: bool (models, points)")
-    if not 0 <= share < 1:
-        raise BadInput(f"share is {share}; allowed: 0 up to, but not, 1 (of a model's points to remove)")
-    if np.isnan(ranked[half]).any():
-        raise BadInput("scores of a model's own points are not numbers; rank each point that it trains on")
-    kept = half.copy()
-    for model, row in enumerate(ranked):
-        own = np.flatnonzero(half[model])
-        removed = round(share * len(own))
-        if removed == len(own):
-            raise BadInput(f"share is {share}, which removes all {len(own)} points of model {model}; remove fewer")
-        kept[model, own[np.argsort(-row[own], kind="stable")[:removed]]] = False
-    return kept
+    scores: Floats
 
 
 def compared(half: Bools, kept: Bools, group: str) -> tuple[Bools, Bools]:
@@ -164,60 +124,59 @@ def twin_of(rows: Bools) -> Bools:
     return found
 
 
+def check_twins(half: Bools) -> None:
+    """Raise BadInput unless rows 2i and 2i + 1 of ``half`` (M, 2n) share out the pool."""
+    if (half == twin_of(half)).any():
+        raise BadInput("half: rows 2i and 2i + 1 must be twins, every point in exactly one of them")
+
+
 def group_aucs(
     targets: PoolAnswers,
     labels: Labels,
     naive: PoolAnswers | None = None,
     adaptive: PoolAnswers | None = None,
     groups: Iterable[str] = GROUPS,
+    attacks: Iterable[str] = ("loss", "lira"),
+    seed: int = 0,
 ) -> list[GroupAuc]:
     """Return the AUC of every attack on every group, by target; all models are of one pool with ``labels`` (2n,).
 
-    - loss: minus the loss (Yeom et al., arXiv 1709.01604); no shadows.
-    - lira_naive: likelihood ratio (LiRA, arXiv 2112.03570, variances pooled over points) with ordinary shadows: inside
-      is "trained on it", outside "did not".
-    - lira_adaptive: with shadows that ran the pipeline: inside and outside are the group's own members and non-members
-      of each shadow, so that a shadow that removed a point speaks of what removed points look like. Points without a
-      shadow on one side take the mean of that side. Not for the groups that the rule filtered on one side only: there
-      these shadows know which points are likely to be removed, and the AUC would say that (fashion14: removed points
-      .85 against all of the twin's, .57 against those that the twin removed).
+    ``attacks``: names in ``POOL_ATTACKS``; ``seed`` decides what learned ones draw. Those that read shadows are made
+    once with each kind that is given:
 
-    Shadows may not be the targets. Raises BadInput for pools of different sizes.
+    - naive: ordinary shadows. Inside is "trained on it", outside "did not", whatever the group.
+    - adaptive: shadows that ran the pipeline. Inside and outside are the group's own members and non-members of each
+      shadow, so that a shadow that removed a point speaks of what removed points look like. Not for the groups that the
+      rule filtered on one side only: there these shadows know which points are likely to be removed, and the AUC would
+      say that (fashion14, LiRA: removed points .85 against all of the twin's, .57 against those that the twin removed).
+
+    Learned attacks judge ``LEARNED`` groups only. Shadows may not be the targets. Raises BadInput for pools of
+    different sizes, for an unknown attack and as ``PoolAttack.scores`` does.
     """
-    for name, shadows in (("naive", naive), ("adaptive", adaptive)):
+    teachers = {"naive": naive, "adaptive": adaptive}
+    for name, shadows in teachers.items():
         if shadows is not None and shadows.logits.shape[1:] != targets.logits.shape[1:]:
             raise BadInput(
                 f"{name} shadows have logits {shadows.logits.shape}, the targets {targets.logits.shape}; ask both "
                 "about all points of one pool"
             )
-    confidence = scaled(targets.logits, labels)
+    sides = {group: targets.sides(group) for group in groups}
     found = []
-    for group in groups:
-        scores = {"loss": minus_loss(targets.logits, labels)}
-        if naive is not None:
-            scores["lira_naive"] = ratios(confidence, naive, labels, "contributors")
-        if adaptive is not None and group not in ONE_SIDED:
-            scores["lira_adaptive"] = ratios(confidence, adaptive, labels, group)
-        sides = compared(targets.half, targets.kept, group)
-        found += [GroupAuc(group, attack, aucs(score, *sides)) for attack, score in scores.items()]
+    for attack in (POOL_ATTACKS[name]() for name in attacks):
+        for kind in teachers if attack.shadowed else ("none",):
+            shadows = teachers.get(kind)
+            if attack.shadowed and shadows is None:
+                continue
+            scores: dict[str, Floats] = {}  # by what the attack was taught, which naive shadows do once
+            for group in sides:
+                if (attack.learned and group not in LEARNED) or (kind == "adaptive" and group in ONE_SIDED):
+                    continue
+                taught = group if kind == "adaptive" else "contributors"
+                if taught not in scores:
+                    scores[taught] = attack.scores(targets, shadows, labels, taught, seed)
+                judged = aucs(scores[taught], *sides[group])
+                found.append(GroupAuc(group, attack.name, kind, judged, scores[taught]))
     return found
-
-
-def minus_loss(logits: NDArray[Any], labels: Labels) -> Floats:
-    """Return log p_y (M, 2n) of ``logits`` (M, 2n, classes)."""
-    from scipy.special import log_softmax
-
-    return of_true_class(log_softmax(logits.astype(np.float64), axis=-1), labels)
-
-
-def ratios(confidence: Floats, shadows: PoolAnswers, labels: Labels, group: str) -> Floats:
-    """Return the log likelihood ratios (T, 2n) of targets' ``confidence`` (T, 2n) by what ``shadows`` look like.
-
-    Confidence is log(p_y/(1 − p_y)), in which the logits' constant cancels.
-    """
-    seen = scaled(shadows.logits, labels)
-    values, sides = np.stack([seen, seen]), np.stack(compared(shadows.half, shadows.kept, group))
-    return np.stack([log_likelihood_ratio(asked, values, sides) for asked in confidence])
 
 
 def aucs(scores: Floats, members: Bools, others: Bools) -> Floats:

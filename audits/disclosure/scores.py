@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from audits.data.tensors import TensorSet
-from audits.disclosure.diagonal import diagonal_uniqueness
+from audits.disclosure.diagonal import diagonal_uniqueness, mean_square
 from audits.disclosure.gram import CHUNK, MEMORY, gram, squared_norms
 from audits.disclosure.pinv import report_from_gram
 from audits.disclosure.residuals import Loss
@@ -58,8 +58,8 @@ def gradient_uniqueness(
     """Return the gradient uniqueness of every point of ``data`` among all of them, (N,) float64 ≥ 0.
 
     ``mode``: "ridge" or "pinv" (see :func:`audits.disclosure.uniqueness_from_gram`), or "diagonal": each parameter by
-    itself, D_j = Σ_p g_jp²/(Σ_{k≠j} g_kp² + λ), which needs no N × N matrix. λ = ``ridge``, in units of the mean of
-    ‖g_j‖² if ``relative``; pinv has none.
+    itself, D_j = Σ_p g_jp²/(Σ_{k≠j} g_kp² + λ), which needs no N × N matrix. λ = ``ridge``, if ``relative`` in units of
+    the mean of ‖g_j‖² (ridge) or of g_jp² (diagonal); pinv has none.
 
     The model must be auditable (eval mode; :func:`audits.disclosure.validate.made_auditable` returns a copy that is).
     It is not changed. The other arguments and the memory are those of :func:`audits.disclosure.gram.gram`. Raises
@@ -119,7 +119,7 @@ def point_scores(
         norm = _array(squared_norms(model, data.x, data.y, chunk=chunk, memory=memory))
     if "diagonal" in modes:
         # λ is given in units of the norms that are known already, else they would be computed again.
-        penalty = ridge * float(norm.mean()) if relative and norm.any() else ridge
+        penalty = ridge * mean_square(model, torch.from_numpy(norm)) if relative and norm.any() else ridge
         found = diagonal_uniqueness(model, data.x, data.y, ridge=penalty, relative=False, chunk=chunk, memory=memory)
         gnq["diagonal"] = _array(found)
     return Scores(losses(model, data), norm, {mode: gnq[mode] for mode in modes}, doubt)

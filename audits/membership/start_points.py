@@ -14,15 +14,25 @@ NUMBERS_AT_ONCE = 2**24
 
 
 def starts_from_pool(
-    x: torch.Tensor, y: torch.Tensor, pool: torch.Tensor, pool_labels: torch.Tensor, count: int, own: int = 2
+    x: torch.Tensor,
+    y: torch.Tensor,
+    pool: torch.Tensor,
+    pool_labels: torch.Tensor,
+    count: int,
+    own: int = 2,
+    agreement: npt.NDArray[np.float64] | None = None,
 ) -> torch.Tensor:
     """Return ``count`` start points (K, count, D) for ``x`` (K, D) from ``pool`` (P, D): near, and of many classes.
 
-    ``own`` of them, at most half, are the nearest of class ``y`` (K,), for models that label x otherwise; the others
-    the nearest of each other class, nearer classes first, then the second nearest of each, and so on. The point itself
-    is left out. Where one kind runs out the other fills up, and a pool that is too small is used again. Raises
-    ``BadInput`` for an empty pool.
+    ``own`` of them, at most half, are of class ``y`` (K,), for models that label x otherwise: the nearest or, with
+    ``agreement`` (P,), the share of models that label each pool point as its class, the nearest of the largest share
+    there is. Around a point that models get wrong lie points of its class that they get wrong as well, from which no
+    walk can begin. The others are the nearest of each other class, nearer classes first, then the second nearest of
+    each, and so on. The point itself is left out. Where one kind runs out the other fills up, and a pool that is too
+    small is used again. Raises ``BadInput`` for an empty pool, and for an ``agreement`` of another shape.
     """
+    if agreement is not None and agreement.shape != (len(pool),):
+        raise BadInput(f"agreement has shape {agreement.shape}; give one share for each of the {len(pool)} pool points")
     found = []
     known = pool_labels.cpu().numpy()
     classes = np.unique(known)
@@ -35,7 +45,9 @@ def starts_from_pool(
             )
         turns = [enumerate(order[known[order] == other][:count]) for other in classes if other != label]
         others = [row for _, _, row in sorted((rank, far[row], row) for turn in turns for rank, row in turn)]
-        home = list(order[known[order] == label][:count])
+        home = order[known[order] == label]
+        if agreement is not None:
+            home = home[(-agreement[home]).argsort(kind="stable")]
         kept = others[: count - min(own, len(home), count // 2)]
         rows = [*kept, *home[: count - len(kept)]]
         found.append(pool[torch.tensor([rows[i % len(rows)] for i in range(count)], device=pool.device)])

@@ -10,6 +10,7 @@ weights is a layer, and a normalisation belongs to the layer before it. So the l
 | vgg16, vgg19 | 13 or 16 convolutions, then one linear layer (stem "cifar") or three ("imagenet") |
 | resnet18, resnet50 | the stem's convolution, 8 or 16 residual blocks, the linear layer |
 | inception_v3 | five convolutions, eleven Inception blocks, the linear layer |
+| bert | the encoder, the linear layer |
 | swin_t | the patches' convolution, attention blocks and, between stages, merges of patches, the linear layer |
 """
 

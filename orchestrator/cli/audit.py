@@ -21,7 +21,7 @@ from orchestrator.cli.session import Session
     multiple=True,
     help="Exit with 1 when a number of the result is above VALUE; repeatable. apollo: auc, tpr, found_fpr (worst "
     "label-only attack on an approximate unlearner) or UNLEARNER.ATTACK.METRIC; tmia: precision, auc (worst label-only "
-    "attack) or SETTING.SELECTION.ATTACK.METRIC.",
+    "attack) or SETTING.SELECTION.ATTACK.METRIC; gnq: auc (strongest attack without defence) or ARM.auc.",
 )
 @click.pass_obj
 def command(
@@ -37,7 +37,7 @@ def command(
     force: bool,
     limits: tuple[str, ...],
 ) -> None:
-    """Run the audit KIND (apollo, tmia): train, attack, report.
+    """Run the audit KIND (apollo, tmia, gnq): train, attack, report.
 
     Trains what the store does not have, attacks, and writes result.json, scores.parquet, report.html, figures/ and
     plan.yaml into --out. Without PLAN each kind runs a default of its own on data that come with the installation.

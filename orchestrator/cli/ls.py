@@ -6,7 +6,7 @@ import click
 
 from orchestrator.cli.options import json_option
 
-KINDS = ("audits", "attacks", "selectors", "unlearners", "models", "data", "sweeps", "plans")
+KINDS = ("audits", "attacks", "selectors", "rankings", "unlearners", "models", "data", "sweeps", "plans")
 
 
 @click.command("ls")
@@ -46,9 +46,13 @@ def show_layers(kind: str, as_json: bool) -> None:
         click.echo(json.dumps([dataclasses.asdict(model) for model in models]))
         return
     for model in models:
+        if model.problem:
+            click.echo(f"{model.name}  {model.problem}")
+            continue
         sides = "×".join(str(length) for length in model.shape)
+        points = f"{sides} images" if len(model.shape) == 3 else f"texts of {sides} tokens"
         last = len(model.layers) - 1
-        click.echo(f"{model.name}  default settings, {sides} images, {model.classes} classes; n_frozen 0 to {last}")
+        click.echo(f"{model.name}  default settings, {points}, {model.classes} classes; n_frozen 0 to {last}")
         names = max(len(row.name) for row in model.layers)
         kinds = max(len(row.kind) for row in model.layers)
         for row in model.layers:

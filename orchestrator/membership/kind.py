@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from audits.data.dataset import Dataset
+    from orchestrator.estimate import Queries
+    from orchestrator.jobs import Schedule
+    from orchestrator.plan_base import BasePlan
+    from orchestrator.probe import Probe, Timings
     from orchestrator.setting import Setting
     from orchestrator.store import Store
 
@@ -32,6 +36,36 @@ class MembershipKind(AuditKind):
 
     default_plan = "tmia-fashion14"
     description = "Membership inference against transfer learning from labels alone (Chen et al. 2021), three modes."
+
+    def plan_from(self, raw: Mapping[str, Any], notes: tuple[str, ...]) -> BasePlan:
+        """See ``AuditKind``."""
+        from orchestrator.membership.plan import membership_plan_from
+
+        return membership_plan_from(raw, notes)
+
+    def scheduler(self, plan: Any, data: Dataset, device: str, store: Store | None) -> Any:
+        """See ``AuditKind``."""
+        from orchestrator.membership.schedule import MembershipScheduler
+
+        return MembershipScheduler(plan, data, device, store)
+
+    def check_fit(self, plan: Any, *, absent: bool) -> None:
+        """See ``AuditKind``."""
+        from orchestrator.membership.plan_checks import check_membership_fit
+
+        check_membership_fit(plan, absent)
+
+    def probe(self, plan: BasePlan, device: str, timings: Timings) -> Probe:
+        """See ``AuditKind``."""
+        from orchestrator.membership.cost import MembershipProbe
+
+        return MembershipProbe(plan, device, timings)
+
+    def queries(self, settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
+        """See ``AuditKind``."""
+        from orchestrator.membership.cost import membership_queries
+
+        return membership_queries(settings)
 
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
         """See ``AuditKind``; membership audits are not pooled."""

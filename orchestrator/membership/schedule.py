@@ -166,10 +166,16 @@ class MembershipScheduler(Layout, KeyedJobs):
         if kind in ("distances", "pairs"):
             document |= {"schedule": audit.hop_skip_jump.model_dump()}
         if kind == "pairs":
-            document |= {"points": digest(self.fit_points)}
+            seen = self.contrast_posteriors()
+            document |= {"points": digest(self.fit_points), "seen": seen}
+            needs += seen
         if kind == "votes":
             document |= {"noise": audit.noise.model_dump()}
         return self.job("ask", document, needs, self.architecture, kind=kind, label=group, unit=unit, shard=shard)
+
+    def contrast_posteriors(self) -> list[str]:
+        """Return the keys of what contrast models said about candidates, samples and points of the fit."""
+        return [self.ask_job("posteriors", "contrast", unit, 0).key for unit in range(len(self.units("contrast")))]
 
     def select_job(self) -> Job:
         """Return the job that scores candidates by every selector and puts them into an order."""
@@ -179,7 +185,7 @@ class MembershipScheduler(Layout, KeyedJobs):
     def _select_job(self) -> Job:
         from audits.membership.selectors import SELECTORS
 
-        asked = [self.ask_job("posteriors", "contrast", unit, 0).key for unit in range(len(self.units("contrast")))]
+        asked = self.contrast_posteriors()
         models = [self.fit_job(model).key for model in self.asked("contrast")]
         document = {
             "posteriors": asked,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -97,11 +98,12 @@ def ask(shop: Workshop, job: Job) -> dict[str, bytes]:
     if job.kind == "posteriors":
         return {ANSWERS: pack_arrays(posteriors(shop, models, with_samples=group == "contrast"))}
     if job.kind == "pairs":
-        return {ANSWERS: pack_arrays(distances(shop, models, layout.fit_points))}
+        points = np.arange(len(layout.fit_points))
+        return {ANSWERS: pack_arrays(distances(shop, models, layout.fit_points, Sights.of(shop, "fit", points)))}
     rows = pool_order(shop)[layout.rows(job.shard)]
     ids = layout.design.candidates[rows]
     if job.kind == "distances":
-        return {ANSWERS: pack_arrays(distances(shop, models, ids))}
+        return {ANSWERS: pack_arrays(distances(shop, models, ids, Sights.of(shop, "candidates", rows)))}
     return {ANSWERS: pack_arrays(votes(shop, models, ids))}
 
 
@@ -129,11 +131,50 @@ def probabilities(model: nn.Module, x: torch.Tensor) -> NDArray[np.float32]:
     return found
 
 
-def distances(shop: Workshop, models: Sequence[Fitted], ids: NDArray[np.int64]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Sights:
+    """How start points are told apart: ``classes`` (N,) of the points asked about, ``known`` (R,) of the samples.
+
+    True classes where y* is the true one; else those that most contrast models see, which need not be among the true
+    ones. ``share`` (R,): the part of the contrast models that see ``known`` in a sample.
+    """
+
+    classes: NDArray[np.int64]
+    known: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, shop: Workshop, name: Literal["candidates", "fit"], rows: NDArray[np.int64]) -> Sights:
+        """Return what contrast models see in samples, and in places ``rows`` (N,) of candidates or fit points."""
+        layout = scheduler(shop)
+        ids = {"candidates": layout.design.candidates, "fit": layout.fit_points}[name]
+        seen, known = labelled(shop, "samples"), layout.true_star(layout.samples)
+        if known is None:
+            classes, known = labelled(shop, name)[rows].argmax(1), seen.argmax(1)
+        else:
+            classes = layout.own_labels(ids[rows])
+        return cls(classes, known, seen[np.arange(len(known)), known] / layout.plan.split.contrast)
+
+
+def labelled(shop: Workshop, name: str) -> NDArray[np.int64]:
+    """Return (N, classes): how many contrast models label each of the candidates, samples or points of the fit how."""
+    keys = scheduler(shop).contrast_posteriors()
+    counts: NDArray[np.int64] | None = None
+    for key in keys:
+        posterior = unpack_arrays(shop.store.get("ask", key).read(ANSWERS))[name]
+        found = np.eye(posterior.shape[-1], dtype=np.int64)[posterior.argmax(-1)].sum(0)
+        counts = found if counts is None else counts + found
+    assert counts is not None, "there are contrast models"
+    return counts
+
+
+def distances(shop: Workshop, models: Sequence[Fitted], ids: NDArray[np.int64], sights: Sights) -> dict[str, Any]:
     """Return ``distance`` (models, N) float64 and ``queries`` (models, N) at points ``ids``.
 
     Start points and random draws belong to the point and are the same for every model.
     """
+    import torch
+
     from audits.membership import hop_skip_jump as search
     from audits.membership.start_points import starts_from_pool
 
@@ -143,8 +184,9 @@ def distances(shop: Workshop, models: Sequence[Fitted], ids: NDArray[np.int64]) 
         plan.audit.hop_skip_jump.schedule
     ]
     x, y = tensors(shop, "own", ids).all()
-    pool, pool_y = tensors(shop, "own", layout.samples).all()
-    starts = starts_from_pool(x.flatten(1), y, pool.flatten(1), pool_y, schedule.starts)
+    pool, _ = tensors(shop, "own", layout.samples).all()
+    classes, known = torch.from_numpy(sights.classes), torch.from_numpy(sights.known)
+    starts = starts_from_pool(x.flatten(1), classes, pool.flatten(1), known, schedule.starts, agreement=sights.share)
     star = None if plan.audit.y_star == "true" else y.new_full(y.shape, search.PREDICTED)
     asked = [Asked(stored(shop, model), layout.data.shape) for model in models]
     found = search.distances_of_models(

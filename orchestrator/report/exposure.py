@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.report.forget_requests import request_rows
 from orchestrator.report.glossary import access_level, words
-from orchestrator.report.reading import Row, Run
+from orchestrator.report.reading import Row, Run, percent
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -29,11 +30,14 @@ def exposure(run: Run, images: Images | None = None) -> dict[str, Any] | None:
     exposed = run.result.get("exposed")
     if not exposed:
         return None
+    requests = request_rows(run)
     blocks: list[dict[str, Any]] = []
     for name in run.unlearners:
         points = [point for point in exposed["points"] if point["unlearner"] == name]
         shown = [
-            point | {"image": thumbnail(images[point["point_id"]]) if images and point["point_id"] in images else ""}
+            point
+            | {"image": thumbnail(images[point["point_id"]]) if images and point["point_id"] in images else ""}
+            | {"gnq": percent(requests.get((point["target"], point["point_id"]), {}).get("percentile"), 0)}
             for point in points[:MOST_POINTS]
         ]
         if shown:
@@ -42,6 +46,7 @@ def exposure(run: Run, images: Images | None = None) -> dict[str, Any] | None:
         "attack": words(exposed["attack"]),
         "fdr": f"{exposed['fdr'] * 100:g} %",
         "blocks": blocks,
+        "gnq": bool(requests),
         "images": any(point["image"] for block in blocks for point in block["points"]),
     }
 

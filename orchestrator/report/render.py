@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from orchestrator.plan_split import Split
-from orchestrator.report import figures, heat, matrices, privacy, sweeps
+from orchestrator.report import figures, heat, matrices, privacy, sweeps, writing
 from orchestrator.report.budget import budget_curves
 from orchestrator.report.by_setting import found_points, grids
 from orchestrator.report.exposure import Images, exposure, promises
+from orchestrator.report.forget_requests import foretold, request_words
 from orchestrator.report.glossary import GLOSSARY, WHO, words
 from orchestrator.report.panels import SHADOWS
 from orchestrator.report.paper_rule import paper_rule_figure
 from orchestrator.report.radii import method_radii
 from orchestrator.report.reading import Row, Run, look_up, percent, read_run, small_p
-from orchestrator.report.style import drawing, save
 from orchestrator.report.verdict import corrected_p, search_gains, verdict
+from orchestrator.report.writing import draw, template
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,13 +57,7 @@ def _draw(run: Run, folder: Path) -> dict[str, str]:
         makers[f"sweep_{attack}"] = lambda attack=attack: sweeps.sweep_curves(run, attack)  # type: ignore[misc]  # a default binds the loop's value
     for row in run.result.get("radii") or []:
         makers[f"radii_{row['unlearner']}"] = lambda row=row: method_radii(row)  # type: ignore[misc]  # likewise
-    drawn = {}
-    for name, make in makers.items():
-        with drawing(name):
-            figure = make()
-        if figure is not None:
-            drawn[name] = save(figure, name, folder)
-    return drawn
+    return draw(makers, folder)
 
 
 def main_rows(run: Run, field: str) -> list[Row]:
@@ -72,7 +67,6 @@ def main_rows(run: Run, field: str) -> list[Row]:
 
 def _page(run: Run, svgs: dict[str, str], images: Images | None) -> str:
     """Fill the template."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
 
     def figure(name: str, caption: str, kind: str = "") -> Markup:
@@ -81,13 +75,9 @@ def _page(run: Run, svgs: dict[str, str], images: Images | None) -> str:
         svg = svgs[name].replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
         return Markup(f'<figure class="{kind}" id="{name}">{svg}<figcaption>{escape(caption)}</figcaption></figure>')
 
-    environment = Environment(
-        loader=PackageLoader("orchestrator.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
     swept = [name.removeprefix("sweep_") for name in svgs if name.startswith("sweep_")]
     first = run.rows()[0]
-    template = environment.get_template("report.html.j2")
-    return template.render(
+    return template("report.html.j2").render(
         result={"warnings": [], **run.result},
         figure=figure,
         verdict=verdict(run),
@@ -106,12 +96,14 @@ def _page(run: Run, svgs: dict[str, str], images: Images | None) -> str:
         exposure=exposure(run, images),
         promises=promises(run),
         three_way=main_rows(run, "three_way"),
+        foretold=foretold(run),
+        requests=request_words(run),
         radii=[(row, [(way.upper(), row[way]) for way in ("under", "over")]) for row in run.result.get("radii") or []],
         glossary=GLOSSARY,
         command=command(run),
         versions=sorted(run.result["versions"].items()),
         plan=yaml.safe_dump(run.plan, sort_keys=False, allow_unicode=True),
-        settings=_changes(run),
+        settings=writing.changes(run.result),
         words=words,
         three=three,
         share=percent,
@@ -137,12 +129,10 @@ def span(row: Row, name: str, hundredths: bool = False) -> str:
 
 
 def command(run: Run) -> str:
-    """Return the command that repeats the run from the plan beside the report."""
+    """Return the command that repeats the run: the result's own, else from the plan beside the report."""
     if "command" in run.result:
         return str(run.result["command"])
-    if len(run.result["settings"]) > 1:
-        return f"orch sweep {run.result['name']} plan.yaml --out again"
-    return f"orch audit {run.result['kind']} plan.yaml --out again"
+    return writing.command(run.result, sweep=len(run.result["settings"]) > 1)
 
 
 def _audited(run: Run) -> str:
@@ -190,14 +180,3 @@ def _gain_table(run: Run) -> dict[str, Any] | None:
     found = {(gain.unlearner, gain.attack, gain.reference): gain for gain in gains}
     rows = [(name, [found.get((name, *column)) for column in columns]) for name in run.unlearners]
     return {"columns": columns, "rows": rows} if gains else None
-
-
-def _changes(run: Run) -> list[tuple[str, str]]:
-    """Return what each setting of a sweep changes."""
-    entries = run.result["settings"]
-    if len(entries) < 2:
-        return []
-    return [
-        (entry["setting"], ", ".join(f"{path} = {value}" for path, value in entry["overrides"].items()) or "the plan")
-        for entry in entries
-    ]

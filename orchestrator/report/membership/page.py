@@ -14,7 +14,7 @@ from orchestrator.report.membership.glossary import GLOSSARY, MODES, words
 from orchestrator.report.membership.reading import MembershipRun, promised, read_membership_run
 from orchestrator.report.membership.verdict import finds, membership_verdict
 from orchestrator.report.reading import Row, look_up, percent
-from orchestrator.report.style import drawing, save
+from orchestrator.report.writing import changes, command, draw, template
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,23 +45,14 @@ def _draw(run: MembershipRun, folder: Path) -> dict[str, str]:
         "loss": lambda: figures.losses(run),
         "reconstruction": lambda: figures.reconstruction(run),
     }
-    drawn = {}
-    for name, make in makers.items():
-        with drawing(name):
-            figure = make()
-        if figure is not None:
-            drawn[name] = save(figure, name, folder)
-    return drawn
+    return draw(makers, folder)
 
 
 def _page(run: MembershipRun, svgs: dict[str, str], images: Images) -> str:
     """Fill the template."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    loader = PackageLoader("orchestrator.report", ".")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template("membership/membership.html.j2").render(
+    return template("membership/membership.html.j2").render(
         result=run.result,
         svgs={name: Markup(svg) for name, svg in svgs.items()},
         verdict=membership_verdict(run),
@@ -74,10 +65,10 @@ def _page(run: MembershipRun, svgs: dict[str, str], images: Images) -> str:
         selections=tables.selection_grid(run),
         exposed=_exposed(run, images),
         glossary=GLOSSARY,
-        command=command(run),
+        command=command(run.result, sweep=run.is_sweep),
         versions=sorted(run.result["versions"].items()),
         plan=yaml.safe_dump(run.plan, sort_keys=False, allow_unicode=True),
-        changes=_changes(run),
+        changes=changes(run.result),
         words=words,
         value=tables.value,
         bounds=tables.bounds,
@@ -92,13 +83,6 @@ def narrow(row: Row, name: str) -> str:
     """Return the interval over targets alone, in words for a tooltip; nothing where there is none."""
     low, high = row.get(f"{name}_t_low"), row.get(f"{name}_t_high")
     return "" if low is None or high is None else f"over targets alone [{low:.3f}, {high:.3f}]"
-
-
-def command(run: MembershipRun) -> str:
-    """Return the command that repeats the run from the plan beside the report."""
-    if run.is_sweep:
-        return f"orch sweep {run.result['name']} plan.yaml --out again"
-    return f"orch audit {run.result['kind']} plan.yaml --out again"
 
 
 def _effort(run: MembershipRun) -> str:
@@ -145,14 +129,3 @@ def _exposed(run: MembershipRun, images: Images) -> list[dict[str, Any]]:
         place = {"setting": setting, "attack": words(attack), "selector": words(selector)}
         found.append({**place, "points": shown, "all": len(points)})
     return found
-
-
-def _changes(run: MembershipRun) -> list[tuple[str, str]]:
-    """Return what each setting changes."""
-    entries = run.result["settings"]
-    if len(entries) < 2:
-        return []
-    return [
-        (entry["setting"], ", ".join(f"{path} = {value}" for path, value in entry["overrides"].items()) or "the plan")
-        for entry in entries
-    ]

@@ -9,6 +9,7 @@ from orchestrator.report.by_setting import Grid
 from orchestrator.report.membership.glossary import GROUPS, words
 from orchestrator.report.membership.reading import MembershipRun, promised
 from orchestrator.report.reading import Row, percent
+from orchestrator.report.rich_grid import as_rich
 from orchestrator.report.tables import short
 
 if TYPE_CHECKING:
@@ -115,38 +116,12 @@ def selection_grid(run: MembershipRun) -> Grid:
     return Grid("Selections", head, body)
 
 
-def as_rich(grid: Grid, caption: str = "") -> Table:
-    """Return a grid as a table for the terminal; a selection is named on its first line only."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        title=escape(grid.title),
-        title_justify="left",
-        caption=escape(caption) or None,
-        caption_justify="left",
-        caption_style="",
-    )
-    texts = grid.head.index("attack") + 1
-    for place, name in enumerate(grid.head):
-        table.add_column(escape(name), justify="left" if place < texts else "right", no_wrap=True)
-    before = ""
-    for place, row in enumerate(grid.rows):
-        last = place + 1 == len(grid.rows) or grid.rows[place + 1][0] != row[0]
-        table.add_row(*map(escape, ["" if row[0] == before else row[0], *row[1:]]), end_section=last)
-        before = row[0]
-    return table
-
-
 def membership_tables(document: Mapping[str, Any]) -> list[Table]:
     """Return the tables of a result for a terminal of 100 columns: each setting of a few, else the main one and all."""
     run = MembershipRun(document)
     grid = overview_grid(run)
-    tables = [] if grid is None else [as_rich(grid)]
-    tables += [as_rich(cell_grid(run, setting, intervals=False)) for setting in run.shown]
+    tables = [] if grid is None else [as_rich(grid, texts=3)]
+    tables += [as_rich(cell_grid(run, setting, intervals=False), texts=2) for setting in run.shown]
     tables[-1].caption = (
         f"{percent(run.level, 0)} intervals over targets, candidates and contrast models. Chance: precision .500. FPR: "
         f"on the targets' non-member pairs; fresh: on models that saw no candidate. undefined: 0/0."

@@ -1,0 +1,294 @@
+"""Stage assess: the attacks judge one pool under one arm; on arm none also what the scores of points predict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestrator.disclosure.plan import NONE
+from orchestrator.disclosure.plan_checks import READS_MODE
+from orchestrator.disclosure.stages import ANSWERS, scheduler, stored, tensors, trace_of
+from orchestrator.jobs import Job
+from orchestrator.stages.scoring import SCORES
+from orchestrator.stages.workshop import Workshop
+from orchestrator.store import pack_json, pack_table, unpack_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from audits.disclosure.accumulate import Trace
+    from audits.disclosure.removal import GroupAuc, PoolAnswers
+    from orchestrator.disclosure.layout import Watched
+    from orchestrator.disclosure.schedule import DisclosureScheduler
+
+    Floats = NDArray[np.float64]
+
+ASSESSMENT = "assessment.json"
+UNFILTERED = ("contributors",)
+CONTROL_GROUPS = ("contributors", "kept", "kept_unfiltered")
+CHEAP = ("loss", "lira")
+"""Attacks that also judge models from before the removal and fresh ones; those that learn are left out there."""
+QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
+SHOWN = 24
+OF_POINTS = ("gnq_log", "gnq_final", "diagonal")
+"""Rankings that are told of each exposed point."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One pool under one arm: what models answered before and after, and the classes (2n,) of its points."""
+
+    before: PoolAnswers
+    after: PoolAnswers
+    naive: PoolAnswers
+    adaptive: PoolAnswers | None
+    fresh: PoolAnswers | None
+    labels: NDArray[np.int64]
+
+
+def assess(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """Let all attacks of the plan judge the targets of a pool under an arm."""
+    layout, arm = scheduler(shop), job.label
+    scene = gathered(shop, job.unit, arm)
+    judged = judgements(layout, scene, shop.seed("assess", arm, str(job.unit)))
+    found: dict[str, Any] = {
+        "aucs": [
+            {"group": each.group, "attack": each.attack, "shadows": each.shadows, "moment": moment,
+             "auc": listed(each.auc)}
+            for moment, rows in judged.items()
+            for each in rows
+        ],
+        "onion": onion_of(layout, scene),
+    }  # fmt: skip
+    columns = score_columns(layout, job.unit, arm, scene, judged["after"])
+    if arm == NONE:
+        traces = [trace_of(shop, model) for model in layout.of(job.unit, "target")]
+        scores = ranked(layout, job.unit, traces)
+        columns |= {f"rank_{name}": values.ravel() for name, values in scores.items()}
+        found |= predictions(layout, job.unit, scene, scores, judged["after"], traces)
+    return {SCORES: pack_table(table_of(columns)), ASSESSMENT: pack_json(found)}
+
+
+def gathered(shop: Workshop, pool: int, arm: str) -> Scene:
+    """Return what all models of a pool answered."""
+    layout = scheduler(shop)
+    targets, shadows = layout.of(pool, "target"), layout.of(pool, "shadow")
+    after = answers(shop, targets, arm)
+    naive = answers(shop, shadows, NONE)
+    fresh = layout.fresh(pool)
+    foreign = None
+    if fresh:
+        logits = np.stack([read(shop, model, arm)["foreign"] for model in fresh])
+        foreign = replace(after, logits=logits, features=features(shop, fresh, arm, pool))
+    return Scene(
+        before=replace(answers(shop, targets, NONE), kept=after.kept),
+        after=after,
+        naive=naive,
+        adaptive=None if arm == NONE else answers(shop, shadows, arm),
+        fresh=foreign,
+        labels=layout.labels(layout.drawn.pools[pool]),
+    )
+
+
+def answers(shop: Workshop, models: Sequence[Watched], arm: str) -> PoolAnswers:
+    """Return what models of one pool answered to all its points, as an arm publishes them."""
+    from audits.disclosure.removal import PoolAnswers
+
+    parts = [read(shop, model, arm) for model in models]
+    return PoolAnswers(
+        logits=np.stack([part["own"] for part in parts]),
+        half=scheduler(shop).halves(list(models)),
+        kept=np.stack([part["kept"].astype(bool) for part in parts]),
+        features=features(shop, models, arm, models[0].pool),
+    )
+
+
+def read(shop: Workshop, model: Watched, arm: str) -> dict[str, NDArray[Any]]:
+    """Return the stored answers of a model."""
+    place = scheduler(shop).made(model, arm)
+    return unpack_arrays(shop.store.get(place.stage, place.key).read(ANSWERS))
+
+
+def features(shop: Workshop, models: Sequence[Watched], arm: str, pool: int) -> NDArray[np.float32] | None:
+    """Return what is read off the inside of models at the points of a pool; nothing if no attack of the plan does."""
+    from audits.disclosure.pool_attacks import POOL_ATTACKS
+    from audits.disclosure.validate import made_auditable
+    from audits.disclosure.white_box import white_box_features
+
+    layout = scheduler(shop)
+    if all(POOL_ATTACKS[name].access != "white_box" for name in layout.plan.audit.attacks):
+        return None
+    points = tensors(shop, layout.drawn.pools[pool])
+    chunk = layout.plan.compute.chunk
+    read = (made_auditable(stored(shop, model, arm)) for model in models)  # models of the store are frozen
+    return np.stack([white_box_features(model, points, chunk=chunk) for model in read])
+
+
+def judgements(layout: DisclosureScheduler, scene: Scene, seed: int) -> dict[str, list[GroupAuc]]:
+    """Return what attacks make of the arm's models, of those from before it, and of models that saw no point."""
+    from audits.disclosure.removal import GROUPS, group_aucs
+
+    attacks = layout.plan.audit.attacks
+    cheap = tuple(name for name in attacks if name in CHEAP)
+    removes = not np.array_equal(scene.after.kept, scene.after.half)
+    groups = GROUPS if removes else UNFILTERED
+    found = {"after": group_aucs(scene.after, scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)}
+    if removes and cheap:
+        found["before"] = group_aucs(scene.before, scene.labels, scene.naive, None, groups, cheap, seed)
+    if scene.fresh is not None and cheap:
+        controls = CONTROL_GROUPS if removes else UNFILTERED
+        found["fresh"] = group_aucs(scene.fresh, scene.labels, scene.naive, scene.adaptive, controls, cheap, seed)
+    return found
+
+
+def onion_of(layout: DisclosureScheduler, scene: Scene) -> dict[str, Any] | None:
+    """Return how many of the kept points are fully exposed before and after a removal."""
+    from audits.disclosure.onion import onion
+
+    if scene.adaptive is None or np.array_equal(scene.after.kept, scene.after.half):
+        return None
+    kept = np.logical_or.reduce(scene.after.kept)  # by either twin
+    found = onion(scene.naive, scene.adaptive, scene.labels, kept, layout.plan.audit.onion)
+    if not found.points:
+        return None
+    return {"points": found.points, "before": found.before, "after": found.after, "floor": found.floor}
+
+
+def ranked(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> dict[str, Floats]:
+    """Return every ranking that the plan's modes allow, (2, 2n) float64, NaN at points that a target did not see."""
+    from audits.disclosure.rankings import RANKINGS
+
+    found = {}
+    targets = layout.of(pool, "target")
+    for name in RANKINGS:
+        if READS_MODE.get(name, layout.plan.audit.modes[0]) not in layout.plan.audit.modes:
+            continue
+        scores = np.full((2, len(targets[0].half)), np.nan)
+        for row, model, trace in zip(scores, targets, traces, strict=True):
+            row[model.half] = RANKINGS[name](trace, model.seed)
+        found[name] = scores
+    return found
+
+
+def predictions(
+    layout: DisclosureScheduler,
+    pool: int,
+    scene: Scene,
+    scores: Mapping[str, Floats],
+    judged: Sequence[GroupAuc],
+    traces: Sequence[Trace],
+) -> dict[str, Any]:
+    """Return how scores of points go with what shadows say of them, by rank and by bins, and the exposed points."""
+    from audits.disclosure.triage import bin_aucs, loss_gap, spearman, vulnerability
+
+    half = scene.after.half
+    outcomes = {
+        "loss_gap": loss_gap(scene.naive.logits, scene.naive.half, scene.labels),
+        "lira": vulnerability(scene.naive.logits, scene.naive.half, scene.labels),
+    }
+    attack = [each.scores for each in judged if each.attack == "lira" and each.shadows == "naive"]
+    return {
+        "correlations": [
+            {"score": name, "outcome": outcome, "spearman": listed(spearman(values, gaps, half))}
+            for name, values in scores.items()
+            for outcome, gaps in outcomes.items()
+        ],
+        "bins": [
+            {"score": name, "rule": rule, "auc": bin_aucs(values, attack[0], half, layout.plan.audit.bins, rule)
+             .tolist()}
+            for name, values in scores.items()
+            for rule in ("same", "all")
+            if attack
+        ],
+        "points": exposed(layout, pool, scores, outcomes["loss_gap"], traces),
+        "traces": along(traces),
+    }  # fmt: skip
+
+
+def exposed(
+    layout: DisclosureScheduler, pool: int, scores: Mapping[str, Floats], gap: Floats, traces: Sequence[Trace]
+) -> list[dict[str, Any]]:
+    """Return the points of highest Σ ½·log2(1 + GNQ), or of the first score that there is."""
+    from audits.disclosure.bits import bits_upper
+
+    first = "gnq_log" if "gnq_log" in scores else next(iter(scores))
+    ids = layout.drawn.pools[pool]
+    rows: list[tuple[float, dict[str, Any]]] = []
+    for twin, (model, trace) in enumerate(zip(layout.of(pool, "target"), traces, strict=True)):
+        own = np.flatnonzero(model.half)
+        order = np.argsort(-scores[first][twin, own], kind="stable")
+        bits = bits_upper(trace.gnq["ridge"], trace.weights) if "ridge" in trace.gnq else None
+        for rank, place in enumerate(order[:SHOWN], start=1):
+            point = own[place]
+            told = {
+                "pool": pool,
+                "point_id": int(ids[point]),
+                "label": str(layout.data.classes[layout.data.labels[ids[point]]]),
+                "rank": rank,
+                "of": len(own),
+                **{name: float(scores[name][twin, point]) if name in scores else None for name in OF_POINTS},
+                "bits": None if bits is None else float(bits[place]),
+                "squared_norm": float(trace.squared_norm[-1][place]),
+                "loss": float(trace.loss[-1][place]),
+                "loss_gap": float(gap[point]),
+            }
+            rows.append((float(scores[first][twin, point]), told))
+    return [told for _, told in sorted(rows, key=lambda row: -row[0])[:SHOWN]]
+
+
+def along(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """Return quantiles over the points at each checkpoint, means over targets."""
+    seen = {"loss": [trace.loss for trace in traces], "squared_norm": [trace.squared_norm for trace in traces]}
+    if all("ridge" in trace.gnq for trace in traces):
+        seen["gnq"] = [trace.gnq["ridge"] for trace in traces]
+    return [
+        {
+            "score": name,
+            "steps": traces[0].steps.tolist(),
+            **{word: np.mean([np.quantile(one, q, axis=1) for one in each], axis=0).tolist()
+               for word, q in QUANTILES.items()},
+        }
+        for name, each in seen.items()
+    ]  # fmt: skip
+
+
+def score_columns(
+    layout: DisclosureScheduler, pool: int, arm: str, scene: Scene, judged: Sequence[GroupAuc]
+) -> dict[str, Any]:
+    """Return the scores table of a pool under an arm by column: one row for each target and point of the pool."""
+    ids = layout.drawn.pools[pool]
+    targets, points = scene.after.half.shape
+    columns: dict[str, Any] = {
+        "pool": np.full(targets * points, pool, np.int32),
+        "twin": np.repeat(np.arange(targets, dtype=np.int32), points),
+        "arm": [arm] * (targets * points),
+        "point_id": np.tile(ids, targets),
+        "label": np.tile(layout.data.labels[ids].astype(np.int32), targets),
+        "member": scene.after.half.ravel(),
+        "kept": scene.after.kept.ravel(),
+    }
+    for each in judged:
+        if each.group == "contributors":
+            name = each.attack if each.shadows == "none" else f"{each.attack}_{each.shadows}"
+            columns[name] = each.scores.ravel()
+    return columns
+
+
+def table_of(columns: Mapping[str, Any]) -> Any:
+    """Return columns as a table; NaN becomes null."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            name: pa.array(values, from_pandas=getattr(values, "dtype", None) == np.float64)
+            for name, values in columns.items()
+        }
+    )
+
+
+def listed(values: Floats) -> list[float | None]:
+    """Return numbers as a list; NaN becomes null."""
+    return [None if np.isnan(value) else float(value) for value in values]

@@ -1,0 +1,57 @@
+"""What a disclosure plan costs before it runs: training steps, Gram matrices, forward passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.estimate import Queries
+from orchestrator.probe import Probe
+
+if TYPE_CHECKING:
+    from audits.training.recipe import Recipe
+    from orchestrator.jobs import Job, Schedule
+    from orchestrator.plan_base import BasePlan
+    from orchestrator.plan_sections import Model
+
+LOOK = 4
+"""Training steps on as many points that a look at all points' gradients is about worth, for each mode."""
+
+
+class DisclosureProbe(Probe):
+    """Seconds per unit of a disclosure plan, guessed from a few training steps."""
+
+    def fitting(self, job: Job) -> tuple[Model, Recipe]:
+        """Return architecture and recipe of the models that a job makes or asks."""
+        defence = self.plan.arms.get(job.label) if job.stage == "defend" else None
+        return self.plan.model, (defence.recipe if defence else None) or self.plan.recipe
+
+    def steps(self, job: Job, recipe: Recipe) -> float:
+        """Return the work of a job in training steps of the recipe's batch size."""
+        split, audit = self.plan.split, self.plan.audit
+        epoch = math.ceil(split.train_size / recipe.batch_size)
+        match job.stage:
+            case "watch":
+                return float(epoch * (recipe.epochs + LOOK * len(audit.modes) * (audit.checkpoints + 1)))
+            case "defend":
+                return float(epoch * recipe.epochs)
+            case _:
+                models = 2 * (len(job.document["watched"]) + len(job.document["defended"]))
+                return float(models * epoch * ("white_box" in audit.attacks))
+
+
+def disclosure_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
+    """Yield, per attack, how often targets are asked in all ``settings``: once a point of their pool under each arm."""
+    from audits.disclosure.pool_attacks import POOL_ATTACKS
+
+    total: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for plan, _ in settings:
+        given: Any = plan
+        asked = 2 * given.split.train_size * len(given.arms)
+        for attack in given.audit.attacks:
+            total[attack] = total.get(attack, 0) + 2 * given.split.seeds * asked
+            most[attack] = max(most.get(attack, 0), asked)
+    for attack, count in total.items():
+        yield Queries(attack, POOL_ATTACKS[attack].access, most[attack], count)

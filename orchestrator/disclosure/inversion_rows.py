@@ -1,0 +1,139 @@
+"""What model inversion found, as rows of result.json: likeness by arm, paired differences, and a few pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.disclosure.gathering import corrected, interval, paired, pool_means
+from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES, OWN, TWIN, range_of
+from orchestrator.disclosure.plan import NONE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from audits.data.dataset import Dataset
+    from orchestrator.setting import Setting
+    from orchestrator.store import Store
+
+Row = dict[str, Any]
+Likeness = Mapping[str, Sequence[Sequence[Row]]]
+"""Arm → pool → what stage invert said of each target, image and model."""
+
+JUDGED = ("ssim_image", "mse_image")
+"""Measures of which differences are told: likeness to the image itself."""
+PICTURED = 3
+"""Pools whose most exposed image is shown, that of the first target."""
+MOST_PIXELS = 128
+"""Larger pictures are thinned out to as many a side."""
+
+
+def read_likeness(setting: Setting, store: Store) -> Likeness:
+    """Return what stage invert left, arm by arm and pool by pool; nothing for a plan without inversion."""
+    found: dict[str, list[list[Row]]] = {}
+    for job in setting.jobs.trace_units:
+        found.setdefault(job.label, []).append(json.loads(store.get(job.stage, job.key).read(LIKENESS))["rows"])
+    return found
+
+
+def values_of(pools: Sequence[Sequence[Row]], model: str, measure: str) -> list[float | None]:
+    """Return the mean of a measure over the targets and images of each pool; None where one is not defined."""
+    return pool_means([[row[measure] for row in rows if row["model"] == model] for rows in pools])
+
+
+def inversions(found: Likeness, level: float) -> list[Row]:
+    """Return one row an arm × model: how like reconstructions are to the images sought, means over pools."""
+    rows = []
+    for arm, pools in found.items():
+        for model in (OWN, TWIN):
+            own = [row for pool in pools for row in pool if row["model"] == model]
+            measured = [interval(values_of(pools, model, name), level).row(name) for name in MEASURES]
+            rows.append(
+                {
+                    "arm": arm,
+                    "images": len(own),
+                    "model": model,
+                    **{name: value for each in measured for name, value in each.items()},
+                    "confidence": sum(row["confidence"] for row in own) / len(own),
+                }
+            )
+    return rows
+
+
+def inversion_gains(found: Likeness, level: float) -> list[Row]:
+    """Return paired differences by pool: own model minus the twin's, and the own model behind an arm minus without.
+
+    Holm's correction is over the arms of one comparison and measure.
+    """
+    rows = []
+    for arm, pools in found.items():
+        for measure in JUDGED:
+            own = values_of(pools, OWN, measure)
+            others = {TWIN: values_of(pools, TWIN, measure)}
+            if arm != NONE:
+                others[NONE] = values_of(found[NONE], OWN, measure)
+            for against, values in others.items():
+                difference = paired(own, values, level)
+                rows.append(
+                    {
+                        "arm": arm,
+                        "against": against,
+                        "measure": measure,
+                        "difference": difference.mean,
+                        "low": difference.low,
+                        "high": difference.high,
+                        "p": difference.p,
+                    }
+                )
+    return corrected(rows, ("against", "measure"))
+
+
+def inversion_pictures(setting: Setting, store: Store, data: Dataset) -> list[Row]:
+    """Return the most exposed image of a few pools, its class mean, and what each arm's models give, as PNGs."""
+    from orchestrator.payloads import unpack_arrays
+
+    rows: dict[int, Row] = {}
+    for job in setting.jobs.trace_units:
+        if job.unit >= PICTURED:
+            continue
+        artefact = store.get(job.stage, job.key)
+        arrays = unpack_arrays(artefact.read(IMAGES))
+        shown = {name: picture(arrays[name][0, 0], data) for name in ("image", "class_mean", OWN, TWIN)}
+        if job.unit not in rows:
+            first = json.loads(artefact.read(LIKENESS))["rows"][0]
+            told = {"pool": job.unit, "target": first["target"], "point_id": first["point_id"], "label": first["label"]}
+            rows[job.unit] = {**told, "image": shown["image"], "class_mean": shown["class_mean"], "arms": []}
+        rows[job.unit]["arms"].append({"arm": job.label, OWN: shown[OWN], TWIN: shown[TWIN]})
+    return list(rows.values())
+
+
+def picture(image: NDArray[np.float32], data: Dataset) -> str | None:
+    """Return an image (C, H, W) in the data's range as a PNG in a ``data:`` address; None for one that is not there."""
+    import numpy as np
+
+    from orchestrator.report.exposure import thumbnail
+
+    if np.isnan(image).any() or image.shape[0] not in (1, 3):
+        return None
+    low, high = range_of(data)
+    step = -(-max(image.shape[1:]) // MOST_PIXELS)
+    return thumbnail((image[:, ::step, ::step] - low) / (high - low))
+
+
+def inversion_warnings(found: Likeness) -> list[str]:
+    """Return warnings where the control knows less than the model: a twin without an image of the class."""
+    rows = [row for pool in found.get(NONE, ()) for row in pool if row["model"] == OWN]
+    lines = []
+    if unknown := sum(row["same_class_twin"] == 0 for row in rows):
+        lines.append(
+            f"inversion: of {len(rows)} images {unknown} are of a class that the twin has no image of; there own minus "
+            "twin also shows which model knows the class"
+        )
+    if alone := sum(row["same_class"] == 0 for row in rows):
+        lines.append(
+            f"inversion: {alone} of {len(rows)} images are the only ones of their class in the target's half, so that "
+            "likeness to the class mean is not told"
+        )
+    return lines

@@ -1,0 +1,131 @@
+"""A disclosure plan laid out on its data: pools, and the models of each, in twins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from audits.errors import BadInput
+from orchestrator.plan_errors import under
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from audits.data.dataset import Dataset
+    from audits.data.pools import Pools
+    from orchestrator.disclosure.plan import DisclosurePlan
+
+    Ids = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+Group = Literal["target", "shadow"]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One model of a pool: ``half`` (2n,) bool says which of the pool's points it trains on.
+
+    ``index`` counts within the group; models 2i and 2i + 1 are twins. ``seed`` is that of its training,
+    ``retraining_seed`` that of the one behind a defence.
+    """
+
+    name: str
+    pool: int
+    group: Group
+    index: int
+    half: Bools
+    seed: int
+    retraining_seed: int
+
+
+class Layout:
+    """Lays one plan out on one data set."""
+
+    def __init__(self, plan: DisclosurePlan, data: Dataset) -> None:
+        self.plan = plan
+        self.data = data
+
+    @cached_property
+    def classes(self) -> tuple[int, ...]:
+        """The indices of the classes that take part."""
+        from orchestrator.membership.plan_checks import class_indices
+
+        return class_indices(self.plan.split.classes, self.data.classes, "split.classes")
+
+    @cached_property
+    def drawn(self) -> Pools:
+        """The points of the pools, and the test points; raises BadInput when they do not suffice."""
+        from audits.data.membership import points_of
+        from audits.data.pools import draw_pools
+
+        split = self.plan.split
+        ids = points_of(self.data.labels, self.classes)
+        return draw_pools(ids, split.seeds, split.train_size, split.test, self.plan.seed)
+
+    @cached_property
+    def models(self) -> dict[str, Watched]:
+        """All models by name, pool by pool, targets first."""
+        from audits.disclosure.twins import draw_twins
+
+        found = {}
+        for pool in range(self.plan.split.seeds):
+            groups: tuple[tuple[Group, int], ...] = (("target", 2), ("shadow", self.plan.split.shadows))
+            for group, count in groups:
+                for pair in range(count // 2):
+                    twins = draw_twins(2 * self.plan.split.train_size, self.plan.seed, pool, group, pair)
+                    for side in range(2):
+                        index = 2 * pair + side
+                        name = f"{pool}-{group}-{index}"
+                        found[name] = Watched(
+                            name, pool, group, index, twins.half[side], twins.seeds[side], twins.retraining_seeds[side]
+                        )
+        return found
+
+    def of(self, pool: int, group: Group) -> list[Watched]:
+        """Return the models of a group of a pool, twins in turn."""
+        return [model for model in self.models.values() if model.pool == pool and model.group == group]
+
+    def points(self, model: Watched) -> Ids:
+        """Return the ids of the points that a model trains on, in the pool's order."""
+        found: Ids = self.drawn.pools[model.pool][model.half]
+        return found
+
+    def modes(self, model: Watched) -> tuple[str, ...]:
+        """Return the modes of uniqueness that are seen of a model's points: of shadows only what defences rank by."""
+        from orchestrator.disclosure.plan_checks import READS_MODE
+
+        if model.group == "target":
+            return self.plan.audit.modes
+        read = {READS_MODE.get(defence.ranking or "") for defence in self.plan.defences}
+        return tuple(mode for mode in self.plan.audit.modes if mode in read)
+
+    def asked(self, model: Watched) -> dict[str, Ids]:
+        """Return the points at which a model is asked by name: its pool, and one that it never saw for targets.
+
+        The targets of pool s + 1 are the fresh models of pool s; with one pool there are none.
+        """
+        pools = self.drawn.pools
+        found = {"own": pools[model.pool]}
+        if model.group == "target" and len(pools) > 1:
+            found["foreign"] = pools[(model.pool - 1) % len(pools)]
+        return found
+
+    def fresh(self, pool: int) -> list[Watched]:
+        """Return the models that stand for targets under the null hypothesis: they saw no point of the pool."""
+        seeds = self.plan.split.seeds
+        return self.of((pool + 1) % seeds, "target") if seeds > 1 else []
+
+    def labels(self, ids: Ids) -> Ids:
+        """Return the classes of points, counted among the classes that take part."""
+        import numpy as np
+
+        return np.searchsorted(np.asarray(self.classes), self.data.labels[ids]).astype(np.int64)
+
+    def build(self, seed: int) -> Any:
+        """Return a fresh model of the plan's architecture."""
+        try:
+            return self.plan.model.architecture().build(self.data.shape, len(self.classes), seed)
+        except BadInput as error:
+            raise BadInput(under("model", str(error))) from None

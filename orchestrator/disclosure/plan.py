@@ -1,0 +1,162 @@
+"""The plan of a disclosure audit (``audit.kind: gnq``): pools of points, models that are watched, and defences.
+
+Every default is that of the embedded default, ``orchestrator/plans/gnq-fashion14.yaml`` (a test holds them together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from audits.training.recipe import Recipe
+from orchestrator.membership.plan import Classes
+from orchestrator.plan_base import BasePlan
+from orchestrator.plan_errors import PlanProblems
+from orchestrator.plan_sections import Compute, Data, Model, Positive, Section, Share, Tracking
+
+if TYPE_CHECKING:
+    from audits.disclosure.inversion import InversionSettings
+
+NONE = "none"
+WATCHED = Recipe(epochs=30, batch_size=50)
+
+
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Inversion(Section):
+    """Model inversion: each target's ``images`` most exposed points, by ``gnq_log``, are sought in its models.
+
+    The other fields say how, as ``audits.disclosure.inversion.InversionSettings`` does: ``steps`` of Adam at
+    ``learning_rate``, weight ``tv`` of the total variation, ``starts`` with noise of deviation ``spread`` on them.
+    """
+
+    images: Positive = 1
+    steps: Annotated[int, Field(ge=0)] = 300
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.02
+    tv: NotNegative = 0.1
+    starts: Positive = 4
+    spread: NotNegative = 0.1
+
+    @property
+    def settings(self) -> InversionSettings:
+        """How images are searched for."""
+        from audits.disclosure.inversion import InversionSettings
+
+        return InversionSettings(**self.model_dump(exclude={"images"}))
+
+
+class Audit(Section):
+    """How points are scored and which attacks judge the defences.
+
+    ``modes``: of gradient uniqueness; ``ridge``: λ in units of the mean of ‖g‖² (diagonal: of one parameter's g²);
+    ``checkpoints``: how often a training is looked at beside its beginning; ``bins``: groups of equally many points by
+    exposure; ``onion``: models on either side that must all agree before a point counts as fully exposed;
+    ``inversion``: which images are sought in the models, null for none.
+    """
+
+    kind: Literal["gnq"] = "gnq"
+    modes: Annotated[tuple[str, ...], Field(min_length=1)] = ("ridge", "diagonal")
+    ridge: Annotated[float, Field(gt=0)] = 1e-3
+    checkpoints: Positive = 8
+    attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "shadow_posterior", "white_box")
+    bins: Annotated[int, Field(ge=2)] = 5
+    onion: Positive = 4
+    level: Share = 0.95
+    inversion: Inversion | None = None
+
+
+class Split(Section):
+    """``seeds`` pools of 2 · ``train_size`` points; of each two targets and ``shadows`` models, in twins."""
+
+    seeds: Positive = 5
+    train_size: Annotated[int, Field(ge=4)] = 1000
+    shadows: Annotated[int, Field(ge=2)] = 16
+    test: Positive = 2000
+    classes: Classes = None
+
+
+class Defence(Section):
+    """One defence: ``remove`` a share of the points by a ranking, ``noise`` on their gradients, or ``dp_sgd``.
+
+    ``strength``: the expected norm of the noise on a point's gradient, in units of the root mean square norm of all
+    points' gradients along training. ``recipe``: of ``dp_sgd``, complete.
+    """
+
+    method: Literal["remove", "noise", "dp_sgd"]
+    ranking: str | None = None
+    share: Share | None = None
+    strength: Annotated[float, Field(gt=0)] | None = None
+    recipe: Recipe | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the arm in tables."""
+        if self.method == "dp_sgd":
+            recipe = self.recipe or WATCHED
+            if recipe.target_epsilon is not None:
+                return f"dp-{recipe.target_epsilon:g}"
+            return f"dp-noise-{recipe.noise_multiplier:g}" if recipe.noise_multiplier is not None else "dp"
+        place = f"{self.ranking}-{self.share:g}" if self.share is not None else str(self.ranking)
+        return place if self.method == "remove" else f"noise-{place}-{self.strength or 0:g}"
+
+
+def private(epsilon: float) -> Defence:
+    """Return DP-SGD at ε, by a recipe that suits it: larger batches and steps than without noise."""
+    recipe = Recipe(
+        epochs=30, batch_size=100, learning_rate=1e-2, target_epsilon=epsilon, max_grad_norm=1.0, delta=1e-4
+    )
+    return Defence(method="dp_sgd", recipe=recipe)
+
+
+DEFENCES = (
+    *(Defence(method="remove", ranking=name, share=0.2) for name in ("gnq_log", "loss_log", "random")),
+    private(8.0),
+)
+
+
+class DisclosurePlan(BasePlan):
+    """A whole plan of a disclosure audit."""
+
+    audit: Audit = Audit()
+    data: Data = Data()
+    split: Split = Split()
+    model: Model = Model()
+    recipe: Recipe = WATCHED
+    defences: tuple[Defence, ...] = DEFENCES
+    compute: Compute = Compute()
+    tracking: Tracking = Tracking()
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What will weaken the result of this plan, one line each."""
+        from orchestrator.disclosure.plan_checks import weaknesses
+
+        return weaknesses(self)
+
+    @property
+    def arms(self) -> dict[str, Defence | None]:
+        """What is done against disclosure by label, nothing first."""
+        return {NONE: None, **{defence.label: defence for defence in self.defences}}
+
+
+def disclosure_plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> DisclosurePlan:
+    """Return the checked plan of a plain mapping; the model's settings are completed and missing controls noted."""
+    from audits.models import MODELS
+    from orchestrator.components import completed
+    from orchestrator.disclosure.plan_checks import contradictions, missing_controls
+    from orchestrator.plan import validated
+
+    plan = validated(DisclosurePlan, raw)
+    settings, problems = completed(MODELS, plan.model.name, plan.model.settings, "model.name", "model.settings")
+    plan = plan.model_copy(update={"model": plan.model.model_copy(update={"settings": settings})})
+    problems = [*problems, *contradictions(plan)]
+    if problems:
+        raise PlanProblems(problems)
+    added = missing_controls(plan)
+    whole = plan.model_copy(update={"defences": (*plan.defences, *added)})
+    whole._notes = (*notes, *(f"defences: added {defence.label}, the control of removal" for defence in added))
+    return whole

@@ -1,0 +1,179 @@
+"""Checks that look at more than one field of a disclosure plan, and at its data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from audits.errors import BadInput, did_you_mean
+from orchestrator.plan_errors import shown
+from orchestrator.split_checks import repeats
+
+if TYPE_CHECKING:
+    from audits.data.dataset import Description
+    from orchestrator.disclosure.plan import Defence, DisclosurePlan
+
+FIELDS = {"remove": ("ranking", "share"), "noise": ("ranking", "share", "strength"), "dp_sgd": ("recipe",)}
+"""The fields that each method of defence reads."""
+
+READS_MODE = {"gnq_log": "ridge", "gnq_sum": "ridge", "gnq_final": "ridge", "diagonal": "diagonal"}
+"""Rankings made of gradient uniqueness, and the mode that each reads."""
+
+
+def contradictions(plan: DisclosurePlan) -> list[str]:
+    """Return one line per impossible combination: what it is and what to do."""
+    return [*unknown_names(plan), *split_problems(plan), *inversion_problems(plan), *defence_problems(plan)]
+
+
+def unknown_names(plan: DisclosurePlan) -> list[str]:
+    """Return modes, attacks and rankings that do not exist, or stand there twice."""
+    from audits.disclosure.pool_attacks import POOL_ATTACKS
+    from audits.disclosure.rankings import RANKINGS
+    from audits.disclosure.scores import MODES
+
+    lines = []
+    for field, names, known in (
+        ("audit.modes", plan.audit.modes, list(MODES)),
+        ("audit.attacks", plan.audit.attacks, list(POOL_ATTACKS)),
+    ):
+        lines += [unknown(f"{field}.{index}", name, known) for index, name in enumerate(names) if name not in known]
+        lines += [f"{field}: {name!r} stands there {count} times; once is enough" for name, count in repeats(names)]
+    for index, defence in enumerate(plan.defences):
+        if defence.ranking is not None and defence.ranking not in RANKINGS:
+            lines.append(unknown(f"defences.{index}.ranking", defence.ranking, list(RANKINGS)))
+    return lines
+
+
+def unknown(path: str, name: str, known: list[str]) -> str:
+    """Return the line about a name that does not exist."""
+    return f"{path} is {shown(name)}{did_you_mean(name, known)}; allowed: {', '.join(known)}"
+
+
+def split_problems(plan: DisclosurePlan) -> list[str]:
+    """Return what is wrong with the numbers of models and of looks at a training."""
+    lines = []
+    if plan.split.shadows % 2:
+        lines.append(f"split.shadows is {plan.split.shadows}; shadows come in twins: give an even number")
+    if plan.recipe.private:
+        lines.append("recipe is private; give it as a defence (method: dp_sgd), watched models train without noise")
+    if plan.audit.bins > plan.split.train_size // 2:
+        lines.append(f"audit.bins is {plan.audit.bins}; allowed: up to half of split.train_size")
+    return lines
+
+
+def inversion_problems(plan: DisclosurePlan) -> list[str]:
+    """Return what is wrong with the choice of images that are sought in models."""
+    asked = plan.audit.inversion
+    if asked is None:
+        return []
+    lines = []
+    if asked.images > plan.split.train_size:
+        lines.append(
+            f"audit.inversion.images is {asked.images}; allowed: 1 to {plan.split.train_size}, the points that a "
+            "target trains on (split.train_size)"
+        )
+    if "ridge" not in plan.audit.modes:
+        lines.append("audit.inversion seeks points by gnq_log, which reads mode ridge; add it to audit.modes")
+    return lines
+
+
+def defence_problems(plan: DisclosurePlan) -> list[str]:
+    """Return what is wrong with the defences: fields that are missing or not read, and two of one name."""
+    lines = []
+    for index, defence in enumerate(plan.defences):
+        place, wanted = f"defences.{index}", FIELDS[defence.method]
+        given = [name for name in ("ranking", "share", "strength", "recipe") if getattr(defence, name) is not None]
+        lines += [f"{place}.{name} is missing; {defence.method} needs it" for name in wanted if name not in given]
+        lines += [
+            f"{place}.{name} is given, which {defence.method} does not read; leave it out"
+            for name in given
+            if name not in wanted
+        ]
+        if defence.recipe is not None and not defence.recipe.private:
+            lines.append(f"{place}.recipe has neither target_epsilon nor noise_multiplier; dp_sgd needs one of them")
+        mode = READS_MODE.get(defence.ranking or "")
+        if mode and mode not in plan.audit.modes:
+            lines.append(f"{place}.ranking is {defence.ranking}, which reads mode {mode}; add it to audit.modes")
+    labels = [defence.label for defence in plan.defences]
+    lines += [f"defences: {label!r} stands there {count} times; once is enough" for label, count in repeats(labels)]
+    return lines
+
+
+def missing_controls(plan: DisclosurePlan) -> list[Defence]:
+    """Return removal at random of each share at which something else is removed and it is not in the plan."""
+    from orchestrator.disclosure.plan import Defence
+
+    shares = {defence.share for defence in plan.defences if defence.method == "remove"}
+    present = {defence.share for defence in plan.defences if defence.method == "remove" and defence.ranking == "random"}
+    return [Defence(method="remove", ranking="random", share=share) for share in sorted(shares - present, key=float)]  # type: ignore[arg-type]  # checked: removal has a share
+
+
+def weaknesses(plan: DisclosurePlan) -> tuple[str, ...]:
+    """Return what will weaken the result."""
+    split, lines = plan.split, []
+    if split.seeds < 3:
+        lines.append(f"split.seeds is {split.seeds}: intervals over pools say little or nothing; use 5 or more")
+    if split.shadows < 8:
+        lines.append(f"split.shadows is {split.shadows}: each point is in few of them; use 8 or more")
+    shares = [0.0, *(defence.share for defence in plan.defences if defence.method == "remove" and defence.share)]
+    for share in dict.fromkeys(shares):
+        kept = split.train_size - round(share * split.train_size)
+        last = kept % plan.recipe.batch_size
+        if 0 < last < plan.recipe.batch_size / 4:
+            lines.append(
+                f"recipe.batch_size is {plan.recipe.batch_size}: of {kept} points the last batch has {last}, and so "
+                "small a step alone moves attacks; choose a size that divides the numbers of points"
+            )
+    if plan.compute.address and "://" not in (plan.compute.store or ""):
+        lines.append(
+            "compute.store is a folder: every node of the cluster must see the same one; "
+            "use a shared file system or a URI such as s3://"
+        )
+    return tuple(lines)
+
+
+def check_disclosure_fit(plan: DisclosurePlan, absent: bool) -> None:
+    """Refuse a plan whose data are not there, are too few, or do not fit the model; see ``check_against_data``."""
+    from orchestrator.membership.plan_checks import class_indices
+    from orchestrator.plan_checks import check_build, facts_of
+
+    facts = facts_of(plan.data, absent)
+    if len(class_indices(plan.split.classes, facts.classes, "split.classes")) < 2:
+        raise BadInput("split.classes leaves one class; give two or more, or null for all")
+    check_points(plan, facts)
+    if facts.shape and plan.audit.inversion is not None:
+        check_images(facts)
+    if facts.shape and (facts.classes or facts.present):
+        check_build(plan.model, plan.recipe, facts, "model")
+        check_gradients(plan, facts)
+        for index, defence in enumerate(plan.defences):
+            if defence.recipe is not None:
+                check_build(plan.model, defence.recipe, facts, f"defences.{index}")
+
+
+def check_points(plan: DisclosurePlan, facts: Description) -> None:
+    """Refuse a design that needs more points than there are, as far as that is known before reading them."""
+    split = plan.split
+    needed = split.seeds * 2 * split.train_size + split.test
+    if facts.points and needed > facts.points:
+        raise BadInput(
+            f"split: {split.seeds} pools of 2 × {split.train_size} points and {split.test} test points are {needed}, "
+            f"but {plan.data.name} has {facts.points}; lower seeds, train_size or test"
+        )
+
+
+def check_images(facts: Description) -> None:
+    """Refuse inversion where points are no images of a bounded range, or too small to be compared by SSIM."""
+    from audits.disclosure.inversion import WINDOW
+
+    if len(facts.shape) != 3 or facts.value_range is None or min(facts.shape[1:]) < WINDOW:
+        raise BadInput(
+            f"audit.inversion: points of {facts.name} have shape {facts.shape}; allowed: images (channels, height, "
+            f"width) of {WINDOW} pixels or more a side, which SSIM needs; set audit.inversion to null"
+        )
+
+
+def check_gradients(plan: DisclosurePlan, facts: Description) -> None:
+    """Refuse an architecture whose points have no gradient of their own even when it does not train."""
+    from audits.disclosure.validate import made_auditable
+
+    made_auditable(plan.model.architecture().build(facts.shape, len(facts.classes), seed=0))

@@ -1,0 +1,196 @@
+"""The jobs of a disclosure plan: watch models while they train, defend them, invert them, assess pools under arms."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.disclosure.layout import Layout, Watched
+from orchestrator.disclosure.plan import NONE
+from orchestrator.jobs import Job, Reference, Schedule
+from orchestrator.keyed_jobs import KeyedJobs
+from orchestrator.keys import digest
+
+if TYPE_CHECKING:
+    from audits.data.dataset import Dataset
+    from audits.training.recipe import Recipe
+    from orchestrator.disclosure.plan import DisclosurePlan
+    from orchestrator.store import Store
+
+
+class DisclosureScheduler(Layout, KeyedJobs):
+    """Lists the jobs of one disclosure plan on its data; ``device`` is "cpu" or "cuda"."""
+
+    def __init__(self, plan: DisclosurePlan, data: Dataset, device: str, store: Store | None = None) -> None:
+        super().__init__(plan, data)
+        self.device = device
+        self.store = store
+
+    def ranking_jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that must be done before there is a design: none."""
+        return ()
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipes of the watched models and of private ones."""
+        return (self.plan.recipe, *(each.recipe for each in self.plan.defences if each.recipe is not None))
+
+    @property
+    def architecture(self) -> tuple[type]:
+        """The class of the plan's architecture."""
+        from audits.models import MODELS
+
+        return (MODELS[self.plan.model.name],)
+
+    def schedule(self) -> Schedule:
+        """Return every job of the plan."""
+        return Schedule(
+            train_jobs=tuple(self.watch_job(model) for model in self.models.values()),
+            unlearn_jobs=tuple(
+                self.defend_job(model, arm) for arm in self.plan.arms if arm != NONE for model in self.models.values()
+            ),
+            utility_units=(),
+            trace_units=tuple(self.invert_job(pool, arm) for pool, arm in self.places) if self.inverts else (),
+            search_units=(),
+            score_units=tuple(self.assess_job(pool, arm) for pool, arm in self.places),
+        )
+
+    @property
+    def places(self) -> list[tuple[int, str]]:
+        """Every pool under every arm, arm by arm."""
+        return [(pool, arm) for arm in self.plan.arms for pool in range(self.plan.split.seeds)]
+
+    @property
+    def inverts(self) -> bool:
+        """Are images sought in the models?"""
+        return self.plan.audit.inversion is not None
+
+    def job_like(self, job: Job) -> Job:
+        """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
+        match job.stage:
+            case "watch":
+                return self.watch_job(self.models[job.member])
+            case "defend":
+                return self.defend_job(self.models[job.member], job.label)
+            case "invert":
+                return self.invert_job(job.unit, job.label)
+        return self.assess_job(job.unit, job.label)
+
+    def fitting(self, model: Watched, recipe: Recipe) -> dict[str, Any]:
+        """Return what decides every training of a model, and what it is asked."""
+        from dataclasses import asdict
+
+        return {
+            "data": self.data.fingerprint,
+            "classes": list(self.classes),
+            "points": digest(self.points(model)),
+            "count": self.plan.split.train_size,
+            "asked": {name: digest(ids) for name, ids in self.asked(model).items()},
+            "test": digest(self.drawn.test),
+            "model": self.plan.model.model_dump(mode="json"),
+            "recipe": asdict(recipe),
+        }
+
+    def watch_job(self, model: Watched) -> Job:
+        """Return the job that trains ``model`` and sees the points that it trains on on the way."""
+        if model.name not in self._watched:
+            audit = self.plan.audit
+            document = {
+                **self.fitting(model, self.plan.recipe),
+                "modes": list(self.modes(model)),
+                "ridge": audit.ridge,
+                "checkpoints": audit.checkpoints,
+                "chunk": self.plan.compute.chunk,
+                "seed": model.seed,
+            }
+            self._watched[model.name] = self.job("watch", document, (), self.architecture, member=model.name)
+        return self._watched[model.name]
+
+    @cached_property
+    def _watched(self) -> dict[str, Job]:
+        return {}
+
+    def defend_job(self, model: Watched, arm: str) -> Job:
+        """Return the job that trains ``model`` once more behind the defence called ``arm``."""
+        place = model.name, arm
+        if place not in self._defended:
+            defence = self.plan.arms[arm]
+            assert defence is not None, "arm none has no job of its own"
+            watched = () if defence.method == "dp_sgd" else (self.watch_job(model).key,)
+            document = {
+                **self.fitting(model, defence.recipe or self.plan.recipe),
+                "watched": list(watched),
+                "defence": defence.model_dump(mode="json", exclude={"recipe"}),
+                "method": defence.method,
+                "seed": model.retraining_seed,
+            }
+            job = self.job("defend", document, watched, self.architecture, member=model.name, label=arm)
+            self._defended[place] = job
+        return self._defended[place]
+
+    @cached_property
+    def _defended(self) -> dict[tuple[str, str], Job]:
+        return {}
+
+    def made(self, model: Watched, arm: str) -> Reference:
+        """Return where the model stands that an arm publishes."""
+        if arm == NONE:
+            return Reference("watch", self.watch_job(model).key)
+        return Reference("defend", self.defend_job(model, arm).key)
+
+    def invert_job(self, pool: int, arm: str) -> Job:
+        """Return the job in which the most exposed images of a pool's targets are sought in the models of an arm."""
+        from dataclasses import asdict
+
+        asked = self.plan.audit.inversion
+        assert asked is not None, "a plan without inversion seeks no images"
+        targets = self.of(pool, "target")
+        watched = [self.watch_job(model).key for model in targets]  # their traces rank the images, whatever the arm
+        defended = [] if arm == NONE else [self.defend_job(model, arm).key for model in targets]
+        document = {
+            "watched": watched,
+            "defended": defended,
+            "data": self.data.fingerprint,
+            "classes": list(self.classes),
+            "model": self.plan.model.model_dump(mode="json"),
+            "pool": digest(self.drawn.pools[pool]),
+            "halves": digest(self.halves(targets)),
+            "images": asked.images,
+            "search": asdict(asked.settings),
+            "seed": self.plan.seed,
+            "unit": pool,
+        }
+        return self.job("invert", document, chain(watched, defended), self.architecture, label=arm, unit=pool)
+
+    def assess_job(self, pool: int, arm: str) -> Job:
+        """Return the job in which all attacks judge the targets of a pool under an arm."""
+        from audits.disclosure.pool_attacks import POOL_ATTACKS
+
+        audit = self.plan.audit
+        own = [*self.of(pool, "target"), *self.of(pool, "shadow")]
+        before = [self.watch_job(model).key for model in own]
+        after = [] if arm == NONE else [self.defend_job(model, arm).key for model in own]
+        fresh = [self.made(model, arm).key for model in self.fresh(pool)]
+        document = {
+            "watched": before,
+            "defended": after,
+            "fresh": fresh,
+            "model": self.plan.model.model_dump(mode="json"),
+            "pool": digest(self.drawn.pools[pool]),
+            "halves": digest(self.halves(own)),
+            "attacks": list(audit.attacks),
+            "modes": list(audit.modes),
+            "bins": audit.bins,
+            "onion": audit.onion,
+            "chunk": self.plan.compute.chunk,
+            "seed": self.plan.seed,
+        }
+        code = (*self.architecture, *(POOL_ATTACKS[name] for name in audit.attacks))
+        return self.job("assess", document, chain(before, after, fresh), code, label=arm, unit=pool)
+
+    def halves(self, models: list[Watched]) -> Any:
+        """Return which points of their pool models train on, (M, 2n) bool."""
+        import numpy as np
+
+        return np.stack([model.half for model in models])

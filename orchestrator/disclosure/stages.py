@@ -1,0 +1,156 @@
+"""Stage watch, and what all stages of a disclosure audit do with its models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from audits.errors import BadInput
+from orchestrator.disclosure.plan import NONE
+from orchestrator.jobs import Job, Reference
+from orchestrator.stages.models import METRICS, pack_weights, privacy
+from orchestrator.stages.workshop import WEIGHTS, Workshop
+from orchestrator.store import pack_arrays, pack_json, unpack_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import nn
+
+    from audits.data.tensors import TensorSet
+    from audits.disclosure.accumulate import Trace
+    from audits.training.recipe import Recipe
+    from orchestrator.disclosure.layout import Watched
+    from orchestrator.disclosure.schedule import DisclosureScheduler
+
+ANSWERS = "answers.safetensors"
+TRACE = "trace.safetensors"
+MODE = "gnq."
+
+
+def scheduler(shop: Workshop) -> DisclosureScheduler:
+    """Return the plan's scheduler."""
+    return cast("DisclosureScheduler", shop.scheduler)
+
+
+def watch(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """Train one model, see its points at checkpoints, and ask it about its pool."""
+    from audits.disclosure.accumulate import fit_traced, steps_of
+
+    layout = scheduler(shop)
+    model, audit, recipe = layout.models[job.member], layout.plan.audit, layout.plan.recipe
+    points = tensors(shop, layout.points(model))
+    every = max(1, -(-steps_of(recipe, len(points)) // audit.checkpoints))
+    found = fresh(shop, model.seed)
+    try:
+        trace = fit_traced(
+            found, points, recipe, seed=seed_of(model.seed), every=every, modes=layout.modes(model), ridge=audit.ridge,
+            chunk=layout.plan.compute.chunk,
+        )  # fmt: skip
+    except FloatingPointError as error:
+        raise BadInput(f"recipe: {model.name}: {error}") from None
+    doubts = sum(bool(text) for text in trace.doubts)
+    return {**finished(shop, model, found, points, recipe, doubts=doubts), TRACE: pack_arrays(packed(trace))}
+
+
+def fresh(shop: Workshop, seed: int) -> nn.Module:
+    """Return a model with the first weights that a training by ``seed`` starts from."""
+    from audits.seeds import derive_seed
+
+    layout = scheduler(shop)
+    found: nn.Module = layout.build(derive_seed(seed, "init")).to(layout.device)
+    return found
+
+
+def seed_of(seed: int) -> int:
+    """Return the seed of the order of the points, as ``train_model`` derives it."""
+    from audits.seeds import derive_seed
+
+    return derive_seed(seed, "fit")
+
+
+def finished(
+    shop: Workshop,
+    model: Watched,
+    found: nn.Module,
+    points: TensorSet,
+    recipe: Recipe,
+    kept: NDArray[np.bool_] | None = None,
+    **measured: int,
+) -> dict[str, bytes]:
+    """Return the files of a trained model: weights, logits where it is asked, how well it fits, ``measured`` beside."""
+    from audits.training.loop import accuracy, logits
+
+    layout = scheduler(shop)
+    answers: dict[str, NDArray[Any]] = {
+        name: logits(found, tensors(shop, ids).x).float().cpu().numpy() for name, ids in layout.asked(model).items()
+    }
+    answers["kept"] = model.half if kept is None else kept
+    return {
+        WEIGHTS: pack_weights(found),
+        ANSWERS: pack_arrays(answers),
+        METRICS: pack_json(
+            {
+                "points": len(points),
+                "train_accuracy": accuracy(found, points),
+                "test_accuracy": accuracy(found, tensors(shop, layout.drawn.test)),
+                **steps(recipe, len(points)),
+                **privacy(recipe, len(points)),
+                **measured,
+            }
+        ),
+    }
+
+
+def steps(recipe: Recipe, points: int) -> dict[str, int]:
+    """Return how many steps a training takes, and how many points its last batch has; private ones: on average."""
+    from audits.disclosure.accumulate import steps_of
+    from audits.training.private import steps_per_epoch
+
+    if recipe.private:
+        return {"steps": recipe.epochs * steps_per_epoch(recipe, points), "last_batch": min(recipe.batch_size, points)}
+    return {"steps": steps_of(recipe, points), "last_batch": points % recipe.batch_size or recipe.batch_size}
+
+
+def tensors(shop: Workshop, ids: NDArray[np.int64]) -> TensorSet:
+    """Return points on the plan's device; classes are counted among those that take part."""
+    import torch
+
+    from audits.data.tensors import TensorSet
+
+    layout = scheduler(shop)
+    points = layout.data.tensors(ids, layout.device)
+    classes = torch.tensor(layout.classes, device=points.y.device)
+    return TensorSet(points.x, torch.searchsorted(classes, points.y))
+
+
+def packed(trace: Trace) -> dict[str, NDArray[Any]]:
+    """Return a trace as named arrays."""
+    arrays = {
+        "steps": trace.steps,
+        "loss": trace.loss,
+        "squared_norm": trace.squared_norm,
+    }
+    return arrays | {f"{MODE}{mode}": values for mode, values in trace.gnq.items()}
+
+
+def trace_of(shop: Workshop, model: Watched) -> Trace:
+    """Return what was seen of a model's own points while it trained."""
+    from audits.disclosure.accumulate import Trace
+
+    arrays = unpack_arrays(shop.store.get("watch", scheduler(shop).watch_job(model).key).read(TRACE))
+    modes = {name.removeprefix(MODE): values for name, values in arrays.items() if name.startswith(MODE)}
+    return Trace(
+        steps=arrays["steps"],
+        loss=arrays["loss"],
+        squared_norm=arrays["squared_norm"],
+        gnq=modes,
+        doubts=("",) * len(arrays["steps"]),  # counted among the model's metrics
+    )
+
+
+def stored(shop: Workshop, model: Watched, arm: str = NONE) -> nn.Module:
+    """Return the model that an arm publishes, from the store."""
+    layout = scheduler(shop)
+    reference: Reference = layout.made(model, arm)
+    return shop.stored(reference, lambda: layout.build(0))

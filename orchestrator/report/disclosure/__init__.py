@@ -1,0 +1,1 @@
+"""The report of a disclosure audit (``audit.kind: gnq``): page, figures, terminal tables, Markdown."""

@@ -1,0 +1,88 @@
+"""What a disclosure run is worth, in sentences: its control, what GNQ predicts beside free scores, and luck."""
+
+from __future__ import annotations
+
+from audits.evaluation.null import expected_misses
+from orchestrator.report.disclosure.glossary import GROUPS, SHADOWS, arm_words, ranking_words, words
+from orchestrator.report.disclosure.numbers import ENDS, change, estimate, standing
+from orchestrator.report.disclosure.reading import KEPT_UNFILTERED, SAME_RULE, DisclosureRun, clear
+from orchestrator.report.reading import percent
+from orchestrator.report.verdict import Sentence
+
+RANKED_BY = "gnq_log"
+"""The score of GNQ that speaks for it."""
+
+
+def control(run: DisclosureRun, setting: str) -> Sentence:
+    """Say whether attacks find nothing on models that saw none of the points."""
+    head = "Control: models that saw no point"
+    rows = [row for row in run.rows("table", setting) if row["moment"] == "fresh" and row["auc_low"] is not None]
+    held = [row for row in rows if row["group"] in SAME_RULE]
+    if not held:
+        return Sentence("bad", head, "Not in this run: nothing shows that the comparisons are fair.")
+    off = [row for row in held if not row["auc_low"] <= 0.5 <= row["auc_high"]]
+    luck_allows = expected_misses(len(held), run.level)
+    names = {arm["arm"]: arm_words(arm) for arm in run.arms(setting)}
+    said = "; ".join(
+        f"{names[row['arm']]}, {GROUPS[row['group']]}, {words(row['attack'])} with {SHADOWS[row['shadows']]} "
+        f"{estimate(row, 'auc')}"
+        for row in off[:4]
+    )
+    fair = f"{len(held) - len(off)} of {len(held)} fair comparisons"
+    text = f"In {fair} the interval holds .500 (luck alone: {luck_allows:.1f} miss)."
+    if said:
+        text += f" It does not for {said}{'; …' if len(off) > 4 else ''}."
+    broken = len(off) > 2 * luck_allows + 1
+    if broken:
+        text += " That is more than luck: the attacks or the comparison see something other than training."
+    return Sentence("bad" if broken else "good", head, text + _artefact(run, setting))
+
+
+def _artefact(run: DisclosureRun, setting: str) -> str:
+    """Return what the comparison that is filtered on one side finds where there is nothing to find."""
+    for arm in run.removals(setting):
+        row = run.cell(setting, arm["arm"], KEPT_UNFILTERED, run.judge, ("naive", "none"), "fresh")
+        if row and row["auc"] is not None:
+            seen = f"{estimate(row, 'auc')} on such models ({arm_words(arm)})"
+            return (
+                f" Kept points against all non-members gives AUC {seen}: what differs from .500 is made by the filter."
+            )
+    return ""
+
+
+def predictions(run: DisclosureRun, setting: str) -> list[Sentence]:
+    """Say how well GNQ predicts what attacks find, and whether it beats scores that cost nothing."""
+    rows = [row for row in run.rows("correlations", setting) if row["score"] == RANKED_BY]
+    parts, beaten = [], []
+    for row in (row for row in rows if row["spearman"] is not None):
+        gains = [
+            gain
+            for gain in run.rows("gains", setting)
+            if (gain["score"], gain["outcome"]) == (RANKED_BY, row["outcome"]) and gain["control"] != "random"
+        ]
+        gains = [gain for gain in gains if gain["difference"] is not None]
+        parts.append(f"With {words(row['outcome'])}: Spearman {estimate(row, 'spearman', ends=ENDS)}")
+        if not gains:
+            parts[-1] += ", with no control beside it."
+            continue
+        least = min(gains, key=lambda gain: float(gain["difference"]))
+        beaten.append(clear(least, run.level) > 0)
+        found = standing(least, run.level, "worse", "a gain", "no gain over it is shown")
+        parts[-1] += f"; best control {ranking_words(least['control'])}, GNQ minus it {change(least)}: {found}."
+    head = "What GNQ predicts"
+    return [Sentence("good" if beaten and all(beaten) else "plain", head, " ".join(parts))] if parts else []
+
+
+def luck(run: DisclosureRun) -> Sentence:
+    """Say how many intervals would miss the truth by luck, and what a null result is worth."""
+    cells = sum(row["auc_low"] is not None for row in run.result["table"])
+    missed = f"{expected_misses(cells, run.level):.1f} may miss the truth by luck"
+    counted = (
+        f"Of {cells} AUC intervals ({percent(run.level, 0)}) about {missed}." if cells else "There is no interval."
+    )
+    text = (
+        f"{counted} The headline of an arm is its strongest attack, picked afterwards, and leans high; arms and groups "
+        f"are compared by {words(run.judge)}, fixed by name. Bits hold under the Gaussian model and are never a "
+        "guarantee. A null result is no proof of safety."
+    )
+    return Sentence("plain", "Luck", text)

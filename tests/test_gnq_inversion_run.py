@@ -1,0 +1,275 @@
+"""Model inversion within a disclosure audit, end to end on a small folder of faces: what is sought, from where, and how
+like it what is found is said to be."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from audits.disclosure import inversion
+from audits.disclosure.inversion import InversionSettings
+from audits.disclosure.rankings import RANKINGS
+from audits.errors import BadInput
+from audits.evaluation.intervals import ibragimov_mueller_t
+from orchestrator.console import Terminal
+from orchestrator.disclosure.inversion_rows import inversion_gains, inversion_warnings, inversions
+from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES
+from orchestrator.disclosure.plan import DisclosurePlan, Inversion
+from orchestrator.disclosure.schedule import DisclosureScheduler
+from orchestrator.disclosure.stages import stored, trace_of
+from orchestrator.jobs import Job
+from orchestrator.kinds import audit_kind
+from orchestrator.output_folder import claim_folder
+from orchestrator.pipeline import Result, run_audit
+from orchestrator.plan import load_plan
+from orchestrator.plan_checks import check_against_data
+from orchestrator.schedule import open_scheduler
+from orchestrator.stages import Workshop
+from orchestrator.store import Store, unpack_arrays
+
+WIDTH, HEIGHT = 12, 14
+PEOPLE, EACH = 4, 20
+ONE = 1 / 16
+SEARCH = {"images": 1, "steps": 6, "learning_rate": 0.05, "tv": 0.05, "starts": 3, "spread": 0.2}
+ARMS = ["none", "gnq_log-0.0625", "random-0.0625"]
+
+
+def write_faces(folder: Path) -> Path:
+    """Write s1/1.pgm … s4/20.pgm: each person has a pattern, each image its own noise on it."""
+    random = np.random.default_rng(0)
+    for person in range(1, PEOPLE + 1):
+        (folder / f"s{person}").mkdir(parents=True)
+        pattern = random.integers(40, 216, (HEIGHT, WIDTH))
+        for number in range(1, EACH + 1):
+            pixels = np.clip(pattern + random.normal(0, 40, pattern.shape), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / f"s{person}" / f"{number}.pgm")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("inversion")
+    write_faces(found / "faces")
+    return found
+
+
+def plan_of(place: Path, asked: dict[str, Any] | None = SEARCH, **changes: Any) -> DisclosurePlan:
+    values: dict[str, Any] = {
+        "audit.attacks": ["loss"],
+        "audit.bins": 2,
+        "audit.checkpoints": 1,
+        "audit.inversion": asked,
+        "data.name": f"folder:{place / 'faces'}",
+        "split": {"seeds": 2, "train_size": 16, "shadows": 4, "test": 16},
+        "model": {"name": "mlp", "settings": {"hidden": [8]}},
+        "recipe": {"learning_rate": 0.01, "epochs": 4, "batch_size": 8},
+        "defences": [{"method": "remove", "ranking": name, "share": ONE} for name in ("gnq_log", "random")],
+        "compute.workers": 0,
+        "compute.device": "cpu",
+        "compute.store": str(place / "store"),
+    }
+    plan = load_plan("gnq-smoke", values=values | {name.replace("__", "."): value for name, value in changes.items()})
+    assert isinstance(plan, DisclosurePlan)
+    return plan
+
+
+def run(plan: DisclosurePlan, out: Path) -> Result:
+    return run_audit(plan, out, Terminal(claim_folder(out, plan)))
+
+
+@pytest.fixture(scope="module")
+def finished(place: Path) -> tuple[Result, Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("orchestrator.pipeline.Run.track", lambda self, document: None)
+        patch.setattr("orchestrator.report.disclosure.page.draw", lambda makers, folder: {})
+        return run(plan_of(place), place / "out"), place / "out"
+
+
+@pytest.fixture(scope="module")
+def shop(place: Path, finished: tuple[Result, Path]) -> Workshop:
+    return Workshop(open_scheduler(plan_of(place), Store(str(place / "store"))), Store(str(place / "store")))
+
+
+def jobs_of(shop: Workshop) -> list[Job]:
+    return list(shop.scheduler.schedule().trace_units)
+
+
+def left_by(shop: Workshop, job: Job) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    artefact = shop.store.get("invert", job.key)
+    return json.loads(artefact.read(LIKENESS))["rows"], unpack_arrays(artefact.read(IMAGES))
+
+
+def test_each_arm_and_pool_is_searched_once(shop: Workshop) -> None:
+    assert [(job.label, job.unit) for job in jobs_of(shop)] == [(arm, pool) for arm in ARMS for pool in (0, 1)]
+    assert len(shop.store.keys("invert")) == 6
+
+
+def test_the_most_exposed_own_image_is_sought_from_the_mean_of_what_the_target_never_saw(shop: Workshop) -> None:
+    layout: DisclosureScheduler = shop.scheduler
+    pixels = layout.data.inputs[:].astype(np.float64) / 255
+    for job in jobs_of(shop):
+        rows, arrays = left_by(shop, job)
+        for place, target in enumerate(layout.of(job.unit, "target")):
+            pool = layout.drawn.pools[job.unit]
+            own, other = pool[target.half], pool[~target.half]
+            scores = RANKINGS["gnq_log"](trace_of(shop, target), target.seed)
+            point = own[max(range(len(own)), key=lambda i: scores[i])]
+            assert {row["point_id"] for row in rows if row["target"] == target.index} == {point}
+            same = [i for i in own if layout.data.labels[i] == layout.data.labels[point] and i != point]
+            twins = [i for i in other if layout.data.labels[i] == layout.data.labels[point]]
+            assert np.allclose(arrays["image"][place, 0], pixels[point], atol=1e-6)
+            assert np.allclose(arrays["start"][place], sum(pixels[i] for i in other) / len(other), atol=1e-6)
+            mean = sum(pixels[i] for i in same) / len(same) if same else np.full((1, HEIGHT, WIDTH), np.nan)
+            assert np.allclose(arrays["class_mean"][place, 0], mean, atol=1e-6, equal_nan=True)
+            row = next(row for row in rows if row["target"] == target.index)
+            assert (row["same_class"], row["same_class_twin"]) == (len(same), len(twins))
+            assert row["label"] == layout.data.classes[layout.data.labels[point]]
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_own_and_twin_models_of_the_arm_are_inverted_from_the_same_starts(shop: Workshop, arm: str) -> None:
+    layout: DisclosureScheduler = shop.scheduler
+    (job,) = (job for job in jobs_of(shop) if (job.label, job.unit) == (arm, 1))
+    rows, arrays = left_by(shop, job)
+    settings = InversionSettings(**{name: value for name, value in SEARCH.items() if name != "images"})
+    first, second = layout.of(1, "target")
+    for place, (own, twin) in enumerate(((first, second), (second, first))):
+        for name, model in (("own", own), ("twin", twin)):
+            row = next(row for row in rows if (row["target"], row["model"]) == (own.index, name))
+            found = inversion.invert(
+                stored(shop, model, arm),
+                [list(layout.data.classes).index(row["label"])],
+                torch.from_numpy(arrays["start"][place]),
+                settings,
+                seed=shop.seed("invert", "1"),
+            )
+            best = int(found.confidence[0].argmax())
+            assert np.allclose(arrays[name][place, 0], found.images[0, best].numpy())
+            assert row["confidence"] == pytest.approx(float(found.confidence.max()))
+            told = inversion.compare(
+                *(torch.from_numpy(arrays[part][place, 0]) for part in (name, "image", "class_mean"))
+            )
+            for part, value in asdict(told).items():
+                assert (row[part] is None) if np.isnan(value) else row[part] == pytest.approx(float(value), abs=1e-6)
+    assert not np.allclose(arrays["own"], arrays["twin"])
+
+
+def test_the_result_holds_means_and_paired_differences_over_pools(
+    finished: tuple[Result, Path], shop: Workshop
+) -> None:
+    document = finished[0].to_json()
+    values: dict[tuple[str, str, str], list[float]] = {}
+    kinds = set()
+    for job in jobs_of(shop):
+        rows, _ = left_by(shop, job)
+        for model in ("own", "twin"):
+            for name in MEASURES:
+                each = [np.nan if row[name] is None else row[name] for row in rows if row["model"] == model]
+                values.setdefault((job.label, model, name), []).append(float(np.mean(each)))
+    told = document["inversions"]
+    assert [(row["arm"], row["model"]) for row in told] == [(arm, model) for arm in ARMS for model in ("own", "twin")]
+    for row in told:
+        assert (row["setting"], row["images"]) == ("base", 4)
+        for name in MEASURES:
+            own = values[row["arm"], row["model"], name]
+            expected = (np.mean(own), *ibragimov_mueller_t(own, 0.95)) if np.isfinite(own).all() else (None,) * 3
+            assert (row[name], row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected)
+            kinds.add((name, expected[0] is None))
+    assert ("ssim_image", False) in kinds and ("ssim_image", True) not in kinds
+    gains = {(row["arm"], row["against"], row["measure"]): row for row in document["inversion_gains"]}
+    assert len(gains) == 2 * (3 + 2)
+    for (arm, against, measure), row in gains.items():
+        other = values[(arm, "twin", measure)] if against == "twin" else values[("none", "own", measure)]
+        assert row["difference"] == pytest.approx(np.mean(values[arm, "own", measure]) - np.mean(other), abs=1e-12)
+        assert row["p_holm"] >= row["p"]
+
+
+def test_the_page_shows_the_image_its_class_mean_and_what_each_model_gives(
+    finished: tuple[Result, Path], place: Path
+) -> None:
+    document, out = finished[0].to_json(), finished[1]
+    pictures = document["inversion_pictures"]
+    assert [row["pool"] for row in pictures] == [0, 1]
+    page = (out / "report.html").read_text("utf-8")
+    for row in pictures:
+        assert [arm["arm"] for arm in row["arms"]] == ARMS
+        shown = [row["image"], row["class_mean"], *(arm[name] for arm in row["arms"] for name in ("own", "twin"))]
+        assert all(address in page for address in shown)
+        files = sorted((place / "faces" / row["label"]).glob("*.pgm"))
+        decoded = np.asarray(Image.open(io.BytesIO(base64.b64decode(row["image"].split(",")[1]))).convert("L"))
+        assert any((abs(np.asarray(Image.open(file)) - decoded.astype(int)) <= 1).all() for file in files)
+    assert 'id="inversion"' in page and "Model inversion" in page
+    assert "what model inversion finds" in audit_kind("gnq").markdown(out)
+
+
+def test_a_second_run_does_nothing_and_says_the_same(finished: tuple[Result, Path], place: Path) -> None:
+    store = Store(str(place / "store"))
+    before = {stage: store.keys(stage) for stage in ("watch", "defend", "invert", "assess")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("orchestrator.pipeline.Run.report", lambda self, document: None)
+        patch.setattr("orchestrator.pipeline.Run.track", lambda self, document: None)
+        again = run(plan_of(place), place / "again").to_json()
+    assert {stage: store.keys(stage) for stage in before} == before
+    assert again["population"]["trained"] == 0
+    for field in ("inversions", "inversion_gains", "inversion_pictures", "table"):
+        assert again[field] == finished[0].to_json()[field]
+
+
+def test_without_inversion_every_other_key_is_the_same_and_nothing_is_sought(place: Path) -> None:
+    def keys(plan: DisclosurePlan) -> dict[str, list[str]]:
+        return open_scheduler(plan, Store(str(place / "store"))).schedule().keys()
+
+    asked, plain = keys(plan_of(place)), keys(plan_of(place, None))
+    other = keys(plan_of(place, {**SEARCH, "tv": 0.2}))
+    assert "invert" not in plain and len(asked["invert"]) == 6
+    assert plain == {stage: found for stage, found in asked.items() if stage != "invert"}
+    assert not set(other["invert"]) & set(asked["invert"]) and other["assess"] == asked["assess"]
+
+
+def test_defaults_of_the_plan_are_those_of_the_method() -> None:
+    assert Inversion().settings == InversionSettings()
+    assert load_plan("gnq-smoke").audit.inversion is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("audit.inversion.images=61", "audit.inversion.images is 61; allowed: 1 to 60, the points that a target"),
+        ("audit.inversion.images=0", "audit.inversion.images is 0"),
+        ("audit.inversion.tv=-1.0", "audit.inversion.tv is -1.0"),
+        ("audit.inversion.step=3", "audit.inversion.step is not a field (did you mean 'steps'?)"),
+        ("audit.inversion.tv=.inf", "audit.inversion.tv is"),
+    ],
+)
+def test_impossible_searches_are_refused_in_one_line(change: str, said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_plan("gnq-smoke", [change])
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_points_must_be_ranked_and_be_images_that_ssim_can_compare() -> None:
+    with pytest.raises(BadInput, match=r"audit\.inversion seeks points by gnq_log, which reads mode ridge; add it"):
+        load_plan("gnq-smoke", ["audit.inversion={}", "audit.modes=[diagonal]", "defences=[]"])
+    with pytest.raises(BadInput, match=r"points of digits have shape \(1, 8, 8\); .* 11 pixels or more a side"):
+        check_against_data(load_plan("gnq-smoke", ["audit.inversion={}"]))
+
+
+def test_a_class_that_one_side_does_not_have_is_warned_of_and_its_mean_is_not_told() -> None:
+    row = dict.fromkeys(MEASURES, 0.5) | {"confidence": 1.0, "same_class": 0, "same_class_twin": 0, "model": "own"}
+    alone = {**row, "ssim_class_mean": None, "mse_class_mean": None}
+    found = {"none": [[alone, {**alone, "model": "twin"}], [row | {"same_class": 3}, {**row, "model": "twin"}]]}
+    own, _ = inversions(found, 0.95)
+    assert (own["ssim_image"], own["ssim_class_mean"], own["images"]) == (0.5, None, 2)
+    knows, single = inversion_warnings(found)
+    assert "of 2 images 2 are of a class that the twin has no image of" in knows and "1 of 2 images" in single
+    assert Counter(gain["p_holm"] for gain in inversion_gains(found, 0.95)) == Counter({1.0: 2})

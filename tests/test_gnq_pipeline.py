@@ -1,0 +1,286 @@
+"""A disclosure audit from its plan to its result: who trains on what, what is shared, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from audits.disclosure.rankings import RANKINGS
+from audits.errors import BadInput
+from orchestrator.console import Terminal
+from orchestrator.disclosure.plan import DisclosurePlan
+from orchestrator.disclosure.schedule import DisclosureScheduler
+from orchestrator.disclosure.stages import ANSWERS, trace_of
+from orchestrator.estimate import estimate
+from orchestrator.kinds import audit_kind
+from orchestrator.output_folder import claim_folder
+from orchestrator.pipeline import Result, run_audit
+from orchestrator.plan import load_plan
+from orchestrator.plan_checks import check_against_data
+from orchestrator.schedule import open_scheduler
+from orchestrator.stages import METRICS, WEIGHTS, Workshop
+from orchestrator.store import Store, pack_table, unpack_arrays
+
+
+def small_plan(store: Path, **changes: Any) -> DisclosurePlan:
+    values = {"compute.workers": 0, "compute.store": str(store), "split.seeds": 2, "split.shadows": 4} | {
+        name.replace("__", "."): value for name, value in changes.items()
+    }
+    plan = load_plan("gnq-smoke", values=values)
+    assert isinstance(plan, DisclosurePlan)
+    return plan
+
+
+def run(plan: DisclosurePlan, out: Path) -> Result:
+    return run_audit(plan, out, Terminal(claim_folder(out, plan, force=True)))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gnq-store")
+
+
+@pytest.fixture(scope="module")
+def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    out = tmp_path_factory.mktemp("gnq-run")
+    return run(small_plan(store), out), out
+
+
+@pytest.fixture
+def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out page and tracking, which one run of this module has tried."""
+    monkeypatch.setattr("orchestrator.pipeline.Run.report", lambda self, document: None)
+    monkeypatch.setattr("orchestrator.pipeline.Run.track", lambda self, document: None)
+
+
+def scheduler_of(plan: DisclosurePlan, store: Path) -> DisclosureScheduler:
+    found = open_scheduler(plan, Store(str(store)))
+    assert isinstance(found, DisclosureScheduler)
+    return found
+
+
+def artefacts(store: Path) -> Counter[str]:
+    kept = Store(str(store))
+    return Counter({stage: len(kept.keys(stage)) for stage in ("watch", "defend", "assess")})
+
+
+def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]) -> None:
+    document, out = finished[0].to_json(), finished[1]
+    arms = ["none", "gnq_log-0.2", "random-0.2", "noise-gnq_log-0.2-1", "dp-8"]
+    assert [row["arm"] for row in document["arms"]] == arms
+    assert document["population"] == {"models": 60, "reused": 0, "trained": 60}
+    moments = {(row["arm"], row["moment"]) for row in document["table"]}
+    assert {("gnq_log-0.2", "before"), ("gnq_log-0.2", "fresh"), ("none", "fresh")} <= moments
+    assert ("dp-8", "before") not in moments  # nothing is removed, so no group of points is to be followed
+    groups = {row["group"] for row in document["table"] if row["arm"] == "gnq_log-0.2" and row["moment"] == "after"}
+    assert groups == {"contributors", "kept", "kept_unfiltered", "removed", "removed_unfiltered"}
+    assert {row["shadows"] for row in document["table"] if row["arm"] == "dp-8"} == {"none", "naive", "adaptive"}
+    for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
+        assert (out / name).is_file()
+    assert json.loads((out / "result.json").read_text())["kind"] == "gnq"
+
+
+def test_the_headline_is_the_strongest_attack_that_knows_the_arm(finished: tuple[Result, Path]) -> None:
+    document = finished[0].to_json()
+    for arm in document["arms"]:
+        knows = "naive" if arm["arm"] == "none" else "adaptive"
+        told = {
+            row["attack"]: row["auc"]
+            for row in document["table"]
+            if row["arm"] == arm["arm"]
+            and (row["group"], row["moment"]) == ("contributors", "after")
+            and row["shadows"] in ("none", knows)
+        }
+        assert set(told) == {"loss", "lira", "shadow_posterior", "white_box"}
+        assert arm["headline"]["auc"] == max(told.values())
+        assert told[arm["headline"]["attack"]] == max(told.values())
+
+
+def test_the_table_of_scores_gives_the_numbers_of_the_result(finished: tuple[Result, Path]) -> None:
+    from audits.evaluation.roc import auc
+
+    table = pq.read_table(finished[1] / "scores.parquet").to_pandas()
+    document = finished[0].to_json()
+    assert len(table) == 5 * 2 * 2 * 120
+    for arm in ("none", "gnq_log-0.2", "dp-8"):
+        for column in ("loss", "lira_naive"):
+            rows = table[table.arm == arm]
+            each = [auc(one[column].to_numpy(), one.member.to_numpy()) for _, one in rows.groupby(["pool", "twin"])]
+            attack, _, shadows = column.partition("_")
+            told = [
+                row["auc"]
+                for row in document["table"]
+                if (row["arm"], row["group"], row["attack"], row["moment"]) == (arm, "contributors", attack, "after")
+                and row["shadows"] == (shadows or "none")
+            ]
+            assert told == [pytest.approx(np.mean(each))]
+
+
+def test_a_target_drops_what_its_own_ranking_puts_on_top_and_trains_on_the_rest(
+    finished: tuple[Result, Path], store: Path
+) -> None:
+    layout = scheduler_of(small_plan(store), store)
+    shop = Workshop(layout, Store(str(store)))
+    for model in layout.models.values():
+        place = layout.made(model, "gnq_log-0.2")
+        artefact = Store(str(store)).get(place.stage, place.key)
+        kept = unpack_arrays(artefact.read(ANSWERS))["kept"].astype(bool)
+        scores = RANKINGS["gnq_log"](trace_of(shop, model), model.seed)
+        gone = np.flatnonzero(model.half & ~kept)
+        assert not (kept & ~model.half).any()
+        assert set(gone) == set(np.flatnonzero(model.half)[np.argsort(-scores, kind="stable")[:12]])
+        assert json.loads(artefact.read(METRICS))["points"] == 48
+
+
+def test_watching_changes_no_bit_of_a_training(finished: tuple[Result, Path], store: Path) -> None:
+    from safetensors.torch import load
+
+    from audits.training.loop import train_model
+    from orchestrator.disclosure.stages import tensors
+
+    layout = scheduler_of(small_plan(store), store)
+    model = layout.models["0-target-1"]
+    shop = Workshop(layout, Store(str(store)))
+    plain = train_model(layout.build, tensors(shop, layout.points(model)), layout.plan.recipe, model.seed)
+    weights = load(Store(str(store)).get("watch", layout.watch_job(model).key).read(WEIGHTS))
+    for name, value in plain.state_dict().items():
+        assert (value == weights[name]).all()
+
+
+def test_fresh_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: Path) -> None:
+    layout = scheduler_of(small_plan(store), store)
+    for pool, points in enumerate(layout.drawn.pools):
+        for model in layout.fresh(pool):
+            assert not np.isin(layout.points(model), points).any()
+            assert (layout.asked(model)["foreign"] == points).all()
+        one, other = layout.of(pool, "target")
+        assert (one.half ^ other.half).all()
+        assert not np.isin(layout.drawn.test, points).any()
+    assert not np.isin(layout.drawn.pools[0], layout.drawn.pools[1]).any()
+
+
+def test_one_pool_has_no_fresh_models(store: Path) -> None:
+    layout = scheduler_of(small_plan(store, split__seeds=1), store)
+    assert layout.fresh(0) == []
+    assert list(layout.asked(layout.models["0-target-0"])) == ["own"]
+
+
+def test_only_targets_are_seen_in_modes_that_no_defence_ranks_by(store: Path) -> None:
+    layout = scheduler_of(small_plan(store), store)
+    assert layout.modes(layout.models["0-target-0"]) == ("ridge", "diagonal")
+    assert layout.modes(layout.models["0-shadow-0"]) == ("ridge",)
+
+
+def test_the_same_plan_again_does_nothing(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, unreported: None
+) -> None:
+    before = artefacts(store)
+    again = run(small_plan(store), tmp_path / "again")
+    assert artefacts(store) == before
+    assert pack_table(again.scores) == pack_table(finished[0].scores)
+
+
+def test_another_attack_trains_nothing(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, unreported: None
+) -> None:
+    before = artefacts(store)
+    run(small_plan(store, audit__attacks=["loss"]), tmp_path / "loss")
+    assert artefacts(store) - before == Counter({"assess": 10})
+
+
+def test_workers_change_no_bit(finished: tuple[Result, Path], tmp_path: Path, unreported: None) -> None:
+    other = tmp_path / "store"
+    found = run(small_plan(other, compute__workers=2), tmp_path / "two")
+    assert pack_table(found.scores) == pack_table(finished[0].scores)
+
+
+def test_the_cost_is_told_before_anything_runs(store: Path, tmp_path: Path) -> None:
+    cost = estimate(small_plan(tmp_path / "empty"))
+    assert {stage.stage: stage.needed for stage in cost.stages} == {"watch": 12, "defend": 48, "assess": 10}
+    assert {entry.attack for entry in cost.queries} == {"loss", "lira", "shadow_posterior", "white_box"}
+    assert all(stage.unit_seconds > 0 for stage in cost.stages)
+
+
+def test_removal_without_its_control_gets_it() -> None:
+    plan = load_plan("gnq-smoke", ["defences=[{method: remove, ranking: gnq_log, share: 0.1}]"])
+    assert isinstance(plan, DisclosurePlan)
+    assert list(plan.arms) == ["none", "gnq_log-0.1", "random-0.1"]
+    assert plan.notes == ("defences: added random-0.1, the control of removal",)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("split.shadows=5", "split.shadows is 5; shadows come in twins: give an even number"),
+        ("audit.modes=[diagonal]", "defences.0.ranking is gnq_log, which reads mode ridge; add it to audit.modes"),
+        ("audit.modes=[rigde]", "audit.modes.0 is \"rigde\" (did you mean 'ridge'?); allowed: ridge, pinv, diagonal"),
+        ("audit.attacks=[lyra]", "audit.attacks.0 is \"lyra\" (did you mean 'lira'?)"),
+        ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' stands there 2 times; once is enough"),
+        ("audit.bins=40", "audit.bins is 40; allowed: up to half of split.train_size"),
+        ("recipe.target_epsilon=8.0", "recipe.target_epsilon is given but not recipe.max_grad_norm"),
+        ("defences=[{method: remove, ranking: gnq_log}]", "defences.0.share is missing; remove needs it"),
+        ("defences=[{method: remove, ranking: gnq, share: 0.1}]", 'defences.0.ranking is "gnq" (did'),
+        (
+            "defences=[{method: noise, ranking: gnq_log, share: 0.1}]",
+            "defences.0.strength is missing; noise needs it",
+        ),
+        ("defences=[{method: dp_sgd}]", "defences.0.recipe is missing; dp_sgd needs it"),
+        (
+            "defences=[{method: dp_sgd, recipe: {epochs: 2}}]",
+            "defences.0.recipe has neither target_epsilon nor noise_multiplier; dp_sgd needs one of them",
+        ),
+        (
+            "defences=[{method: remove, ranking: random, share: 0.1, strength: 2.0}]",
+            "defences.0.strength is given, which remove does not read; leave it out",
+        ),
+    ],
+)
+def test_a_plan_that_cannot_work_is_refused_in_one_line(change: str, said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_plan("gnq-smoke", [change])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("split.train_size=500", "split: 3 pools of 2 × 500 points and 200 test points are 3200, but digits has 1797"),
+        ("split.classes=[3]", "split.classes leaves one class; give two or more, or null for all"),
+    ],
+)
+def test_a_plan_that_does_not_fit_its_data_is_refused(change: str, said: str) -> None:
+    plan = load_plan("gnq-smoke", [change, "audit.bins=2"])
+    with pytest.raises(BadInput, match=said):
+        check_against_data(plan)
+
+
+def test_remainder_batches_are_warned_of() -> None:
+    plan = load_plan("gnq-smoke", ["recipe.batch_size=28"])
+    assert any("of 60 points the last batch has 4" in line for line in plan.warnings)
+
+
+def test_gates_look_at_the_headline_of_an_arm(finished: tuple[Result, Path]) -> None:
+    document, plan, kind = finished[0].to_json(), load_plan("gnq-smoke"), audit_kind("gnq")
+    auc = document["arms"][0]["headline"]["auc"]
+    assert kind.failed_gates([f"auc={auc + 1e-9}", "dp-8.auc=0.99"], document, plan) == []
+    (line,) = kind.failed_gates([f"auc={auc - 0.001}"], document, plan)
+    assert line.startswith(f"gate auc={auc - 0.001}: auc is {auc:.3f} (base, none,")
+    with pytest.raises(BadInput, match=r"arm 'dp-2' .* is not in the plan"):
+        kind.refuse_gates(["dp-2.auc=0.6"], plan)
+    with pytest.raises(BadInput, match="unknown metric 'aux'"):
+        kind.refuse_gates(["aux=0.6"], plan)
+
+
+def test_the_shipped_default_says_what_the_classes_say(tmp_path: Path) -> None:
+    plan = load_plan("gnq-fashion14")
+    plain = DisclosurePlan().resolved()
+    plain["model"]["settings"] = plan.resolved()["model"]["settings"]
+    plain["compute"]["chunk"] = 32  # a look at gradients is fastest when a few points fit the cache
+    assert plan.resolved() == plain

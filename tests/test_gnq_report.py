@@ -1,0 +1,240 @@
+"""The report of a disclosure audit: it says what the rows say, nulls and missing arms included, on one safe page."""
+
+import json
+
+import numpy as np
+import pytest
+from gnq_result import ARMS, write_gnq_run
+from matplotlib.text import Text
+from rich.console import Console
+from test_gnq_verdict import GNQ, changed, sentence
+from test_report import Outline
+
+from audits.errors import BadInput
+from orchestrator.report.disclosure import figures, inversion, page, predictions, tables
+from orchestrator.report.disclosure.frontier import frontier
+from orchestrator.report.disclosure.glossary import arm_words
+from orchestrator.report.disclosure.markdown import disclosure_markdown
+from orchestrator.report.disclosure.numbers import DASH, estimate, number
+from orchestrator.report.disclosure.reading import DisclosureRun
+from orchestrator.report.disclosure.verdict import REMOVAL
+
+FEWER = {
+    "one arm": (("none",), 3),
+    "no removal": (("none", "dp-8"), 3),
+    "no DP-SGD": (("none", GNQ, "random-0.2"), 3),
+    "one pool": (tuple(ARMS), 1),
+}
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    out = tmp_path_factory.mktemp("gnq")
+    result = write_gnq_run(out)
+    result["warnings"].append("<script>alert(1)</script>")
+    (out / "result.json").write_text(json.dumps(result))
+    page.write_disclosure_report(out, {result["points"][0]["point_id"]: np.full((4, 4), 0.5)})
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(audit):
+    return DisclosureRun(json.loads((audit / "result.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def text(audit):
+    return (audit / "report.html").read_text(encoding="utf-8")
+
+
+def without_figures(monkeypatch):
+    """Let pages be written without drawing to files: every figure is made, none is saved."""
+
+    def draw(makers, folder):
+        return {name: "<svg></svg>" for name, make in makers.items() if make() is not None}
+
+    monkeypatch.setattr(page, "draw", draw)
+
+
+def test_the_page_is_one_closed_file_without_network_or_script(text):
+    outline = Outline(text)
+    assert outline.open == [] and not outline.tags & {"script", "link", "iframe", "object"}
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in outline.addresses)
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_the_page_holds_every_cell_its_figures_and_the_plan(audit, run, text):
+    for row in run.result["table"]:
+        assert f"<td>{estimate(row, 'auc')}</td><td>{estimate(row, 'two_sided')}</td>" in text
+    drawn = {path.stem for path in (audit / "figures").glob("*.svg")}
+    assert drawn == {"frontier", "bins", "correlations", "traces"} and all(f'id="{name}"' in text for name in drawn)
+    assert "orch audit gnq plan.yaml" in text and "0123456789ab" in text and "delta is 0.0001" in text
+    order = [text.index(f'id="{name}"') for name in ("verdict", "arms", "comparisons", "removed", "onion", "by-bin")]
+    assert order == sorted(order) and REMOVAL in text
+
+
+def test_exposed_points_stand_with_their_numbers_and_the_bits_with_their_caveat(run, text):
+    listed = text[text.index('<section id="points"') :]
+    first = run.result["points"][0]
+    assert f'alt="point {first["point_id"]}" src="data:image/png' in listed and listed.count("<img") == 1
+    assert f"<td>{first['rank']} of {first['of']}</td><td>{first['gnq_log']:.3g}</td>" in listed
+    assert listed.count("ankle boot") == 24 and "under the Gaussian model, never a guarantee" in listed
+
+
+def test_other_comparisons_stand_beside_what_they_say_of_fresh_models(run):
+    arm = next(row for row in run.result["arms"] if row["arm"] == GNQ)
+    grid = tables.ways_grid(run, "base", arm)
+    lines = {(row[0], row[1], row[2]): row for row in grid.rows}
+    assert len(lines) == 6
+    paper = lines["kept against all non-members", "naive shadows", "published model"]
+    place = ("base", GNQ, "kept_unfiltered", "lira", ("naive",))
+    assert paper[3:5] == [estimate(run.cell(*place), "auc"), estimate(run.cell(*place, "fresh"), "auc")]
+    assert "paper’s implicit comparison" in paper[5]
+    assert lines["kept, same rule on both sides", "naive shadows", "before removal"][4] == DASH
+    assert len(tables.ways_grid(run, "base", run.undefended("base")).rows) == 1
+    only = {**run.result, "table": [row for row in run.result["table"] if row["attack"] == "loss"]}
+    assert [row[1] for row in tables.ways_grid(DisclosureRun(only), "base", arm).rows] == ["no shadows"] * 4
+
+
+@pytest.mark.parametrize("case", FEWER)
+def test_runs_with_fewer_arms_or_one_pool_render_as_well(case, tmp_path, monkeypatch):
+    arms, pools = FEWER[case]
+    result = write_gnq_run(tmp_path, arms=arms, pools=pools)
+    without_figures(monkeypatch)
+    text = page.write_disclosure_report(tmp_path).read_text(encoding="utf-8")
+    assert Outline(text).open == [] and not any(f"<td>{word}" in text for word in ("None", "nan"))
+    removes = any(ARMS[name]["method"] == "remove" for name in arms)
+    assert [REMOVAL in text, 'id="removed"' in text] == [removes, removes]
+    said = " ".join([*tables.closing_lines(result), disclosure_markdown(result), text.split("<h2>How to read")[0]])
+    assert "None" not in said.replace("None was made", "") and " nan" not in said
+    assert ("One pool gives no interval" in said) == (pools == 1)
+    Console(width=100, file=open("/dev/null", "w")).print(*tables.disclosure_tables(result))  # noqa: SIM115 – closed with the process
+
+
+def test_rows_without_a_value_leave_their_figures_out(run):
+    empty = {name: [] for name in ("bins", "correlations", "traces", "gains", "points", "comparisons")}
+    bare = DisclosureRun({**run.result, **empty})
+    assert figures.bins(bare, "base") is figures.correlations(bare, "base") is figures.traces(bare, "base") is None
+    assert predictions.gain_grid(bare, "base") is tables.difference_grid(bare, "base") is None
+    assert frontier(changed(run, "arms", {}, headline=None), "base") is None
+    assert "Not compared with a model without a defence" in sentence(bare, "DP-SGD").text
+
+
+@pytest.mark.parametrize("squeezed", [False, True])
+def test_labels_of_the_frontier_hide_neither_each_other_nor_a_mark(run, squeezed):
+    arms = run.result["arms"]
+    if squeezed:  # ten arms with overlapping intervals within one point of accuracy
+        arms = [
+            {**arms[1], "share": 0.01 * (1 + place), "headline": area}
+            | {"test_accuracy": accuracy, "test_accuracy_low": accuracy - 0.005, "test_accuracy_high": accuracy + 0.005}
+            for place in range(10)
+            for accuracy in [0.8 + 0.003 * (place % 4)]
+            for area in [{"attack": "lira", "auc": 0.6 + 0.02 * (place % 3), "low": 0.58, "high": 0.66}]
+        ]
+    figure = frontier(DisclosureRun({**run.result, "arms": arms}), "base")
+    axes = figure.axes[0]
+    figure.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in axes.texts]
+    assert [text.get_text() for text in axes.texts] == [arm_words(arm) for arm in arms]
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+    marks = axes.transData.transform([(arm["test_accuracy"], arm["headline"]["auc"]) for arm in arms])
+    assert not any(box.contains(*mark) for box in boxes for mark in marks)
+
+
+def test_scores_stand_in_one_order_whatever_that_of_the_rows(run):
+    turned = DisclosureRun(
+        {**run.result, **{name: run.result[name][::-1] for name in ("correlations", "gains", "bins")}}
+    )
+    for grid in (predictions.correlation_grid, predictions.gain_grid, predictions.bin_grid):
+        first = [row[0] for row in grid(turned, "base").rows]
+        assert first == [row[0] for row in grid(run, "base").rows] and first[0] == "GNQ"
+
+
+def test_drawn_numbers_are_those_of_the_rows(run):
+    rows = [row for row in run.result["bins"] if (row["score"], row["rule"]) == ("gnq_log", "same")]
+    line = next(line for line in figures.bins(run, "base").axes[0].get_lines() if line.get_label() == "GNQ")
+    assert np.allclose(line.get_ydata(), [row["auc"] for row in rows]) and line.get_xdata().tolist() == [1, 2, 3, 4, 5]
+    wide = changed(changed(run, "bins", {"bin": 1}, low=-0.7, high=1.9), "correlations", {}, low=-1.8, high=2.1)
+    assert np.allclose(figures.bins(wide, "base").axes[0].get_ylim(), (-0.02, 1.02))
+    assert np.allclose(figures.correlations(wide, "base").axes[0].get_xlim(), (-1.04, 1.04))
+    median = next(row["median"] for row in run.result["traces"] if row["score"] == "gnq")
+    assert np.allclose(figures.traces(run, "base").axes[0].get_lines()[0].get_ydata(), median)
+
+
+@pytest.mark.parametrize("pools", [4, 1])
+def test_inversion_has_a_section_with_pictures_and_tables_where_it_was_made(pools, tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    text = {}
+    for made in (False, True):
+        result = write_gnq_run(tmp_path, arms=("none", GNQ, "dp-8"), pools=pools, inverted=made)
+        text[made] = page.write_disclosure_report(tmp_path).read_text(encoding="utf-8")
+        assert ("what model inversion finds" in disclosure_markdown(result)) == made
+    assert "nversion" not in text[False] and Outline(text[True]).open == []
+    section = text[True].split('<section id="inversion">')[1].split("</section>")[0]
+    assert section.count("<img") == 1 + 2 * 3 and "<figcaption>its class mean</figcaption>" in section
+    for row in result["inversions"]:
+        assert f"<td>{estimate(row, 'ssim_image')}</td>" in section
+    assert "None" not in section and "the twin’s (control)" in section and "<dt>Model inversion</dt>" in text[True]
+
+
+def test_a_reconstruction_like_the_twins_is_called_the_class_and_nothing_more(tmp_path):
+    run = DisclosureRun(write_gnq_run(tmp_path, arms=("none", GNQ, "random-0.2"), inverted=True))
+    (said,) = inversion.inversion_verdict(run, "base")
+    assert said.kind == "leak" and ": closer to the images." in said.text and "more than the class" not in said.text
+    assert "removed by GNQ −.2" in said.text and ": less like them." in said.text
+    assert "a null result" in said.text  # removal at random changes nothing
+    null = changed(run, "inversion_gains", {"arm": "none", "against": "twin"}, low=-0.01, high=0.02)
+    (said,) = inversion.inversion_verdict(null, "base")
+    assert said.kind == "plain" and "not closer, a null result. What is found is not shown to be more" in said.text
+    corrected = changed(run, "inversion_gains", {"arm": "none", "against": "twin"}, p_holm=0.3)
+    assert inversion.inversion_verdict(corrected, "base")[0].kind == "plain"
+    assert sentence(run, "Model inversion").kind == "leak"
+    older = {name: value for name, value in run.result.items() if not name.startswith("inversion")}
+    assert inversion.inversion_verdict(DisclosureRun(older), "base") == []
+
+
+def test_the_terminal_tables_fit_one_hundred_columns_uncut(run):
+    long = changed(run, "arms", {}, headline={**run.result["arms"][0]["headline"], "attack": "shadow_posterior"})
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 – closed with the process
+    for table in tables.disclosure_tables(long.result):
+        console.print(table)
+    text = console.export_text()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 100
+    assert all(arm["arm"] in text for arm in run.result["arms"]) and "shadow posteriors" in text
+    assert estimate(run.comparison("base", GNQ, "random-0.2"), "difference", signed=True, ends=("low", "high")) in text
+
+
+def test_markdown_holds_every_cell_and_keeps_its_columns(run):
+    text = disclosure_markdown(run.result)
+    assert all(f"| {estimate(row, 'auc')} | {estimate(row, 'two_sided')} |" in text for row in run.result["table"])
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        assert not lines[0].startswith("|") or len({line.count("|") for line in lines}) == 1
+
+
+def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
+    settings = {"base": {"signal": 2.0}, "few": {"recipe.epochs": 2, "signal": 0.0}}
+    result = write_gnq_run(tmp_path, settings, arms=("none", GNQ), pools=3)
+    grid = tables.setting_grid(DisclosureRun(result))
+    assert grid.head == ["setting", "no defence", "20\N{NO-BREAK SPACE}% removed by GNQ"]
+    own = [row for row in result["arms"] if row["setting"] == "few"]
+    assert grid.rows[1] == ["few", *(f"{tables.headline(row)}; {number(row['test_accuracy'])}" for row in own)]
+    without_figures(monkeypatch)
+    text = page.write_disclosure_report(tmp_path).read_text(encoding="utf-8")
+    assert "Shown in full: base." in text and "recipe.epochs = 2" in text and "orch sweep gnq-sweep" in text
+    assert "**few: every comparison**" in disclosure_markdown(result)
+
+
+def test_unfinished_and_foreign_runs_are_refused_in_one_line(tmp_path, audit):
+    with pytest.raises(BadInput, match=r"not a finished run: result\.json is missing"):
+        page.write_disclosure_report(tmp_path)
+    (tmp_path / "scores.parquet").write_bytes((audit / "scores.parquet").read_bytes())
+    result = json.loads((audit / "result.json").read_text())
+    (tmp_path / "result.json").write_text(json.dumps(result | {"kind": "tmia"}))
+    with pytest.raises(BadInput, match="of kind 'tmia'"):
+        page.write_disclosure_report(tmp_path)
+
+
+def test_numbers_keep_their_sign_and_lose_their_zero():
+    assert [number(value) for value in (0.6421, -0.0123, 1.0, None)] == [".642", "−.012", "1.000", DASH]
+    assert [number(value, signed=True) for value in (0.5, -0.5, 0.0, -0.0001)] == ["+.500", "−.500", ".000", ".000"]

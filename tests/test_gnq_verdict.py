@@ -1,0 +1,111 @@
+"""What a disclosure run is said to show: nulls, controls that fail and defences that gain nothing included."""
+
+import pytest
+from gnq_result import write_gnq_run
+
+from orchestrator.report.disclosure import tables
+from orchestrator.report.disclosure.numbers import estimate, number
+from orchestrator.report.disclosure.reading import DisclosureRun, clear
+from orchestrator.report.disclosure.verdict import REMOVAL, disclosure_verdict
+
+GNQ = "gnq_log-0.2"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return DisclosureRun(write_gnq_run(tmp_path_factory.mktemp("gnq")))
+
+
+def changed(run, field, where, **fields):
+    """Return the run with other values in the rows of a list that have the values ``where``."""
+    rows = [
+        row | fields if all(row[name] == value for name, value in where.items()) else row for row in run.result[field]
+    ]
+    return DisclosureRun({**run.result, field: rows})
+
+
+def sentence(run, start):
+    return next(part for part in disclosure_verdict(run) if part.head.startswith(start))
+
+
+def with_headline(run, arm, **values):
+    own = next(row for row in run.result["arms"] if row["arm"] == arm)
+    return changed(run, "arms", {"arm": arm}, headline={**own["headline"], **values})
+
+
+def test_the_verdict_says_what_the_published_model_gives_away(run):
+    arm = run.undefended("base")
+    said = sentence(run, "What the published")
+    assert said.kind == "leak" and f"AUC {number(arm['headline']['auc'])}" in said.text
+    null = sentence(with_headline(run, "none", low=0.46, high=0.55), "What the published")
+    assert null.kind == "plain" and "A null result: not told from chance; above .550 is excluded." in null.text
+    wide = sentence(with_headline(run, "none", low=0.2, high=1.06), "What the published")
+    assert "not told from chance; nothing is excluded." in wide.text
+    assert sentence(with_headline(run, "none", low=0.3, high=0.4), "What the published").kind == "bad"
+    alone = sentence(with_headline(run, "none", low=None, high=None), "What the published")
+    assert alone.kind == "plain" and "One pool gives no interval" in alone.text
+    silent = changed(run, "arms", {"arm": "none"}, headline=None)
+    assert "no attack was put to" in sentence(silent, "What the published").text
+
+
+def test_removal_is_called_better_than_a_control_only_beyond_interval_and_holm(run):
+    def said(low, high, p_holm):
+        values = {"difference": (low + high) / 2, "low": low, "high": high, "p_holm": p_holm}
+        return sentence(changed(run, "comparisons", {"arm": GNQ}, **values), "20\N{NO-BREAK SPACE}% removed by GNQ")
+
+    better = said(-0.08, -0.02, 0.01)
+    assert better.kind == "good" and better.text.count(": lower.") == 3
+    assert "−.050 [−.080, −.020]" in better.text and "Test accuracy changes by" in better.text
+    uncorrected = said(-0.08, -0.02, 0.2)
+    assert uncorrected.kind == "plain" and uncorrected.text.count("but not after Holm’s correction") == 3
+    assert said(-0.08, 0.02, 0.01).text.count("not told from it, a null result") == 3
+    assert said(0.02, 0.08, 0.01).text.count(": higher.") == 3
+    row = {"low": -0.08, "high": -0.02, "p_holm": 0.05}
+    assert (clear(row, 0.95), clear(row, 0.99), clear(row | {"low": 0.01, "high": 0.02}, 0.95)) == (-1, 0, 1)
+
+
+def test_comparisons_are_those_of_one_attack_on_contributors_with_shadows_that_know(run):
+    row = run.comparison("base", GNQ, "random-0.2")
+    assert (row["group"], row["attack"], row["shadows"]) == ("contributors", "lira", "adaptive")
+    said = sentence(run, "20\N{NO-BREAK SPACE}% removed by GNQ").text
+    assert f"Against removing as many at random {number(row['difference'])}" in said
+    losing = changed(run, "comparisons", {"attack": "loss"}, difference=-0.9, low=-0.91, high=-0.89, p_holm=0.0)
+    assert sentence(losing, "20\N{NO-BREAK SPACE}% removed by GNQ").text == said  # a better attack changes nothing
+
+
+def test_removal_is_never_sold_as_more_than_it_is(run):
+    said = sentence(run, "What removal is").text
+    assert said.startswith(REMOVAL) and "In this run no lower average" not in said
+    kept = run.cell("base", GNQ, "kept", "lira", ("adaptive",))
+    before = run.cell("base", GNQ, "kept", "lira", ("naive",), "before")
+    assert estimate(kept, "auc") in said and estimate(before, "auc") in said
+    seen = next(row["onion"] for row in run.result["arms"] if row["arm"] == GNQ)
+    assert f"{number(seen['before'])} before, {estimate(seen, 'after')} after" in said
+    nothing = changed(run, "comparisons", {"arm": GNQ, "against": "none"}, low=-0.02, high=0.01)
+    assert "In this run no lower average is shown." in sentence(nothing, "What removal is").text
+    whole = " ".join(part.text for part in disclosure_verdict(run))
+    assert "removal has no such bound" in sentence(run, "DP-SGD").text and "as DP" not in whole
+
+
+def test_the_control_alarms_where_models_that_saw_nothing_are_told_apart(run):
+    fresh = {"moment": "fresh"}
+    held = changed(run, "table", fresh, auc=0.5, auc_low=0.48, auc_high=0.52)
+    assert sentence(held, "Control").kind == "good"
+    broken = sentence(changed(run, "table", fresh, auc=0.6, auc_low=0.58, auc_high=0.62), "Control")
+    assert broken.kind == "bad" and "0 of" in broken.text and "more than luck" in broken.text
+    unfair = changed(held, "table", fresh | {"group": "kept_unfiltered"}, auc=0.6, auc_low=0.58, auc_high=0.62)
+    said = sentence(unfair, "Control")  # that comparison is filtered on one side and need not hold
+    assert said.kind == "good" and "AUC .600 [.580, .620] on such models" in said.text
+    missing = {**run.result, "table": [row for row in run.result["table"] if row["moment"] != "fresh"]}
+    assert sentence(DisclosureRun(missing), "Control").kind == "bad"
+    assert any(line.startswith("Control") for line in tables.closing_lines(missing))
+    assert tables.closing_lines(held.result)[-1] == REMOVAL and len(tables.closing_lines(held.result)) == 2
+
+
+def test_gnq_is_measured_against_its_best_control(run):
+    beaten = changed(run, "gains", {"score": "gnq_log"}, low=0.02, high=0.1, p_holm=0.001)
+    assert sentence(beaten, "What GNQ predicts").kind == "good"
+    tied = changed(beaten, "gains", {"control": "loss_log"}, difference=0.001, low=-0.01, high=0.012)
+    said = sentence(tied, "What GNQ predicts")
+    assert said.kind == "plain"
+    assert "best control loss, GNQ minus it +.001 [−.010, +.012]: no gain over it is shown" in said.text

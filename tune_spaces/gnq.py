@@ -1,0 +1,157 @@
+"""Experiments on gradient uniqueness (arXiv 2510.10902): what its tables and figures vary, and the controls.
+
+A plan holds all its arms, so that a setting is one plan of models, points and defences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tune_spaces.registry import Settings, Sweep, sweep
+
+Values = Mapping[str, Any]
+
+REMOVED_BY = (
+    "gnq_log",
+    "gnq_sum",
+    "diagonal",
+    "loss_log",
+    "final_loss",
+    "gradient_norm",
+    "random",
+)
+EPSILONS = (2.0, 8.0, 512.0)
+SHARES = (0.05, 0.1, 0.2, 0.4)
+NOT_DEFENDED: dict[str, Any] = {"defences": []}
+
+
+def removals(share: float, rankings: tuple[str, ...] = REMOVED_BY) -> list[dict[str, Any]]:
+    """Return removal of a share by each ranking."""
+    return [{"method": "remove", "ranking": name, "share": share} for name in rankings]
+
+
+def private(plan: Values) -> list[dict[str, Any]]:
+    """Return DP-SGD at each ε, by the recipe of the plan's own DP-SGD, or by one made from its recipe."""
+    own = [entry["recipe"] for entry in plan["defences"] if entry["method"] == "dp_sgd"]
+    base = own[0] if own else {**plan["recipe"], "max_grad_norm": 1.0, "delta": 1e-4, "clip_norm": None}
+    return [
+        {"method": "dp_sgd", "recipe": {**base, "noise_multiplier": None, "target_epsilon": each}} for each in EPSILONS
+    ]
+
+
+def table_one(plan: Values) -> Settings:
+    """Return one setting with every arm: removal by all rankings, noise on the exposed points, DP-SGD at three ε.
+
+    The share is that of the plan's first removal.
+    """
+    share = next((entry["share"] for entry in plan["defences"] if entry["method"] == "remove"), 0.2)
+    noise = [{"method": "noise", "ranking": "gnq_log", "share": share, "strength": 1.0}]
+    return {"base": {"defences": [*removals(share), *noise, *private(plan)]}}
+
+
+def shares(plan: Values) -> Settings:
+    """Return removal of 5, 10, 20 and 40 % by uniqueness, by loss and at random."""
+    return {
+        f"removed={share:g}": {"defences": removals(share, ("gnq_log", "diagonal", "loss_log", "random"))}
+        for share in SHARES
+    }
+
+
+def models(plan: Values) -> Settings:
+    """Return the plan without defences on each small architecture, or on those of the paper."""
+    small: dict[str, dict[str, Any]] = {"mlp": {}, "cnn": {}}
+    large: dict[str, dict[str, Any]] = {"cnn": {}, "resnet18": {}}
+    own = plan["model"]
+    found = (small if own["name"] in small else large) | {own["name"]: own["settings"]}
+    return {
+        name: {**NOT_DEFENDED, "model": {"name": name, "settings": dict(settings)}} for name, settings in found.items()
+    }
+
+
+def training(plan: Values) -> Settings:
+    """Return the plan without defences, with fewer and more epochs, points, units, points a step, and step size."""
+    recipe, split = plan["recipe"], plan["split"]
+    found: dict[str, dict[str, Any]] = {"base": {}}
+    for factor in (1 / 3, 3):
+        epochs = max(1, round(recipe["epochs"] * factor))
+        found[f"epochs={epochs}"] = {"recipe.epochs": epochs}
+    for factor in (1 / 4, 1 / 2):
+        points = max(4, round(split["train_size"] * factor))
+        found[f"points={points}"] = {"split.train_size": points}
+    for factor in (1 / 5, 4):
+        batch = max(1, round(recipe["batch_size"] * factor))
+        found[f"batch={batch}"] = {"recipe.batch_size": batch}
+    for factor in (1 / 4, 4):
+        rate = recipe["learning_rate"] * factor
+        found[f"rate={rate:g}"] = {"recipe.learning_rate": rate}
+    for name, settings in sizes(plan["model"]).items():
+        found[name] = {"model": {"name": plan["model"]["name"], "settings": settings}}
+    return {name: {**NOT_DEFENDED, **changes} for name, changes in found.items()}
+
+
+def sizes(model: Values) -> dict[str, dict[str, Any]]:
+    """Return an architecture with fewer and with more units, where its settings say how many; else nothing.
+
+    Lists of units are cut to a quarter and made four times as long; channels and widths are halved and doubled.
+    """
+    settings = model["settings"]
+    for name, factors in (("channels", (1 / 2, 2)), ("width", (1 / 2, 2)), ("hidden", (1 / 4, 4))):
+        if name in settings:
+            given = settings[name]
+            if isinstance(given, list):
+                scaled: list[Any] = [[max(1, round(each * factor)) for each in given] for factor in factors]
+            else:
+                scaled = [max(1, round(given * factor)) for factor in (1 / 2, 2)]
+            words = ["x".join(map(str, each)) if isinstance(each, list) else str(each) for each in scaled]
+            return {f"{name}={word}": {**settings, name: each} for word, each in zip(words, scaled, strict=True)}
+    return {}
+
+
+def inversion(plan: Values) -> Settings:
+    """Return the plan with model inversion, undefended and without one point: the most exposed one, or one at random.
+
+    Classes of objects are broad, and what is found is then the class; a class of faces is one person.
+    """
+    one = removals(1 / plan["split"]["train_size"], ("gnq_log", "loss_log", "random"))
+    return {"base": {"audit.inversion": plan["audit"]["inversion"] or {}, "defences": one}}
+
+
+SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], ...] = (
+    (
+        "gnq-table1",
+        "Removal by every ranking, noise on exposed points and DP-SGD at ε 2, 8 and 512, under adaptive attack",
+        table_one,
+        "Table 1 of arXiv 2510.10902",
+    ),
+    (
+        "gnq-removal",
+        "How large a share is removed",
+        shares,
+        "attack against the share removed",
+    ),
+    (
+        "gnq-bins",
+        "Attack success by bins of gradient uniqueness, on each architecture of the plan's size",
+        models,
+        "Fig. 5 of arXiv 2510.10902",
+    ),
+    (
+        "gnq-training",
+        "Epochs, points, units, points a step and step size against uniqueness and attack",
+        training,
+        "Fig. 7 of arXiv 2510.10902",
+    ),
+)
+for name, title, varies, makes in SWEEPS_OF_THE_PAPER:
+    sweep(Sweep(name, title, "gnq-fashion14", varies, "AUC of the strongest attack on all contributors", makes))
+sweep(
+    Sweep(
+        "gnq-inversion",
+        "Model inversion before and after the most exposed image is removed (gnq-faces; other classes are broad)",
+        "gnq-fashion14",
+        inversion,
+        "SSIM of reconstructions to the image, by the target's model and by its twin's",
+        "Fig. 6 of arXiv 2510.10902, with plan gnq-faces",
+    )
+)
