@@ -63,6 +63,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
         "audits/disclosure/rankings.py",
         "audits/disclosure/triage.py",
         "orchestrator/disclosure/assessing.py",
+        "orchestrator/disclosure/predicting.py",
         "orchestrator/disclosure/stages.py",
         "orchestrator/stages/workshop.py",
     ),

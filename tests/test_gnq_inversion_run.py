@@ -262,6 +262,9 @@ def test_points_must_be_ranked_and_be_images_that_ssim_can_compare() -> None:
         load_plan("gnq-smoke", ["audit.inversion={}", "audit.modes=[diagonal]", "defences=[]"])
     with pytest.raises(BadInput, match=r"points of digits have shape \(1, 8, 8\); .* 11 pixels or more a side"):
         check_against_data(load_plan("gnq-smoke", ["audit.inversion={}"]))
+    # A setting of a sweep may ask for it where the plan does not: refused before anything is trained.
+    with pytest.raises(BadInput, match=r"set audit\.inversion to null"):
+        open_scheduler(load_plan("gnq-smoke", ["audit.inversion={}"])).schedule()
 
 
 def test_a_class_that_one_side_does_not_have_is_warned_of_and_its_mean_is_not_told() -> None:
@@ -271,5 +274,7 @@ def test_a_class_that_one_side_does_not_have_is_warned_of_and_its_mean_is_not_to
     own, _ = inversions(found, 0.95)
     assert (own["ssim_image"], own["ssim_class_mean"], own["images"]) == (0.5, None, 2)
     knows, single = inversion_warnings(found)
+    unsure = {"none": found["none"], "dp-8": [[row | {"same_class": 3, "confidence": 0.49}]]}
+    assert "in 1 of 5 searches no image was found" in inversion_warnings(unsure)[0]
     assert "of 2 images 2 are of a class that the twin has no image of" in knows and "1 of 2 images" in single
     assert Counter(gain["p_holm"] for gain in inversion_gains(found, 0.95)) == Counter({1.0: 2})

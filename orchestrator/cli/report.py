@@ -41,7 +41,7 @@ def thumbnails(kind: AuditKind, document: dict[str, Any]) -> Any:
     from audits.data.catalogue import load
     from audits.errors import BadInput
 
-    if not document.get("exposed"):
+    if not any(document.get(field) for field in ("exposed", "points")):
         return {}
     try:
         return kind.images(document, load(document["plan"]["data"]["name"], document["plan"]["data"].get("root")))

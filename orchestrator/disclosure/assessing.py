@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.disclosure.plan import NONE
-from orchestrator.disclosure.plan_checks import READS_MODE
+from orchestrator.disclosure.predicting import listed, predictions, ranked
 from orchestrator.disclosure.stages import ANSWERS, scheduler, stored, tensors, trace_of
 from orchestrator.jobs import Job
 from orchestrator.stages.scoring import SCORES
@@ -19,7 +19,6 @@ from orchestrator.store import pack_json, pack_table, unpack_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from audits.disclosure.accumulate import Trace
     from audits.disclosure.removal import GroupAuc, PoolAnswers
     from orchestrator.disclosure.layout import Watched
     from orchestrator.disclosure.schedule import DisclosureScheduler
@@ -31,10 +30,6 @@ UNFILTERED = ("contributors",)
 CONTROL_GROUPS = ("contributors", "kept", "kept_unfiltered")
 CHEAP = ("loss", "lira")
 """Attacks that also judge models from before the removal and fresh ones; those that learn are left out there."""
-QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
-SHOWN = 24
-OF_POINTS = ("gnq_log", "gnq_final", "diagonal")
-"""Rankings that are told of each exposed point."""
 
 
 @dataclass(frozen=True)
@@ -157,104 +152,6 @@ def onion_of(layout: DisclosureScheduler, scene: Scene) -> dict[str, Any] | None
     return {"points": found.points, "before": found.before, "after": found.after, "floor": found.floor}
 
 
-def ranked(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> dict[str, Floats]:
-    """Return every ranking that the plan's modes allow, (2, 2n) float64, NaN at points that a target did not see."""
-    from audits.disclosure.rankings import RANKINGS
-
-    found = {}
-    targets = layout.of(pool, "target")
-    for name in RANKINGS:
-        if READS_MODE.get(name, layout.plan.audit.modes[0]) not in layout.plan.audit.modes:
-            continue
-        scores = np.full((2, len(targets[0].half)), np.nan)
-        for row, model, trace in zip(scores, targets, traces, strict=True):
-            row[model.half] = RANKINGS[name](trace, model.seed)
-        found[name] = scores
-    return found
-
-
-def predictions(
-    layout: DisclosureScheduler,
-    pool: int,
-    scene: Scene,
-    scores: Mapping[str, Floats],
-    judged: Sequence[GroupAuc],
-    traces: Sequence[Trace],
-) -> dict[str, Any]:
-    """Return how scores of points go with what shadows say of them, by rank and by bins, and the exposed points."""
-    from audits.disclosure.triage import bin_aucs, loss_gap, spearman, vulnerability
-
-    half = scene.after.half
-    outcomes = {
-        "loss_gap": loss_gap(scene.naive.logits, scene.naive.half, scene.labels),
-        "lira": vulnerability(scene.naive.logits, scene.naive.half, scene.labels),
-    }
-    attack = [each.scores for each in judged if each.attack == "lira" and each.shadows == "naive"]
-    return {
-        "correlations": [
-            {"score": name, "outcome": outcome, "spearman": listed(spearman(values, gaps, half))}
-            for name, values in scores.items()
-            for outcome, gaps in outcomes.items()
-        ],
-        "bins": [
-            {"score": name, "rule": rule, "auc": bin_aucs(values, attack[0], half, layout.plan.audit.bins, rule)
-             .tolist()}
-            for name, values in scores.items()
-            for rule in ("same", "all")
-            if attack
-        ],
-        "points": exposed(layout, pool, scores, outcomes["loss_gap"], traces),
-        "traces": along(traces),
-    }  # fmt: skip
-
-
-def exposed(
-    layout: DisclosureScheduler, pool: int, scores: Mapping[str, Floats], gap: Floats, traces: Sequence[Trace]
-) -> list[dict[str, Any]]:
-    """Return the points of highest Σ ½·log2(1 + GNQ), or of the first score that there is."""
-    from audits.disclosure.bits import bits_upper
-
-    first = "gnq_log" if "gnq_log" in scores else next(iter(scores))
-    ids = layout.drawn.pools[pool]
-    rows: list[tuple[float, dict[str, Any]]] = []
-    for twin, (model, trace) in enumerate(zip(layout.of(pool, "target"), traces, strict=True)):
-        own = np.flatnonzero(model.half)
-        order = np.argsort(-scores[first][twin, own], kind="stable")
-        bits = bits_upper(trace.gnq["ridge"], trace.weights) if "ridge" in trace.gnq else None
-        for rank, place in enumerate(order[:SHOWN], start=1):
-            point = own[place]
-            told = {
-                "pool": pool,
-                "point_id": int(ids[point]),
-                "label": str(layout.data.classes[layout.data.labels[ids[point]]]),
-                "rank": rank,
-                "of": len(own),
-                **{name: float(scores[name][twin, point]) if name in scores else None for name in OF_POINTS},
-                "bits": None if bits is None else float(bits[place]),
-                "squared_norm": float(trace.squared_norm[-1][place]),
-                "loss": float(trace.loss[-1][place]),
-                "loss_gap": float(gap[point]),
-            }
-            rows.append((float(scores[first][twin, point]), told))
-    return [told for _, told in sorted(rows, key=lambda row: -row[0])[:SHOWN]]
-
-
-def along(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """Return quantiles over the points at each checkpoint, means over targets."""
-    seen = {"loss": [trace.loss for trace in traces], "squared_norm": [trace.squared_norm for trace in traces]}
-    if all("ridge" in trace.gnq for trace in traces):
-        seen["gnq"] = [trace.gnq["ridge"] for trace in traces]
-    return [
-        {
-            "score": name,
-            "steps": traces[0].steps.tolist(),
-            **{word: np.mean([np.quantile(one, q, axis=1) for one in each], axis=0).tolist()
-               for word, q in QUANTILES.items()},
-        }
-        for name, each in seen.items()
-    ]  # fmt: skip
-
-
 def score_columns(
     layout: DisclosureScheduler, pool: int, arm: str, scene: Scene, judged: Sequence[GroupAuc]
 ) -> dict[str, Any]:
@@ -287,8 +184,3 @@ def table_of(columns: Mapping[str, Any]) -> Any:
             for name, values in columns.items()
         }
     )
-
-
-def listed(values: Floats) -> list[float | None]:
-    """Return numbers as a list; NaN becomes null."""
-    return [None if np.isnan(value) else float(value) for value in values]

@@ -36,6 +36,12 @@ class DisclosureProbe(Probe):
                 return float(epoch * (recipe.epochs + LOOK * len(audit.modes) * (audit.checkpoints + 1)))
             case "defend":
                 return float(epoch * recipe.epochs)
+            case "invert":
+                search = job.document["search"]
+                steps: float = (
+                    LOOK * job.document["images"] * search["starts"] * (search["steps"] + 1) / recipe.batch_size
+                )
+                return steps
             case _:
                 models = 2 * (len(job.document["watched"]) + len(job.document["defended"]))
                 return float(models * epoch * ("white_box" in audit.attacks))

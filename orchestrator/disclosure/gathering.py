@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from audits.evaluation.summary import Difference
 
 
+Row = dict[str, Any]
+Assessments = dict[str, list[Row]]
+"""Arm → what stage assess found, pool by pool."""
+
+
 class Place(NamedTuple):
     """A place in the table of AUCs: who is told apart, by which attack, what its shadows know, and when."""
 
@@ -89,3 +94,9 @@ def corrected(rows: list[dict[str, Any]], family: Sequence[str]) -> list[dict[st
         for row, value in zip(each, holm([row["p"] for row in each]).tolist(), strict=True):
             row["p_holm"] = value
     return found
+
+
+def mean(values: Any) -> float:
+    """Return the mean of a few numbers."""
+    listed = [float(value) for value in values]
+    return sum(listed) / len(listed)

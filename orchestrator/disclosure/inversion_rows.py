@@ -24,6 +24,8 @@ Likeness = Mapping[str, Sequence[Sequence[Row]]]
 
 JUDGED = ("ssim_image", "mse_image")
 """Measures of which differences are told: likeness to the image itself."""
+FOUND = 0.5
+"""Confidence below which a search has not found the class."""
 PICTURED = 3
 """Pools whose most exposed image is shown, that of the first target."""
 MOST_PIXELS = 128
@@ -123,9 +125,15 @@ def picture(image: NDArray[np.float32], data: Dataset) -> str | None:
 
 
 def inversion_warnings(found: Likeness) -> list[str]:
-    """Return warnings where the control knows less than the model: a twin without an image of the class."""
+    """Return warnings: searches that found nothing, and images whose class one of the halves does not have."""
     rows = [row for pool in found.get(NONE, ()) for row in pool if row["model"] == OWN]
     lines = []
+    searched = [row["confidence"] for pools in found.values() for pool in pools for row in pool]
+    if failed := sum(confidence < FOUND for confidence in searched):
+        lines.append(
+            f"inversion: in {failed} of {len(searched)} searches no image was found of which the model is surer than "
+            f"{FOUND:g}; they count as they are. Raise audit.inversion.steps or starts, or lower tv"
+        )
     if unknown := sum(row["same_class_twin"] == 0 for row in rows):
         lines.append(
             f"inversion: of {len(rows)} images {unknown} are of a class that the twin has no image of; there own minus "

@@ -107,8 +107,8 @@ def found(
 
 
 def range_of(data: Dataset) -> tuple[float, float]:
-    """Return the allowed interval of the data's values, which plans with inversion are refused without."""
-    assert data.value_range is not None, "checked against the data"
+    """Return the allowed interval of the data's values."""
+    assert data.value_range is not None, "refused where jobs are laid out (check_images)"
     return data.value_range
 
 

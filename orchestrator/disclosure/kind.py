@@ -81,7 +81,8 @@ class DisclosureKind(AuditKind):
 
     def summary(self, setting: Setting, store: Store) -> dict[str, float]:
         """Return the mean AUC of each arm × attack on all contributors."""
-        from orchestrator.disclosure.result import read, table
+        from orchestrator.disclosure.arm_rows import table
+        from orchestrator.disclosure.result import read
 
         return {
             f"{row['arm']}.{row['attack']}.{row['shadows']}.auc": float(row["auc"])
@@ -133,6 +134,9 @@ class DisclosureKind(AuditKind):
                 numbers = {name: row[name] for name in ("test_accuracy", "train_accuracy", "epsilon", "trained_on")}
                 numbers["headline.auc"] = (row["headline"] or {}).get("auc")
                 found |= {f"{row['arm']}.{name}": float(value) for name, value in numbers.items() if value is not None}
+        for row in document["inversions"]:
+            if row["setting"] == setting and row["ssim_image"] is not None:
+                found[f"{row['arm']}.inversion.{row['model']}.ssim_image"] = float(row["ssim_image"])
         for row in document["correlations"]:
             if row["setting"] == setting and row["spearman"] is not None:
                 found[f"predicts.{row['outcome']}.{row['score']}"] = float(row["spearman"])

@@ -73,7 +73,7 @@ class Split(Section):
 
     seeds: Positive = 5
     train_size: Annotated[int, Field(ge=4)] = 1000
-    shadows: Annotated[int, Field(ge=2)] = 16
+    shadows: Annotated[int, Field(ge=4)] = 16
     test: Positive = 2000
     classes: Classes = None
 

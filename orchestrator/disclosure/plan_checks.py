@@ -9,7 +9,7 @@ from orchestrator.plan_errors import shown
 from orchestrator.split_checks import repeats
 
 if TYPE_CHECKING:
-    from audits.data.dataset import Description
+    from audits.data.dataset import Dataset, Description
     from orchestrator.disclosure.plan import Defence, DisclosurePlan
 
 FIELDS = {"remove": ("ranking", "share"), "noise": ("ranking", "share", "strength"), "dp_sgd": ("recipe",)}
@@ -161,7 +161,7 @@ def check_points(plan: DisclosurePlan, facts: Description) -> None:
         )
 
 
-def check_images(facts: Description) -> None:
+def check_images(facts: Description | Dataset) -> None:
     """Refuse inversion where points are no images of a bounded range, or too small to be compared by SSIM."""
     from audits.disclosure.inversion import WINDOW
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.disclosure.layout import Layout, Watched
 from orchestrator.disclosure.plan import NONE
+from orchestrator.disclosure.plan_checks import check_images
 from orchestrator.jobs import Job, Reference, Schedule
 from orchestrator.keyed_jobs import KeyedJobs
 from orchestrator.keys import digest
@@ -44,7 +45,9 @@ class DisclosureScheduler(Layout, KeyedJobs):
         return (MODELS[self.plan.model.name],)
 
     def schedule(self) -> Schedule:
-        """Return every job of the plan."""
+        """Return every job of the plan; BadInput for inversion of data that are no images."""
+        if self.inverts:
+            check_images(self.data)  # a sweep may have asked for it, and its plan is checked against the data before
         return Schedule(
             train_jobs=tuple(self.watch_job(model) for model in self.models.values()),
             unlearn_jobs=tuple(

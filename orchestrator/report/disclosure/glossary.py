@@ -95,7 +95,7 @@ def ranking_words(name: str) -> str:
 
 def arm_words(arm: Row) -> str:
     """Return what an arm does, short enough to label a mark."""
-    share = "" if arm["share"] is None else f"{arm['share'] * 100:g}\N{NO-BREAK SPACE}%"
+    share = "" if arm["share"] is None else f"{arm['share'] * 100:.3g}\N{NO-BREAK SPACE}%"
     by = "at random" if arm["ranking"] == "random" else f"by {ranking_words(arm['ranking'] or '')}"
     match arm["method"]:
         case "none":

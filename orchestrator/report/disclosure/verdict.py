@@ -99,7 +99,7 @@ def removal(run: DisclosureRun, setting: str) -> Sentence:
     rows = [run.against(setting, arm)[0] for arm in run.removals(setting)]
     if rows and not any(side(row) < 0 for row in rows):
         parts.append("In this run no lower average is shown.")
-    for arm in run.removals(setting)[:MOST_REMOVALS]:
+    for arm in run.removals(setting)[:1]:  # the others go the same way; the tables have them
         steps = _steps(run, setting, arm)
         if steps:
             parts.append(f"{_title(arm)}, by {words(run.judge)}: {steps}.")
