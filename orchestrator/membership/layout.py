@@ -24,9 +24,8 @@ Side = Literal["own", "other"]
 TEST_POINTS = 2000
 MODELS_PER_UNIT = 10
 FILLER_OF_TEACHERS = 7
-"""Training sets that the filler of attack II should hold. On fashion14 .09 of the pairs of fresh models were called
-members with two of them and .03 with seven, at a level of .05; with three up to .10. One run each: the cause may be
-another."""
+"""Training sets that the filler of attack II should hold: with two or three of them fresh models were called members
+more often than promised in two runs on fashion14, with seven in none of the same kind. The cause may be another."""
 
 
 @dataclass(frozen=True)
