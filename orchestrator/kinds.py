@@ -243,6 +243,17 @@ def stored_scores(settings: Sequence[Setting], store: Store) -> list[tuple[str, 
     ]
 
 
+def joined_scores(settings: Sequence[Setting], store: Store) -> pa.Table:
+    """Return the scores of all settings as one table, the setting in front; what a setting does not have is null."""
+    import pyarrow as pa
+
+    tables = [
+        table.add_column(0, "setting", pa.array([name] * len(table), pa.string()))
+        for name, table in stored_scores(settings, store)
+    ]
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+
+
 def audit_kind(name: str) -> AuditKind:
     """Return the kind of audits called ``name`` (``audit.kind``); raises ``BadInput`` for others."""
     from audits.errors import BadInput, did_you_mean

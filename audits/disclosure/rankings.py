@@ -1,8 +1,8 @@
 """By what points are ranked for removal, most exposed first: gradient uniqueness and the controls that it must beat.
 
-Sums run over the checkpoints of a ``Trace``, each weighted with the steps it stands for. Measured (Spearman correlation
-with each point's loss inside minus outside of 64 shadows, MLP, three small sets): gnq_log .86–.88, the best control
-.80–.85; at a single checkpoint GNQ, ‖g‖² and loss rank nearly alike.
+Sums run over the checkpoints of a ``Trace``, each weighted with the steps it stands for. How well each ranking goes with
+what attacks find is measured in docs/gnq.md: sums of GNQ along training lead, at the trained model alone it does not
+beat the summed loss.
 """
 
 from __future__ import annotations

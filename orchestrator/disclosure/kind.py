@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.kinds import AuditKind, Images, stored_scores
+from orchestrator.kinds import AuditKind, Images, joined_scores
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,11 +59,7 @@ class DisclosureKind(AuditKind):
 
     def scores(self, settings: Sequence[Setting], store: Store, *, pooled: bool) -> pa.Table:
         """See ``AuditKind``; disclosure audits are not pooled."""
-        import pyarrow as pa
-
-        parts = stored_scores(settings, store)
-        tables = [table.add_column(0, "setting", pa.array([name] * len(table), pa.string())) for name, table in parts]
-        return pa.concat_tables(tables, promote_options="default").combine_chunks()
+        return joined_scores(settings, store)
 
     def document(
         self,
