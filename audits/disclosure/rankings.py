@@ -1,6 +1,6 @@
 """By what points are ranked for removal, most exposed first: gradient uniqueness and the controls that it must beat.
 
-Sums run over the checkpoints of a ``Trace``, each weighted with the steps it stands for. How well each ranking goes with
+Sums run over the checkpoints of a ``Trace``, each weighted with the steps it stands for. How well a ranking goes with
 what attacks find is measured in docs/gnq.md: sums of GNQ along training lead, at the trained model alone it does not
 beat the summed loss.
 """
