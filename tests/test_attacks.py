@@ -11,7 +11,7 @@ from synthetic_evidence import evidence_for, make_evidence
 
 from audits.attacks import ATTACKS, Attack, Finding
 from audits.attacks.apollo_offline import surplus
-from audits.attacks.base import Threshold, fix_threshold
+from audits.attacks.base import decided, p_values
 from audits.attacks.confidence import scaled
 from audits.errors import BadInput
 from audits.evidence import KINDS, Evidence, Part, Walks
@@ -162,40 +162,54 @@ def test_numbers_that_are_none_are_reported(part: str, bad: float) -> None:
 # ---------------------------------------------------------------------------------------------------- thresholds
 
 
-def nulls() -> dict[str, np.ndarray]:
+def pools() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {
         "continuous": rng.normal(size=997),
         "tied": rng.integers(0, 6, 400).astype(float),
         "two values": (rng.random(50) < 0.97).astype(float),
         "constant": np.full(30, 2.5),
-        "single": np.array([1.0]),
+        "two": np.array([1.0, 2.0]),
     }
 
 
+def each_against_the_others(pool: np.ndarray, rate: float) -> np.ndarray:
+    """The decision about every score of a pool in which all the others are the null: each is as likely the new one."""
+    return np.array([decided(pool[i : i + 1], np.delete(pool, i), rate)[0] for i in range(len(pool))])
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.001, 0.01, 0.05, 0.1, 1 / 3, 0.5, 0.999, 1.0])
-@pytest.mark.parametrize("kind", nulls())
-def test_a_threshold_has_exactly_its_level_on_the_null(kind: str, rate: float) -> None:
-    null = nulls()[kind]
-    decision = fix_threshold(null, rate).decide(null)
+@pytest.mark.parametrize("kind", pools())
+def test_exactly_the_promised_rate_of_new_scores_is_called_forgotten(kind: str, rate: float) -> None:
+    decision = each_against_the_others(pools()[kind], rate)
     assert abs(decision.mean() - rate) < 1e-12
     assert decision.min() >= 0 and decision.max() <= 1
 
 
 @given(
-    st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=60),
+    st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, 2.0]), min_size=2, max_size=60),
     st.floats(0, 1),
 )
-def test_a_threshold_has_its_level_and_is_monotone_on_any_null(values: list[float], rate: float) -> None:
-    null = np.array(values)
-    threshold = fix_threshold(null, rate)
-    assert abs(threshold.decide(null).mean() - rate) < 1e-12
-    ordered = threshold.decide(np.sort(null))
+def test_the_promise_holds_and_decisions_are_monotone_on_any_scores(values: list[float], rate: float) -> None:
+    pool = np.array(values)
+    assert abs(each_against_the_others(pool, rate).mean() - rate) < 1e-12
+    ordered = decided(np.sort(pool), pool, rate)
     assert (np.diff(ordered) >= 0).all()
 
 
-def test_a_threshold_says_forgotten_above_it_only() -> None:
-    np.testing.assert_array_equal(Threshold(1.0, 0.25).decide(np.array([0.5, 1.0, 1.5])), [0.0, 0.25, 1.0])
+def test_a_new_score_is_not_called_forgotten_as_if_it_were_one_of_the_null() -> None:
+    null = np.arange(1200.0)  # .001 of 1 200 is 1.2: the largest, and the second largest one time in five
+    assert decided(np.array([1200.0]), null, 0.001)[0] == 1.0
+    assert abs(decided(np.array([1198.5]), null, 0.001)[0] - 0.201) < 1e-12
+    assert decided(np.array([1197.5]), null, 0.001)[0] == 0.0
+
+
+def test_decisions_agree_with_p_values() -> None:
+    rng = np.random.default_rng(1)
+    null, score = rng.integers(0, 50, 199).astype(float), rng.integers(-5, 60, 100).astype(float)
+    for rate in (0.01, 0.05, 0.5):
+        sure = decided(score, null, rate) == 1.0
+        np.testing.assert_array_equal(sure, p_values(score, null) <= rate + 1e-12)
 
 
 @pytest.mark.parametrize("name", BLIND)
