@@ -27,6 +27,8 @@ class AuditKind(ABC):
 
     default_plan: ClassVar[str]
     description: ClassVar[str]
+    making: ClassVar[tuple[str, str]] = ("to train", "training")
+    """What is done to models, in words: "720 to train", and the title of its bar."""
 
     @abstractmethod
     def plan_from(self, raw: Mapping[str, Any], notes: tuple[str, ...]) -> BasePlan:
@@ -110,6 +112,7 @@ class ApolloKind(AuditKind):
 
     default_plan = "apollo-fashion14"
     description = "Label-only attack on unlearned models (arXiv 2506.09923), online and offline, with controls."
+    making = ("to train or unlearn", "training and unlearning")
 
     def plan_from(self, raw: Mapping[str, Any], notes: tuple[str, ...]) -> BasePlan:
         """See ``AuditKind``."""

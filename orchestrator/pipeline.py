@@ -163,12 +163,13 @@ class Run:
         todo = list(missing(unique.values(), self.present()))
         made = [job for job in todo if job.stage != "utility"]
         models = sum(job.stage != "utility" for job in unique.values())
-        self.terminal.line(f"population: {models} models, {models - len(made)} reused, {len(made)} to train or unlearn")
+        to_do, title = self.kind.making
+        self.terminal.line(f"population: {models} models, {models - len(made)} reused, {len(made)} {to_do}")
         if todo:
-            self.populate(todo, plans_of(settings))
+            self.populate(todo, plans_of(settings), title)
         return {"models": models, "reused": models - len(made), "trained": len(made)}
 
-    def populate(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str = "training and unlearning") -> None:
+    def populate(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str) -> None:
         """Train, unlearn and measure through one queue, served by one Ray Train run."""
         from actors.population import train_population
 

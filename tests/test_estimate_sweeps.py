@@ -14,6 +14,7 @@ from orchestrator.plan import Plan, load_plan
 from orchestrator.schedule import schedule
 from orchestrator.store import Store
 from tune_spaces import SWEEPS
+from tune_spaces.registry import Sweep, fixed
 
 BYTES = 1000
 
@@ -117,7 +118,8 @@ def test_points_that_are_not_yet_ranked_are_not_taken_for_random_ones() -> None:
     memorised = estimate(base.changed({"split.points": "memorised"}))
     assert needed(memorised)["train"] == len(jobs.train_jobs) + 4
     assert all(stage.reused == 0 for stage in memorised.stages)
-    both = estimate(base, SWEEPS["apollo-points"])
+    settings = fixed({"random": {}, "memorised": {"split.points": "memorised"}})
+    both = estimate(base, Sweep("points", "", "apollo-smoke", settings, "apollo AUC", ""))
     assert needed(both) == {**{k: v + len(jobs.keys().get(k, ())) for k, v in needed(memorised).items()}, "rank": 1}
     assert {stage.stage: stage.reused for stage in both.stages} == {
         stage: len(jobs.keys().get(stage, ())) for stage in needed(both)

@@ -19,7 +19,10 @@ from orchestrator.forget_requests import disclosure_rows
 from orchestrator.jobs import STAGES, missing
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import Run, run_audit
+from orchestrator.report import reading as report_reading
 from orchestrator.report import render
+from orchestrator.report.forget_requests import all_foretold
+from orchestrator.report.markdown import markdown
 from orchestrator.schedule import open_scheduler, schedule
 from orchestrator.score_table import POOLED, pooled, whole_table
 from orchestrator.setting import Setting
@@ -211,6 +214,26 @@ def test_the_page_says_what_was_known_before_unlearning(done):
     cells = next(text for text in page.split("\n") if line in text)
     assert f"<td>{share * 100:.0f}\N{NO-BREAK SPACE}%</td></tr>" in cells
     assert "GNQ,<br>percentile" in page
+
+
+def test_the_markdown_has_the_correlations_of_every_setting(done):
+    _, result, _, _ = done
+    document = result.document
+    row = next(row for row in document["disclosure_correlations"] if row["score"] == "gnq_log")
+    value = ("−" if row["spearman"] < 0 else "") + f"{abs(row['spearman']):.3f}".removeprefix("0") + " ["
+    scores = {name: result.scores[name].to_numpy() for name in result.scores.column_names}
+    own = markdown(report_reading.Run(document, scores))
+    assert "**rank correlation with the attack over forget requests [95" in own and value in own
+    again = [{**row, "setting": "other"} for row in document["disclosure_correlations"]]
+    both = {
+        **document,
+        "table": [*document["table"], *({**row, "setting": "other"} for row in document["table"])],
+        "disclosure_correlations": [*document["disclosure_correlations"], *again],
+    }
+    grids = all_foretold(report_reading.Run(both, scores))
+    assert [grid.title.split(":")[0] for grid in grids] == [row["setting"], "other"]
+    assert grids[0].rows == grids[1].rows
+    assert all_foretold(report_reading.Run({**document, "disclosure_correlations": []}, scores)) == []
 
 
 def test_nothing_is_watched_and_no_key_changes_unless_asked(done, shop):

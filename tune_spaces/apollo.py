@@ -261,9 +261,15 @@ sweep(
 sweep(
     Sweep(
         name="apollo-points",
-        title="Random forget points against memorised ones",
+        title="Random forget points against memorised ones and against those whose gradients are unique",
         base="apollo-fashion14",
-        varies=fixed({"random": {}, "memorised": {"split.points": "memorised"}}),
+        varies=fixed(
+            {
+                "random": {"audit.disclosure": True},
+                "memorised": {"audit.disclosure": True, "split.points": "memorised"},
+                "exposed": {"audit.disclosure": True, "split.points": "exposed"},
+            }
+        ),
         metric="apollo AUC",
         makes="how much random points understate the risk",
     )

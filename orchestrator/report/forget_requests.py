@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from orchestrator.report.by_setting import Grid
@@ -11,12 +12,22 @@ from orchestrator.report.glossary import words
 from orchestrator.report.reading import Row, Run, percent
 
 
-def foretold(run: Run) -> Grid | None:
-    """Return unlearner × attack by score: rank correlation over the forget requests, of the main setting.
+def all_foretold(run: Run) -> list[Grid]:
+    """Return the table of ``foretold`` for each setting with watched targets; titles name it if there are more."""
+    grids = [(name, foretold(run, name)) for name in dict.fromkeys(row["setting"] for row in run.result["table"])]
+    found = [(name, grid) for name, grid in grids if grid]
+    return [
+        dataclasses.replace(grid, title=f"{name}: {grid.title}") if len(found) > 1 else grid for name, grid in found
+    ]
 
-    None for runs whose targets were not watched.
+
+def foretold(run: Run, setting: str | None = None) -> Grid | None:
+    """Return unlearner × attack by score: rank correlation over the forget requests of a setting, else the main one.
+
+    None where targets were not watched.
     """
-    rows = [row for row in run.result.get("disclosure_correlations") or [] if row["setting"] == run.main_setting]
+    asked = run.main_setting if setting is None else setting
+    rows = [row for row in run.result.get("disclosure_correlations") or [] if row["setting"] == asked]
     if not rows:
         return None
     found = {(row["unlearner"], row["attack"], row["score"]): row for row in rows}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from orchestrator.report.by_setting import Grid, found_points, grids
+from orchestrator.report.forget_requests import all_foretold
 from orchestrator.report.glossary import access_level, words
 from orchestrator.report.markdown_table import auc_cell, p_value, span, table
 from orchestrator.report.reading import Run
@@ -17,7 +18,7 @@ MOST_ROWS = 60
 
 
 def markdown(run: Run) -> str:
-    """Return the run's tables as Markdown: main table, AUC by setting, single points, gains, utility."""
+    """Return the run's tables as Markdown: main table, AUC by setting, single points, uniqueness, gains, utility."""
     rows = run.result["table"]
     first = run.main_setting
     settings = list(dict.fromkeys(row["setting"] for row in rows))
@@ -27,6 +28,7 @@ def markdown(run: Run) -> str:
         settings_table(rows, settings) if len(settings) > 1 else "",
         *(as_markdown(grid) for grid in grids(run)),
         discoveries_table(run),
+        *(as_markdown(grid) for grid in all_foretold(run)),
         three_way_table([row for row in run.result.get("three_way") or [] if row["setting"] == first]),
         gains_table(run),
         paper_rule_table(run.result.get("paper_rule") or []),
