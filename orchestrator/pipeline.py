@@ -98,7 +98,7 @@ class Run:
             shared = [job for setting in settings for job in setting.jobs.models if is_shared(job)]
             todo = list(missing(shared, self.present()))
             if todo:
-                self.populate(todo, plans_of(settings))
+                self.populate(todo, plans_of(settings), self.kind.making[1])
             self.trials(sweep, settings)
         document = tuned(sweep.name, settings, self.store, self.plan)
         document["seconds"] = round(time.perf_counter() - self.begin, 3)
