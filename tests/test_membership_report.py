@@ -16,7 +16,7 @@ from orchestrator.report.membership.glossary import words
 from orchestrator.report.membership.markdown import membership_markdown
 from orchestrator.report.membership.page import write_membership_report
 from orchestrator.report.membership.reading import MembershipRun, chance, read_membership_run
-from orchestrator.report.membership.seeds import seeds_grid
+from orchestrator.report.membership.seeds import seeds_grids
 from orchestrator.report.membership.verdict import detectable, finds, membership_verdict
 
 MODES = {"I": {}, "II": {"audit.mode": "II", "signal": 0.0, "data.name": "digits"}}
@@ -246,9 +246,22 @@ def test_a_sweep_over_seeds_ends_in_means_over_them(run):
     table = [{**cell, "setting": name, "precision": value} for name, value in seeds.items()]
     table += [{**cell, "setting": name, "attack": "gmia1", "precision": None} for name in seeds]
     settings = [{"setting": name, "overrides": {"seed": int(name[-1])}, "mode": "I"} for name in seeds]
-    grid = seeds_grid(MembershipRun({**run.result, "table": table, "settings": settings}))
+    (grid,) = seeds_grids(MembershipRun({**run.result, "table": table, "settings": settings}))
+    assert grid.title == "Means over 3 seeds [95 % over seeds]"
     assert [row[:2] for row in grid.rows] == [[words(place[0]), words(place[1])]]  # 0/0 at a seed: left out
     assert grid.rows[0][3:5] == [".600 [.352, .848]", ".500–.700"]  # ± 4.303 · .1 / √3
     other = [{**settings[0], "overrides": {"seed": 1, "audit.beta": 0.1}}, *settings[1:]]
-    assert seeds_grid(MembershipRun({**run.result, "table": table, "settings": other})) is None
-    assert seeds_grid(run) is None
+    assert seeds_grids(MembershipRun({**run.result, "table": table, "settings": other})) == []
+    assert seeds_grids(run) == []
+
+
+def test_seeds_of_several_settings_have_means_of_their_own(run):
+    cell = next(cell for cell in run.result["table"] if cell["precision"] is not None)
+    found = {"a=1/seed=1": 0.5, "a=1/seed=2": 0.6, "a=2/seed=1": 0.7, "a=2/seed=2": 0.9}
+    table = [{**cell, "setting": name, "precision": value} for name, value in found.items()]
+    settings = [
+        {"setting": name, "overrides": {"a": int(name[2]), "seed": int(name[-1])}, "mode": "I"} for name in found
+    ]
+    grids = seeds_grids(MembershipRun({**run.result, "table": table, "settings": settings}))
+    assert [grid.title.split(":")[0] for grid in grids] == ["a=1", "a=2"]
+    assert [grid.rows[0][3].split(" ")[0] for grid in grids] == [".550", ".800"]

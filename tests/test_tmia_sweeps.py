@@ -128,12 +128,12 @@ def test_plans_of_unknown_classes_say_where_the_data_were_looked_for(name: str) 
 # Sweeps
 
 
-def test_the_sweeps_are_those_of_the_paper_beta_and_seeds() -> None:
-    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit", "seeds")
+def test_the_sweeps_are_those_of_the_paper_beta_pool_and_seeds() -> None:
+    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit", "pool", "seeds")
     assert sorted(SWEPT) == [f"tmia-{name}" for name in names]
 
 
-@pytest.mark.parametrize("name", SWEPT)
+@pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
 def test_a_setting_is_one_plan_whose_p_values_hold(name: str) -> None:
     plan = plan_of(SWEEPS[name].base)
     for one in settings_of(name, plan).values():
@@ -173,7 +173,18 @@ def test_little_filler_of_attack_two_is_warned_of(mode: str, filler: int, warned
     assert all(("give 280 points of filler" if filler > 120 else "split.filler 120 points") in line for line in found)
 
 
-@pytest.mark.parametrize("name", SWEPT)
+def test_pools_are_of_one_to_twenty_five_training_sets_and_small_ones_warn() -> None:
+    found = settings_of("tmia-pool", plan_of("tmia-fashion14"))
+    assert list(found) == [f"pool={size}n/seed={seed}" for size in (1, 5, 15, 25) for seed in range(6, 11)]
+    for name, one in found.items():
+        split = sizes(one)
+        assert f"pool={split.pool // split.train_size}n/seed={one.seed}" == name
+        assert check_sizes(own_points(one), split) >= 7 * split.train_size
+        warned = any("p-values come out too small" in line for line in warnings_of(split, 7 * split.train_size))
+        assert warned == (split.pool < 10 * split.train_size)
+
+
+@pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
 def test_the_sweeps_fit_other_plans(name: str) -> None:
     """Halves of CIFAR-100 are too small for the plan's training sets, which then shrink."""
     overrides = ["model.settings.dropout=0.0"] if name == "tmia-dropout" else []

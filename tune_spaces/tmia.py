@@ -211,6 +211,34 @@ def seeds(plan: Values) -> Settings:
     return {f"seed={seed}": {**ALONE, "seed": seed} for seed in range(1, 6)}
 
 
+def pools(plan: Values) -> Settings:
+    """Return attacker's pools of 1, 5, 15 and 25 training sets on seeds 6 to 10, by true confidences: rates under H0.
+
+    Nothing is asked with labels only, so it is cheap; three fresh models for one of the plan's. Pools that would leave
+    less filler than ``FILLER`` training sets are left out.
+    """
+    from audits.data.catalogue import describe
+
+    audit, split = plan["audit"], plan["split"]
+    points = describe(plan["data"]["name"], plan["data"]["root"]).points
+    room = points - split["candidates"] - FILLER * split["train_size"] if points else split["pool"]
+    found: dict[str, Changes] = {}
+    for multiple in (1, 5, 15, 25):
+        pool = multiple * split["train_size"]
+        if pool > room:
+            continue
+        for seed in range(6, 11):
+            found[f"pool={multiple}n/seed={seed}"] = {
+                **ALONE,
+                "seed": seed,
+                "audit.attacks": ["tmia_posterior"],
+                "audit.contrast_samples": min(audit["contrast_samples"], pool - audit["reconstruction"]["points"]),
+                "split.pool": pool,
+                "split.fresh": 3 * split["fresh"],
+            }
+    return found
+
+
 def even(number: int) -> int:
     """Return the largest even number up to ``number``."""
     return number - number % 2
@@ -254,6 +282,12 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
         "The plan's attack on seeds 1 to 5, fixed beforehand",
         seeds,
         "how far the default's numbers hold for other models and points",
+    ),
+    (
+        "tmia-pool",
+        "How many training sets the attacker's pool must hold for promised rates to be kept, over five seeds",
+        pools,
+        "false positives of fresh models against the size of the pool",
     ),
 )
 for name, title, varies, makes in SWEEPS_OF_THE_PAPER:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,30 @@ from orchestrator.report.tables import short
 HEAD = ("selection", "attack", "|Q|", "precision", "lowest–highest", "coverage", "FPR", "fresh FPR")
 
 
-def seeds_grid(run: MembershipRun) -> Grid | None:
-    """Return means over seeds with t intervals, cell by cell; None for a run whose settings differ in anything else.
+def seeds_grids(run: MembershipRun) -> list[Grid]:
+    """Return means over seeds, a table for each group of settings that differ in the seed alone and have two or more.
+
+    Nothing where a setting keeps the plan's seed, or a group has a single seed.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for entry in run.result["settings"]:
+        if "seed" not in entry["overrides"]:
+            return []
+        others = {path: value for path, value in entry["overrides"].items() if path != "seed"}
+        groups.setdefault(json.dumps(others, sort_keys=True), []).append(entry)
+    if any(len(entries) < 2 for entries in groups.values()):
+        return []
+    return [seeds_grid(run, entries, titled=len(groups) > 1) for entries in groups.values()]
+
+
+def seeds_grid(run: MembershipRun, entries: Sequence[Mapping[str, Any]], *, titled: bool) -> Grid:
+    """Return means over the settings ``entries`` with t intervals, cell by cell; ``titled``: with what they share.
 
     A cell whose precision is 0/0 at one of the seeds is left out.
     """
-    entries = run.result["settings"]
-    if len(entries) < 2 or any(set(entry["overrides"]) != {"seed"} for entry in entries):
-        return None
+    names = {entry["setting"] for entry in entries}
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for cell in run.result["table"]:
+    for cell in (cell for cell in run.result["table"] if cell["setting"] in names):
         cells.setdefault((cell["selection"], cell["attack"]), []).append(cell)
     rows = []
     for (selection, attack), own in cells.items():
@@ -44,7 +60,9 @@ def seeds_grid(run: MembershipRun) -> Grid | None:
                 control,
             ]
         )
-    return Grid(f"Means over {len(entries)} seeds [95 % over seeds]", list(HEAD), rows)
+    title = f"Means over {len(entries)} seeds [95 % over seeds]"
+    shared = str(entries[0]["setting"]).rpartition("/")[0] if titled else ""
+    return Grid(f"{shared}: {title}" if shared else title, list(HEAD), rows)
 
 
 def over_seeds(cells: list[dict[str, Any]], name: str) -> str:
