@@ -153,6 +153,13 @@ def two_checkpoints() -> Trace:
     )
 
 
+def test_the_ranking_within_batches_is_the_sum_over_own_steps() -> None:
+    trace = fit_traced(two_parameters(), line(), RECIPE, seed=SEED, every=3, in_batch=True)
+    np.testing.assert_array_equal(RANKINGS["in_batch"](trace, 0), trace.in_batch.log["ridge"])
+    with pytest.raises(BadInput, match="trace with in_batch=True and mode ridge"):
+        RANKINGS["in_batch"](two_checkpoints(), 0)
+
+
 @pytest.mark.parametrize(
     ("name", "scores"),
     [
@@ -180,7 +187,7 @@ def test_random_ranking_is_that_of_its_seed() -> None:
 
 def test_every_ranking_is_tested() -> None:
     tested = {mark.args[1][k][0] for mark in test_rankings_are_sums_over_steps.pytestmark for k in range(8)}
-    assert tested | {"random"} == set(RANKINGS)
+    assert tested | {"random", "in_batch"} == set(RANKINGS)
 
 
 def test_the_score_that_ranks_is_not_clamped_as_the_bound_is() -> None:

@@ -177,6 +177,30 @@ def test_only_targets_are_seen_in_modes_that_no_defence_ranks_by(store: Path) ->
     assert layout.modes(layout.models["0-shadow-0"]) == ("ridge",)
 
 
+def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp_path: Path, unreported: None) -> None:
+    removal = [{"method": "remove", "ranking": "in_batch", "share": 0.2}]
+    plan = small_plan(store, audit__in_batch=True, defences=removal, audit__attacks=["loss", "lira"])
+    document = run(plan, tmp_path / "out").to_json()
+    assert [row["arm"] for row in document["arms"]] == ["none", "in_batch-0.2", "random-0.2"]
+    assert {row["score"] for row in document["correlations"] if not row["control"]} >= {"gnq_log", "in_batch"}
+    layout = scheduler_of(plan, store)
+    shop = Workshop(layout, Store(str(store)))
+    for name in ("0-target-0", "1-shadow-3"):
+        model = layout.models[name]
+        trace, place = trace_of(shop, model), layout.made(model, "in_batch-0.2")
+        assert trace.in_batch is not None
+        assert set(trace.in_batch.steps) == {layout.plan.recipe.epochs}  # once an epoch
+        kept = unpack_arrays(Store(str(store)).get(place.stage, place.key).read(ANSWERS))["kept"].astype(bool)
+        top = np.argsort(-trace.in_batch.log["ridge"], kind="stable")[:12]
+        assert set(np.flatnonzero(model.half & ~kept)) == set(np.flatnonzero(model.half)[top])
+
+
+def test_batches_of_shadows_are_looked_at_only_where_a_defence_ranks_by_them(store: Path) -> None:
+    plain, seen = (scheduler_of(small_plan(store, audit__in_batch=value), store) for value in (False, True))
+    same = {name: plain.watch_job(model).key == seen.watch_job(model).key for name, model in plain.models.items()}
+    assert same == {name: "shadow" in name for name in plain.models}
+
+
 def test_the_same_plan_again_does_nothing(
     finished: tuple[Result, Path], store: Path, tmp_path: Path, unreported: None
 ) -> None:
@@ -220,6 +244,14 @@ def test_removal_without_its_control_gets_it() -> None:
         ("split.shadows=5", "split.shadows is 5; shadows come in twins: give an even number"),
         ("audit.modes=[diagonal]", "defences.0.ranking is gnq_log, which reads mode ridge; add it to audit.modes"),
         ("audit.modes=[rigde]", "audit.modes.0 is \"rigde\" (did you mean 'ridge'?); allowed: ridge, pinv, diagonal"),
+        (
+            "defences=[{method: remove, ranking: in_batch, share: 0.1}]",
+            "defences.0.ranking is in_batch, but batches are not looked at; set audit.in_batch to true",
+        ),
+        (
+            "audit={kind: gnq, in_batch: true, modes: [diagonal]}",
+            "audit.in_batch is true, which reads mode ridge; add it to",
+        ),
         ("audit.attacks=[lyra]", "audit.attacks.0 is \"lyra\" (did you mean 'lira'?)"),
         ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' stands there 2 times; once is enough"),
         ("audit.bins=40", "audit.bins is 40; allowed: up to half of split.train_size"),

@@ -43,11 +43,12 @@ def private(plan: Values) -> list[dict[str, Any]]:
 def table_one(plan: Values) -> Settings:
     """Return one setting with every arm: removal by all rankings, noise on the exposed points, DP-SGD at three ε.
 
-    The share is that of the plan's first removal.
+    The share is that of the plan's first removal; a plan with ``audit.in_batch`` ranks by that too.
     """
     share = next((entry["share"] for entry in plan["defences"] if entry["method"] == "remove"), 0.2)
+    within = ("in_batch",) if plan["audit"].get("in_batch") else ()
     noise = [{"method": "noise", "ranking": "gnq_log", "share": share, "strength": 1.0}]
-    return {"base": {"defences": [*removals(share), *noise, *private(plan)]}}
+    return {"base": {"defences": [*removals(share, (*REMOVED_BY, *within)), *noise, *private(plan)]}}
 
 
 def shares(plan: Values) -> Settings:

@@ -80,16 +80,18 @@ def planted(
 def canary_ranks(trace: Trace, rows: Mapping[str, int], seed: int = 0) -> dict[str, dict[str, float]]:
     """Return score → canary → rank among the N points of ``trace``: 1 is the most exposed, ties share their mean rank.
 
-    ``rows``: name → row of each canary. Scores: every ranking of ``RANKINGS``; ``diagonal_final``, which like
-    ``gnq_final``, ``gradient_norm`` and ``final_loss`` reads the trained model alone; and, where mode pinv was traced,
-    ``pinv_log`` (accumulated as ``gnq_log`` is) and ``pinv_final``. ``seed`` is that of the ranking ``random``. Raises
-    BadInput for a trace without modes ridge and diagonal, and for rows that it does not have.
+    ``rows``: name → row of each canary. Scores: every ranking of ``RANKINGS``, ``in_batch`` where it was traced;
+    ``diagonal_final``, which like ``gnq_final``, ``gradient_norm`` and ``final_loss`` reads the trained model alone;
+    and, where mode pinv was traced, ``pinv_log`` (accumulated as ``gnq_log`` is) and ``pinv_final``. ``seed`` is that
+    of the ranking ``random``. Raises BadInput for a trace without modes ridge and diagonal, and for rows that it does
+    not have.
     """
     points = trace.loss.shape[1]
     for name, row in rows.items():
         if not 0 <= row < points:
             raise BadInput(f"canary {name!r} is row {row}; allowed: 0 to {points - 1}, the points that were traced")
-    scores = {name: RANKINGS[name](trace, seed) for name in RANKINGS}
+    seen = [name for name in RANKINGS if name != "in_batch" or trace.in_batch is not None]
+    scores = {name: RANKINGS[name](trace, seed) for name in seen}
     scores["diagonal_final"] = uniqueness(trace, "diagonal")[-1]
     if "pinv" in trace.gnq:
         scores["pinv_log"] = log_uniqueness(trace.gnq["pinv"], trace.weights)

@@ -51,6 +51,20 @@ def diagonal(trace: Trace, seed: int) -> Floats:
     return log_uniqueness(uniqueness(trace, "diagonal"), trace.weights)
 
 
+@RANKINGS.register("in_batch")
+def in_batch(trace: Trace, seed: int) -> Floats:
+    """Return Σ ½·log2(1 + GNQ) in mode ridge among the points of each batch, over the steps where the point occurs.
+
+    Other points than those of the batch are not asked, so its values are larger than those of ``gnq_log`` and not to be
+    compared with them; only the order is.
+    """
+    if trace.in_batch is None or "ridge" not in trace.in_batch.log:
+        raise BadInput(
+            "the ranking in_batch reads what was seen within batches; trace with in_batch=True and mode ridge"
+        )
+    return trace.in_batch.log["ridge"]
+
+
 @RANKINGS.register("loss_log")
 def loss_log(trace: Trace, seed: int) -> Floats:
     """Return Σ log2(1 + loss): the control that costs nothing and comes close to gnq_log."""

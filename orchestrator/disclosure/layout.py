@@ -101,6 +101,11 @@ class Layout:
         read = {READS_MODE.get(defence.ranking or "") for defence in self.plan.defences}
         return tuple(mode for mode in self.plan.audit.modes if mode in read)
 
+    def in_batch(self, model: Watched) -> bool:
+        """Return whether a model's batches are looked at too: of shadows only if a defence ranks by that."""
+        ranks = any(defence.ranking == "in_batch" for defence in self.plan.defences)
+        return self.plan.audit.in_batch and (ranks or model.group == "target")
+
     def asked(self, model: Watched) -> dict[str, Ids]:
         """Return the points at which a model is asked by name: its pool, and one that it never saw for targets.
 

@@ -54,6 +54,7 @@ class Audit(Section):
     ``modes``: of gradient uniqueness; ``ridge``: λ in units of the mean of ‖g‖² (diagonal: of one parameter's g²);
     ``checkpoints``: how often a training is looked at beside its beginning; ``bins``: groups of equally many points by
     exposure; ``onion``: models on either side that must all agree before a point counts as fully exposed;
+    ``in_batch``: also sum what points are among the others of their batch, at every step (the ranking ``in_batch``);
     ``inversion``: which images are sought in the models, null for none.
     """
 
@@ -61,6 +62,7 @@ class Audit(Section):
     modes: Annotated[tuple[str, ...], Field(min_length=1)] = ("ridge", "diagonal")
     ridge: Annotated[float, Field(gt=0)] = 1e-3
     checkpoints: Positive = 8
+    in_batch: bool = False
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "shadow_posterior", "white_box")
     bins: Annotated[int, Field(ge=2)] = 5
     onion: Positive = 4

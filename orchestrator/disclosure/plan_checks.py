@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 FIELDS = {"remove": ("ranking", "share"), "noise": ("ranking", "share", "strength"), "dp_sgd": ("recipe",)}
 """The fields that each method of defence reads."""
 
-READS_MODE = {"gnq_log": "ridge", "gnq_sum": "ridge", "gnq_final": "ridge", "diagonal": "diagonal"}
+READS_MODE = {
+    "gnq_log": "ridge",
+    "gnq_sum": "ridge",
+    "gnq_final": "ridge",
+    "diagonal": "diagonal",
+    "in_batch": "ridge",
+}
 """Rankings made of gradient uniqueness, and the mode that each reads."""
 
 
@@ -51,6 +57,8 @@ def unknown(path: str, name: str, known: list[str]) -> str:
 def split_problems(plan: DisclosurePlan) -> list[str]:
     """Return what is wrong with the numbers of models and of looks at a training."""
     lines = []
+    if plan.audit.in_batch and "ridge" not in plan.audit.modes:
+        lines.append("audit.in_batch is true, which reads mode ridge; add it to audit.modes")
     if plan.split.shadows % 2:
         lines.append(f"split.shadows is {plan.split.shadows}; shadows come in twins: give an even number")
     if plan.recipe.private:
@@ -90,6 +98,8 @@ def defence_problems(plan: DisclosurePlan) -> list[str]:
         ]
         if defence.recipe is not None and not defence.recipe.private:
             lines.append(f"{place}.recipe has neither target_epsilon nor noise_multiplier; dp_sgd needs one of them")
+        if defence.ranking == "in_batch" and not plan.audit.in_batch:
+            lines.append(f"{place}.ranking is in_batch, but batches are not looked at; set audit.in_batch to true")
         mode = READS_MODE.get(defence.ranking or "")
         if mode and mode not in plan.audit.modes:
             lines.append(f"{place}.ranking is {defence.ranking}, which reads mode {mode}; add it to audit.modes")

@@ -32,7 +32,8 @@ def ranked(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> d
     found = {}
     targets = layout.of(pool, "target")
     for name in RANKINGS:
-        if READS_MODE.get(name, layout.plan.audit.modes[0]) not in layout.plan.audit.modes:
+        unseen = name == "in_batch" and not layout.plan.audit.in_batch
+        if unseen or READS_MODE.get(name, layout.plan.audit.modes[0]) not in layout.plan.audit.modes:
             continue
         scores = np.full((2, len(targets[0].half)), np.nan)
         for row, model, trace in zip(scores, targets, traces, strict=True):

@@ -106,6 +106,7 @@ class DisclosureScheduler(Layout, KeyedJobs):
                 "checkpoints": audit.checkpoints,
                 "chunk": self.plan.compute.chunk,
                 "seed": model.seed,
+                **({"in_batch": True} if self.in_batch(model) else {}),
             }
             self._watched[model.name] = self.job("watch", document, (), self.architecture, member=model.name)
         return self._watched[model.name]

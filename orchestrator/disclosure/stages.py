@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ANSWERS = "answers.safetensors"
 TRACE = "trace.safetensors"
-MODE = "gnq."
+MODE, LOG, TOTAL, OWN_STEPS = "gnq.", "in_batch.log.", "in_batch.total.", "in_batch.steps"
 
 
 def scheduler(shop: Workshop) -> DisclosureScheduler:
@@ -45,7 +45,7 @@ def watch(shop: Workshop, job: Job) -> dict[str, bytes]:
     try:
         trace = fit_traced(
             found, points, recipe, seed=seed_of(model.seed), every=every, modes=layout.modes(model), ridge=audit.ridge,
-            chunk=layout.plan.compute.chunk,
+            in_batch=layout.in_batch(model), chunk=layout.plan.compute.chunk,
         )  # fmt: skip
     except FloatingPointError as error:
         raise BadInput(f"recipe: {model.name}: {error}") from None
@@ -131,21 +131,31 @@ def packed(trace: Trace) -> dict[str, NDArray[Any]]:
         "loss": trace.loss,
         "squared_norm": trace.squared_norm,
     }
-    return arrays | {f"{MODE}{mode}": values for mode, values in trace.gnq.items()}
+    arrays |= {f"{MODE}{mode}": values for mode, values in trace.gnq.items()}
+    if (among := trace.in_batch) is not None:
+        arrays |= {f"{LOG}{mode}": values for mode, values in among.log.items()}
+        arrays |= {f"{TOTAL}{mode}": values for mode, values in among.total.items()}
+        arrays[OWN_STEPS] = among.steps
+    return arrays
 
 
 def trace_of(shop: Workshop, model: Watched) -> Trace:
     """Return what was seen of a model's own points while it trained."""
-    from audits.disclosure.accumulate import Trace
+    from audits.disclosure.accumulate import InBatch, Trace
 
     arrays = unpack_arrays(shop.store.get("watch", scheduler(shop).watch_job(model).key).read(TRACE))
-    modes = {name.removeprefix(MODE): values for name, values in arrays.items() if name.startswith(MODE)}
+
+    def by_mode(prefix: str) -> dict[str, NDArray[Any]]:
+        return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
+
+    among = InBatch(by_mode(LOG), by_mode(TOTAL), arrays[OWN_STEPS], 0) if OWN_STEPS in arrays else None
     return Trace(
         steps=arrays["steps"],
         loss=arrays["loss"],
         squared_norm=arrays["squared_norm"],
-        gnq=modes,
+        gnq=by_mode(MODE),
         doubts=("",) * len(arrays["steps"]),  # counted among the model's metrics
+        in_batch=among,
     )
 
 

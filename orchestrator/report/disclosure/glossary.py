@@ -17,6 +17,7 @@ RANKINGS = {
     "gnq_sum": "GNQ, plain sum",
     "gnq_final": "final GNQ",
     "diagonal": "diagonal GNQ",
+    "in_batch": "GNQ in batch",
     "loss_log": "loss",
     "gradient_norm_log": "‖g‖²",
     "final_loss": "final loss",
