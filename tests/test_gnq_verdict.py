@@ -3,6 +3,7 @@
 import pytest
 from gnq_result import write_gnq_run
 
+from orchestrator.disclosure.gathering import CORRELATION, RATE, Interval, interval
 from orchestrator.report.disclosure import tables
 from orchestrator.report.disclosure.numbers import estimate, number
 from orchestrator.report.disclosure.reading import DisclosureRun, clear
@@ -109,3 +110,12 @@ def test_gnq_is_measured_against_its_best_control(run):
     said = sentence(tied, "What GNQ predicts")
     assert said.kind == "plain"
     assert "best control loss, GNQ minus it +.001 [−.010, +.012]: no gain over it is shown" in said.text
+
+
+def test_intervals_end_where_the_scale_ends() -> None:
+    cut = interval([0.9, 1.0], 0.95, RATE)  # t: .95 ± 12.7 · .05
+    assert (cut.low, cut.high) == (pytest.approx(0.95 - 12.706 * 0.05, abs=1e-3), 1.0)
+    assert interval([-0.9, 0.9], 0.95, CORRELATION).row("x") == {"x": 0.0, "x_low": -1.0, "x_high": 1.0}
+    free = interval([0.9, 1.0], 0.95)
+    assert free.high is not None and free.high > 1.5
+    assert interval([0.5], 0.95, RATE) == Interval(0.5, None, None)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.disclosure.gathering import Assessments, Place, Row, corrected, interval, mean, paired, pool_means
+from orchestrator.disclosure.gathering import (
+    CORRELATION,
+    RATE,
+    Assessments,
+    Place,
+    Row,
+    corrected,
+    interval,
+    mean,
+    paired,
+    pool_means,
+)
 from orchestrator.disclosure.plan import NONE
 
 AGAINST = ("random", "loss_log")
@@ -19,10 +30,10 @@ def table(found: Assessments, level: float) -> list[Row]:
 
     rows = []
     for arm, place, pools in cells(found):
-        auc = interval(pool_means(pools), level)
+        auc = interval(pool_means(pools), level, RATE)
         known = [[value for value in pool if value is not None] for pool in pools]
         both = len(pools) > 1 and place.group.startswith("removed") and known == pools
-        side = interval([float(one.mean()) for one in two_sided_auc(known)] if both else [], level)
+        side = interval([float(one.mean()) for one in two_sided_auc(known)] if both else [], level, RATE)
         rows.append(
             {
                 "arm": arm,
@@ -55,7 +66,7 @@ def arms(
     lines = []
     for arm, defence in plan.arms.items():
         every = [model for pool in fitted[arm] for model in pool]
-        test = interval([mean(model["test_accuracy"] for model in pool) for pool in fitted[arm]], level)
+        test = interval([mean(model["test_accuracy"] for model in pool) for pool in fitted[arm]], level, RATE)
         lines.append(
             {
                 "arm": arm,
@@ -100,8 +111,8 @@ def onion(pools: Sequence[Row], level: float) -> Row | None:
     seen = [pool["onion"] for pool in pools if pool["onion"] is not None]
     if not seen:
         return None
-    after = interval([pool["after"] for pool in seen], level)
-    change = interval([pool["after"] - pool["before"] for pool in seen], level)
+    after = interval([pool["after"] for pool in seen], level, RATE)
+    change = interval([pool["after"] - pool["before"] for pool in seen], level, CORRELATION)
     return {
         "points": sum(pool["points"] for pool in seen),
         "before": mean(pool["before"] for pool in seen),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,10 @@ class Place(NamedTuple):
     attack: str
     shadows: str
     moment: str
+
+
+RATE, CORRELATION = (0.0, 1.0), (-1.0, 1.0)
+"""What a rate and an AUC, and what a correlation and a difference of rates can be."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,13 @@ def pool_means(pools: Sequence[Sequence[float | None]]) -> list[float | None]:
     return [None if None in pool else sum(float(value or 0) for value in pool) / len(pool) for pool in pools]
 
 
-def interval(values: Sequence[float | None], level: float) -> Interval:
-    """Return mean and t interval of values by pool; no interval of a single one, nothing where one is missing."""
+def interval(
+    values: Sequence[float | None], level: float, within: tuple[float, float] = (-math.inf, math.inf)
+) -> Interval:
+    """Return mean and t interval of values by pool; no interval of a single one, nothing where one is missing.
+
+    Ends that no value can have, outside ``within``, are cut: with two pools a t interval is longer than the scale.
+    """
     from audits.evaluation.intervals import ibragimov_mueller_t
 
     known = [float(value) for value in values if value is not None]
@@ -57,7 +67,7 @@ def interval(values: Sequence[float | None], level: float) -> Interval:
     if len(known) == 1:
         return Interval(mean, None, None)
     low, high = ibragimov_mueller_t(known, level)
-    return Interval(mean, float(low), float(high))
+    return Interval(mean, max(float(low), within[0]), min(float(high), within[1]))
 
 
 @dataclass(frozen=True)

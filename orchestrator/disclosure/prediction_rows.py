@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.disclosure.gathering import Row, corrected, interval, mean, paired, pool_means
+from orchestrator.disclosure.gathering import CORRELATION, RATE, Row, corrected, interval, mean, paired, pool_means
 from orchestrator.disclosure.plan_checks import READS_MODE
 
 SHOWN = 24
@@ -21,7 +21,7 @@ def correlations(pools: Sequence[Row], level: float) -> list[Row]:
             "control": score not in READS_MODE,
             "outcome": outcome,
             "pools": len(values),
-            **interval(values, level).named("spearman", "low", "high"),
+            **interval(values, level, CORRELATION).named("spearman", "low", "high"),
         }
         for (score, outcome), values in by_outcome(pools).items()
     ]
@@ -73,7 +73,7 @@ def bins(pools: Sequence[Row], plan: Any, level: float) -> list[Row]:
                     "rule": first["rule"],
                     "bin": index + 1,
                     "points": plan.split.train_size / plan.audit.bins,
-                    **interval(values, level).named("auc", "low", "high"),
+                    **interval(values, level, RATE).named("auc", "low", "high"),
                 }
             )
     return rows
