@@ -37,6 +37,8 @@ from orchestrator.schedule import open_scheduler
 from orchestrator.stages import Workshop
 from orchestrator.store import Store, unpack_arrays
 
+pytestmark = pytest.mark.slow
+
 WIDTH, HEIGHT = 12, 14
 PEOPLE, EACH = 4, 20
 ONE = 1 / 16

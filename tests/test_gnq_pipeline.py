@@ -27,6 +27,8 @@ from orchestrator.schedule import open_scheduler
 from orchestrator.stages import METRICS, WEIGHTS, Workshop
 from orchestrator.store import Store, pack_table, unpack_arrays
 
+pytestmark = pytest.mark.slow
+
 
 def small_plan(store: Path, **changes: Any) -> DisclosurePlan:
     values = {"compute.workers": 0, "compute.store": str(store), "split.seeds": 2, "split.shadows": 4} | {

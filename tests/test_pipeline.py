@@ -22,6 +22,8 @@ from orchestrator.stages import Workshop
 from orchestrator.store import CorruptArtefact, Store
 from tune_spaces.registry import Sweep, fixed
 
+pytestmark = pytest.mark.slow
+
 TINY = (
     "split.targets=2",
     "split.train_size=60",

@@ -28,6 +28,8 @@ from orchestrator.schedule import open_scheduler
 from orchestrator.stages import Workshop
 from orchestrator.store import Store, pack_table
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "compute.workers": 0,
     "split.targets": 4,

@@ -30,6 +30,8 @@ from orchestrator.stages import DISCLOSURE, WEIGHTS, Workshop
 from orchestrator.stages.disclosure import SCORES, disclosure
 from orchestrator.store import Store, unpack_arrays, unpack_table
 
+pytestmark = pytest.mark.slow
+
 EXPOSED = ("split.points=exposed", "split.ranking_models=2")
 WATCHED = ("audit.attacks=[u_lira, loss_threshold]", "audit.disclosure=true", "audit.fdr=0.99")
 
