@@ -17,6 +17,7 @@ from audits.data.membership import MembershipDesign, MembershipSplit, make_membe
 from audits.evaluation.precision import measure_fresh
 from audits.membership.p_values import decider
 from audits.membership.selectors import SELECTORS, Case, chosen
+from audits.membership.shared_pool import raw_level
 
 N, CONTRAST, FRESH, CANDIDATES, BETA = 80, 39, 60, 120, 0.05
 Floats = NDArray[np.float64]
@@ -63,9 +64,9 @@ def scene(pool: int) -> dict[str, Any]:
     }
 
 
-def fresh_rate(found: dict[str, Any], rows: NDArray[np.bool_]) -> Any:
-    decide = decider(found["fresh"], found["contrast"], BETA, larger_is_member=False)
-    return measure_fresh(decide, CONTRAST, BETA, rows, draws=200, seed=1).fpr
+def fresh_rate(found: dict[str, Any], rows: NDArray[np.bool_], beta: float = BETA, pool_sets: float = np.inf) -> Any:
+    decide = decider(found["fresh"], found["contrast"], raw_level(beta, pool_sets), larger_is_member=False)
+    return measure_fresh(decide, CONTRAST, beta, rows, draws=200, seed=1).fpr
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,19 @@ def test_a_pool_of_one_training_set_makes_p_values_too_small_and_is_warned_of(la
     (warning,) = small["design"].warnings
     assert "p-values come out too small" in warning
     assert f"give the pool {10 * N} points" in warning
+
+
+def test_the_correction_for_the_pool_mends_large_pools_and_eases_small_ones(large: dict[str, Any]) -> None:
+    """Of one training set the pool has other faults too: repeats make contrast models worse, so the warning stays."""
+    small = scene(pool=N)
+    for found, pool_sets in ((large, 15), (small, 1)):
+        raw, corrected = (fresh_rate(found, hard_points(found), 0.1, sets).value for sets in (np.inf, pool_sets))
+        assert corrected < raw
+        assert (corrected <= 0.1) == (pool_sets == 15)
+    assert fresh_rate(large, hard_points(large), BETA, 15).value <= BETA < fresh_rate(large, hard_points(large)).value
+
+
+def hard_points(found: dict[str, Any]) -> NDArray[np.bool_]:
+    """Return the quarter of the candidates that contrast models find hardest."""
+    mean = found["contrast"].mean(0)
+    return np.asarray(mean >= np.quantile(mean, 0.75))

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 SMALL = {
     "compute.workers": 0,
     "split.targets": 4,
-    "split.contrast": 10,
+    "split.contrast": 12,
     "split.fresh": 2,
     "audit.pool": 12,
     "audit.contrast_samples": 60,
@@ -156,7 +156,7 @@ def test_no_contrast_or_fresh_model_starts_from_a_teacher_of_a_target(mode: str,
         if model.teacher:
             teachers.setdefault(model.group, set()).add(model.teacher)
             assert scheduler.models[model.teacher].group == model.group
-    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "contrast": 10, "fresh": 2}
+    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "contrast": 12, "fresh": 2}
 
 
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
@@ -231,7 +231,7 @@ def test_an_attack_that_needs_the_true_class_is_left_out_where_there_is_none_and
 def test_scores_on_disk_hold_every_contrast_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    assert Counter(table["group"].to_pylist()) == {"target": 48, "contrast": 120, "fresh": 24}
+    assert Counter(table["group"].to_pylist()) == {"target": 48, "contrast": 144, "fresh": 24}
 
 
 def test_models_beyond_the_memory_allowed_are_read_again(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from audits.membership.p_values import attainable
+from audits.membership.shared_pool import NO_CORRECTION, smallest
 from tune_spaces.registry import Settings, Sweep, sweep
 
 Changes = dict[str, Any]
@@ -124,8 +124,10 @@ def overfit(plan: Values) -> Settings:
 
 
 def beta(plan: Values) -> Settings:
-    """Return the levels β that the plan's number of contrast models can reach: 1/(n_ref + 1) or more."""
-    least = attainable(plan["split"]["contrast"])
+    """Return the levels β that the plan's contrast models can reach."""
+    split = plan["split"]
+    pool_sets = split["pool"] / split["train_size"] if plan["audit"]["pool_correction"] else NO_CORRECTION
+    least = smallest(split["contrast"], pool_sets)
     return {f"beta={level:g}": {**ALONE, "audit.beta": level} for level in LEVELS if level >= least}
 
 

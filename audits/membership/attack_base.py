@@ -14,6 +14,7 @@ from audits.data.membership import Group
 from audits.errors import BadInput
 from audits.evaluation.precision import Decide
 from audits.membership.answers import Answers
+from audits.membership.shared_pool import NO_CORRECTION
 from audits.oracles import Access
 from audits.registry import Registry
 
@@ -30,12 +31,15 @@ ATTACKS: Registry[type[Attack]] = Registry("attack")
 @dataclass(frozen=True)
 class JudgeSettings:
     """``beta``: level of the tests; ``map``, ``degree`` and ``pairs`` of confidence reconstruction, see
-    :func:`audits.membership.reconstruction.fit` and :func:`~audits.membership.reconstruction.make_pairs`."""
+    :func:`audits.membership.reconstruction.fit` and :func:`~audits.membership.reconstruction.make_pairs`;
+    ``pool_sets``: training sets in the pool that contrast models share, for which the p-values of ranked attacks are
+    corrected (:mod:`audits.membership.shared_pool`; infinite: raw ranks)."""
 
     beta: float = 0.05
     map: str = "logistic"
     degree: int = 3
     pairs: str = "contrast"
+    pool_sets: float = NO_CORRECTION
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -98,16 +102,16 @@ class Attack(ABC):
         """Return the ruling from what this attack may see."""
 
     @classmethod
-    def decider(cls, statistic: Floats, contrast: Floats, beta: float) -> Decide:
+    def decider(cls, statistic: Floats, contrast: Floats, beta: float, pool_sets: float = NO_CORRECTION) -> Decide:
         """Return the attack's decisions as a function of the contrast models taken, for ranked attacks.
 
-        ``statistic`` (models, K), ``contrast`` (n_ref, K): as in ``Ruling.statistic``. The function maps rows of
-        contrast models, repeats allowed, to decisions (models, K).
+        ``statistic`` (models, K), ``contrast`` (n_ref, K): as in ``Ruling.statistic``; ``beta``, ``pool_sets``: as in
+        ``JudgeSettings``. The function maps rows of contrast models, repeats allowed, to decisions (models, K).
         """
         raise TypeError(f"attack {cls.name} does not rank among contrast models")
 
     @classmethod
-    def attained(cls, beta: float, n_ref: int) -> float | None:
+    def attained(cls, beta: float, n_ref: int, pool_sets: float = NO_CORRECTION) -> float | None:
         """Return the level that is truly tested at ``beta`` with ``n_ref`` contrast models; None without a rank."""
         return None
 

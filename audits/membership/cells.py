@@ -19,6 +19,7 @@ from audits.errors import BadInput
 from audits.evaluation import intervals, roc
 from audits.evaluation.precision import Decide, Outcome, Rate, measure, measure_fresh
 from audits.membership.attacks import ATTACKS, JUDGED, Attack, Ruling
+from audits.membership.shared_pool import NO_CORRECTION
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -106,17 +107,17 @@ class Judged:
             sets={name: held[chosen] for name, held in self.sets.items()},
         )
 
-    def decider(self, group: Group, beta: float) -> tuple[Decide, int]:
+    def decider(self, group: Group, beta: float, pool_sets: float) -> tuple[Decide, int]:
         """Return the decisions about a group as a function of the contrast models taken, and how many of these are.
 
         An attack that does not rank decides alike whatever is taken. Raises BadInput where the decisions in the table
-        were not made at ``beta``.
+        were not made at ``beta`` for such a pool.
         """
         found = self.decision[group]
         if not self.attack.ranked:
             return (lambda rows: found), 1
         contrast = self.statistic["contrast"]
-        decide = self.attack.decider(self.statistic[group], contrast, beta)
+        decide = self.attack.decider(self.statistic[group], contrast, beta, pool_sets)
         if not np.array_equal(decide(np.arange(len(contrast))), found):
             raise BadInput(f"the decisions of {self.attack.name} in the table are not those at beta = {beta:g}")
         return decide, len(contrast)
@@ -157,6 +158,7 @@ def cells(
     *,
     selectors: Sequence[str],
     beta: float,
+    pool_sets: float = NO_CORRECTION,
     level: float = 0.95,
     draws: int = 1000,
     seed: int = 0,
@@ -164,28 +166,40 @@ def cells(
     """Return the cells of one setting from its ``columns`` (``scores_rows``), by selection, then by attack.
 
     Rates with intervals of confidence ``level`` from ``draws`` draws by ``seed``, a rate of 0/0 None; counts are those
-    of the decisions in the table, which were made at ``beta``. A candidate at which an attack failed counts as asked
-    and never called. A set without candidates has counts of 0 and no rates. Raises BadInput for tables that lack rows
-    and for decisions at another beta.
+    of the decisions in the table, which were made at ``beta`` and ``pool_sets`` (see ``JudgeSettings``). A candidate at
+    which an attack failed counts as asked and never called. A set without candidates has counts of 0 and no rates.
+    Raises BadInput for tables that lack rows and for decisions at another beta.
     """
     everyone = [judged(name, columns, selectors) for name in dict.fromkeys(columns["attack"])]
     whole = {each.attack.name: np.ones(each.member.shape[1], dtype=np.bool_) for each in everyone}
     pairs = [(selector, each, each.sets[selector]) for selector in selectors for each in everyone]
     pairs += [("all", each, whole[each.attack.name]) for each in everyone if each.attack.access == "posteriors"]
-    return [_cell(selection, each.on(chosen), beta, level, draws, seed) for selection, each, chosen in pairs]
+    tested = Tested(beta, pool_sets, level, draws, seed)
+    return [_cell(selection, each.on(chosen), tested) for selection, each, chosen in pairs]
 
 
-def _cell(selection: str, seen: Judged, beta: float, level: float, draws: int, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Tested:
+    """How rates are tested and resampled; fields as in ``cells``."""
+
+    beta: float
+    pool_sets: float
+    level: float
+    draws: int
+    seed: int
+
+
+def _cell(selection: str, seen: Judged, tested: Tested) -> dict[str, Any]:
     """Return the cell of one attack on its candidates."""
-    targets, fresh = _outcomes(seen, beta, level, draws, seed)
+    targets, fresh = _outcomes(seen, tested)
     promises = seen.attack.has_level
     n_ref = len(seen.statistic["contrast"])
     return {
         "selection": selection,
         "attack": seen.attack.name,
         "access": seen.attack.access,
-        "beta": beta,
-        "attained": seen.attack.attained(beta, n_ref),
+        "beta": tested.beta,
+        "attained": seen.attack.attained(tested.beta, n_ref, tested.pool_sets),
         "candidates": targets.candidates,
         "targets": targets.targets,
         "true_positives": targets.true_positives,
@@ -196,7 +210,7 @@ def _cell(selection: str, seen: Judged, beta: float, level: float, draws: int, s
         **_named("precision", targets.precision),
         **_named("coverage", targets.coverage),
         **_named("fpr", targets.fpr),
-        **_auc(seen.score, seen.member, level),
+        **_auc(seen.score, seen.member, tested.level),
         "fresh_models": fresh.targets,
         "fresh_candidates": fresh.candidates,
         "fresh_fpr": fresh.fpr.value,
@@ -210,11 +224,12 @@ def _cell(selection: str, seen: Judged, beta: float, level: float, draws: int, s
     }
 
 
-def _outcomes(seen: Judged, beta: float, level: float, draws: int, seed: int) -> tuple[Outcome, Outcome]:
+def _outcomes(seen: Judged, tested: Tested) -> tuple[Outcome, Outcome]:
     """Return what was measured on targets and on fresh models; counts of 0 and no rates where there is nobody."""
     found = {group: _nobody(*seen.decision[group].shape) for group in JUDGED}
     for group in (group for group in JUDGED if seen.decision[group].size):
-        decide, n_ref = seen.decider(group, beta)
+        decide, n_ref = seen.decider(group, tested.beta, tested.pool_sets)
+        beta, level, draws, seed = tested.beta, tested.level, tested.draws, tested.seed
         if group == "target":
             found[group] = measure(decide, n_ref, seen.member, beta, level=level, draws=draws, seed=seed)
         else:

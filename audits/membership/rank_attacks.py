@@ -18,8 +18,9 @@ from audits.errors import BadInput
 from audits.evaluation.precision import Decide
 from audits.membership.answers import Answers, Floats, Grouped, Labels
 from audits.membership.attack_base import Attack, JudgeSettings, Reading, Ruling, attack
-from audits.membership.p_values import attained_level, check_level, decider, log_loss, rank_p, smoothed_p
+from audits.membership.p_values import decider, log_loss, rank_p, smoothed_p
 from audits.membership.reconstruction import Map, Pairs, fit, make_pairs
+from audits.membership.shared_pool import NO_CORRECTION, attained, check_corrected_level, corrected_p, raw_level
 from audits.membership.simple import losses
 from audits.membership.smoothed_decider import smoothed_decider
 from audits.oracles import Access
@@ -27,7 +28,8 @@ from audits.oracles import Access
 
 @dataclass(frozen=True)
 class RankAttack(Attack):
-    """Member if p ≤ beta, p the rank of the model's statistic among the contrast models' (``p_values.rank_p``).
+    """Member if p ≤ beta, p the rank of the model's statistic among the contrast models' (``p_values.rank_p``),
+    corrected for the pool that these share (``shared_pool.corrected_p``).
 
     Where no contrast model has a statistic nothing can be ranked: the candidate's statistics count as failed too.
     """
@@ -41,18 +43,20 @@ class RankAttack(Attack):
         """See ``Attack.find``; raises BadInput where so few contrast models cannot reach beta."""
         rows, statistic, queries = self.statistics(view, settings)
         contrast, targets = statistic["contrast"], len(statistic["target"])
-        check_level(settings.beta, len(contrast))
+        check_corrected_level(settings.beta, len(contrast), settings.pool_sets)
         known = ~np.isnan(contrast).all(0)
         own = np.concatenate([statistic["target"], statistic["fresh"]])
         own = np.where(known, own, np.nan)
         p = np.full(own.shape, np.nan)
         p[:, known] = type(self).p_value(own[:, known], contrast[:, known], larger_is_member=True)
+        called = p <= raw_level(settings.beta, settings.pool_sets)
+        p = corrected_p(p, settings.pool_sets)
         parts: Mapping[Group, slice] = {"target": slice(targets), "fresh": slice(targets, None)}
         return Ruling(
             rows=rows,
             statistic={**{group: own[part] for group, part in parts.items()}, "contrast": contrast},
             p={group: p[part] for group, part in parts.items()},
-            decision={group: p[part] <= settings.beta for group, part in parts.items()},
+            decision={group: called[part] for group, part in parts.items()},
             queries=queries,
         )
 
@@ -61,18 +65,18 @@ class RankAttack(Attack):
         """Return the candidates spoken about (M,), the statistic (models, M) of each group, and queries a point."""
 
     @classmethod
-    def decider(cls, statistic: Floats, contrast: Floats, beta: float) -> Decide:
+    def decider(cls, statistic: Floats, contrast: Floats, beta: float, pool_sets: float = NO_CORRECTION) -> Decide:
         """See ``Attack.decider``; candidates without any contrast value get no decision, as in ``find``."""
         known = ~np.isnan(contrast).all(0)
         return cls.decide_again(
-            np.where(known, statistic, np.nan), np.where(known, contrast, 0.0), beta, larger_is_member=True
-        )
+            np.where(known, statistic, np.nan), np.where(known, contrast, 0.0), raw_level(beta, pool_sets),
+            larger_is_member=True,
+        )  # fmt: skip
 
     @classmethod
-    def attained(cls, beta: float, n_ref: int) -> float | None:
+    def attained(cls, beta: float, n_ref: int, pool_sets: float = NO_CORRECTION) -> float | None:
         """See ``Attack.attained``."""
-        part, whole = attained_level(beta, n_ref)
-        return part / whole
+        return attained(beta, n_ref, pool_sets)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class SmoothedAttack(RankAttack):
     decide_again: ClassVar[Callable[..., Decide]] = staticmethod(smoothed_decider)
 
     @classmethod
-    def attained(cls, beta: float, n_ref: int) -> float | None:
+    def attained(cls, beta: float, n_ref: int, pool_sets: float = NO_CORRECTION) -> float | None:
         """See ``Attack.attained``: none is known, a smoothed p-value is not quite valid for few contrast models."""
         return None
 

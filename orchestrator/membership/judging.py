@@ -39,9 +39,8 @@ def judge(shop: Workshop, job: Job) -> dict[str, bytes]:
     layout = scheduler(shop)
     audit, design = layout.plan.audit, layout.design
     found = answers(shop, job)
-    settings = JudgeSettings(
-        audit.beta, audit.reconstruction.map, audit.reconstruction.degree, audit.reconstruction.pairs
-    )
+    fitted = audit.reconstruction
+    settings = JudgeSettings(audit.beta, fitted.map, fitted.degree, fitted.pairs, layout.plan.pool_sets)
     rulings = {name: ATTACKS[name]().judge(found, settings, shop.seed("judge", name)) for name in audit.attacks}
     selected, rows = selections(shop, layout)
     asked = np.zeros(len(design.candidates), dtype=np.bool_)
@@ -53,6 +52,7 @@ def judge(shop: Workshop, job: Job) -> dict[str, bytes]:
         columns,
         selectors=audit.selectors,
         beta=audit.beta,
+        pool_sets=layout.plan.pool_sets,
         level=audit.level,
         draws=audit.bootstrap,
         seed=shop.seed("cells"),

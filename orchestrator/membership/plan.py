@@ -91,6 +91,7 @@ class Audit(Section):
     ``star``: the class y* whose confidence counts (null: the true one in mode I, each model's own in II and III);
     ``pool``: candidates that are asked with labels only: a random sample (if ``none`` is a selector) and, every other
     turn, the foremost of the selectors' rankings;
+    ``pool_correction``: p-values allow for the pool that contrast models share (``audits.membership.shared_pool``);
     ``contrast_samples``: points of the attacker that selectors and learned attacks read beside the candidates.
     """
 
@@ -100,6 +101,7 @@ class Audit(Section):
     selectors: Annotated[tuple[str, ...], Field(min_length=1)] = ("none", "kmeans", "contrast_loss", "neighbours")
     alpha: Alpha = Alpha(quantile=0.95)
     beta: Share = 0.05
+    pool_correction: bool = True
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ATTACKS
     pool: Positive = 320
     hop_skip_jump: HopSkipJump = HopSkipJump()
@@ -168,6 +170,13 @@ class MembershipPlan(BasePlan):
     def transferred(self) -> bool:
         """Is the model that is asked a student?"""
         return self.audit.mode != "I"
+
+    @property
+    def pool_sets(self) -> float:
+        """Training sets in the pool that contrast models share, for which p-values are corrected; infinite: raw."""
+        from audits.membership.shared_pool import NO_CORRECTION
+
+        return self.split.pool / self.split.train_size if self.audit.pool_correction else NO_CORRECTION
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Return the plan's own mode and its variants, each as a plan without variants."""

@@ -95,10 +95,10 @@ def without_vacuous(plan: MembershipPlan) -> tuple[tuple[str, ...], tuple[str, .
 
 def level_problems(plan: MembershipPlan) -> list[str]:
     """Return what is wrong with β for so many contrast models."""
-    from audits.membership.p_values import check_level
+    from audits.membership.shared_pool import check_corrected_level
 
     try:
-        check_level(plan.audit.beta, plan.split.contrast)
+        check_corrected_level(plan.audit.beta, plan.split.contrast, plan.pool_sets)
     except BadInput as error:
         text = str(error).replace("beta = ", "audit.beta = ", 1).replace("n_ref", "split.contrast")
         return [text]

@@ -217,6 +217,7 @@ class MembershipScheduler(Layout, KeyedJobs):
             "star": audit.y_star,
             "alpha": audit.alpha.model_dump(),
             "beta": audit.beta,
+            "pool_sets": str(self.plan.pool_sets),
             "map": audit.reconstruction.model_dump(),
             "pool": audit.pool,
             "level": audit.level,

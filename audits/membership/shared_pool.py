@@ -1,0 +1,85 @@
+"""What a shared pool costs: p-values for contrast models that all draw from one pool of the attacker's.
+
+Contrast models know the pool B in common; the target drew its points elsewhere. Take a statistic that is a sum of
+influences of the points trained on, to first order, of variance V under n points drawn anew. Contrast models, n draws
+with replacement from B, have N(m_B, V), where m_B itself lies N(0, V·n/|B|) around its mean; a model that never saw the
+candidate has N(0, V) on other points. Among the contrast models it therefore varies by V·(1 + n/|B|), and ranks that
+take V for that say "unusual" too often: at |B| = n and a promised 5 % 12 % of the time, at 15 n 5.6 %. Dividing the
+normal score of p by √(1 + n/|B|) undoes it. The map is increasing, so p still depends on ranks alone. Not of the paper,
+which draws from a pool of about one training set and uses raw ranks.
+
+It does not undo a choice of candidates by the same contrast models (``contrast_loss``): what they happen to find hard
+is a little easier for everybody else. The control on fresh models shows what is left. Nor does it make up for a pool of few training sets, from which
+repeated points make contrast models worse at everything: ``p_values.pool_warning`` speaks all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from audits.errors import BadInput
+from audits.membership.p_values import attained_level, check_level
+
+Floats = NDArray[np.float64]
+
+NO_CORRECTION = math.inf
+"""A pool of so many training sets that nothing has to be corrected: p-values are the raw ranks."""
+
+
+def spread(pool_sets: float) -> float:
+    """Return √(1 + 1/``pool_sets``) for a pool of ``pool_sets`` = |B|/n training sets, 1 without correction."""
+    if not pool_sets > 0:
+        raise BadInput(f"pool_sets is {pool_sets}; allowed: above 0 (size of the attacker's pool over that of a set)")
+    return math.sqrt(1 + 1 / pool_sets)
+
+
+def corrected_p(p: ArrayLike, pool_sets: float) -> Floats:
+    """Return raw p-values as if the contrast models had shared no pool: Φ(Φ⁻¹(p)/√(1 + n/|B|)), same shape, NaN stays.
+
+    Larger than p below one half, which is where tests are made; strictly increasing. p itself without correction.
+    """
+    from scipy.special import ndtr, ndtri
+
+    raw = np.asarray(p, np.float64)
+    if math.isinf(pool_sets):
+        return raw
+    found: Floats = ndtr(ndtri(raw) / spread(pool_sets))
+    return found
+
+
+def raw_level(beta: float, pool_sets: float) -> float:
+    """Return the raw p-value whose corrected one is ``beta``: p ≤ this is corrected p ≤ ``beta``."""
+    if not 0 < beta < 1:
+        raise BadInput(f"beta is {beta}; allowed: between 0 and 1")
+    normal = NormalDist()
+    return beta if math.isinf(pool_sets) else normal.cdf(normal.inv_cdf(beta) * spread(pool_sets))
+
+
+def attained(beta: float, n_ref: int, pool_sets: float) -> float:
+    """Return the largest corrected rank p-value of ``n_ref`` contrast models that is ≤ ``beta``."""
+    part, whole = attained_level(raw_level(beta, pool_sets), n_ref)
+    return float(corrected_p(part / whole, pool_sets))
+
+
+def smallest(n_ref: int, pool_sets: float) -> float:
+    """Return the smallest corrected p-value that ``n_ref`` contrast models can give."""
+    return float(corrected_p(1 / (n_ref + 1), pool_sets))
+
+
+def check_corrected_level(beta: float, n_ref: int, pool_sets: float) -> None:
+    """Raise BadInput where no corrected p-value of ``n_ref`` contrast models can be ≤ ``beta``; says what can."""
+    if math.isinf(pool_sets):
+        check_level(beta, n_ref)
+        return
+    level, least = raw_level(beta, pool_sets), smallest(n_ref, pool_sets)
+    if 1 / (n_ref + 1) > level:
+        needed = math.ceil(1 / level) - 1
+        raise BadInput(
+            f"beta = {beta:g} cannot be reached with n_ref = {n_ref} and a pool of {pool_sets:.3g} training sets (the "
+            f"smallest p-value is {least:.3g}); raise n_ref to {needed} or more, or beta to "
+            f"{math.ceil(least * 1e4) / 1e4:g} or more"
+        )
