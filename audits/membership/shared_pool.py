@@ -9,8 +9,9 @@ normal score of p by √(1 + n/|B|) undoes it. The map is increasing, so p still
 which draws from a pool of about one training set and uses raw ranks.
 
 It does not undo a choice of candidates by the same contrast models (``contrast_loss``): what they happen to find hard
-is a little easier for everybody else. The control on fresh models shows what is left. Nor does it make up for a pool of few training sets, from which
-repeated points make contrast models worse at everything: ``p_values.pool_warning`` speaks all the same.
+is a little easier for everybody else. Nor does it make up for a pool of few training sets, from which repeated points
+make contrast models worse at everything: ``p_values.pool_warning`` speaks all the same. The control on fresh models
+shows what is left.
 """
 
 from __future__ import annotations
