@@ -22,7 +22,7 @@ from audits.disclosure.rankings import RANKINGS
 from audits.errors import BadInput
 from audits.evaluation.intervals import ibragimov_mueller_t
 from orchestrator.console import Terminal
-from orchestrator.disclosure.inversion_rows import inversion_gains, inversion_warnings, inversions
+from orchestrator.disclosure.inversion_rows import JUDGED, inversion_gains, inversion_warnings, inversions
 from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES
 from orchestrator.disclosure.plan import DisclosurePlan, Inversion
 from orchestrator.disclosure.schedule import DisclosureScheduler
@@ -166,6 +166,21 @@ def test_own_and_twin_models_of_the_arm_are_inverted_from_the_same_starts(shop: 
     assert not np.allclose(arrays["own"], arrays["twin"])
 
 
+def models_of(arm: str) -> tuple[str, ...]:
+    return ("own", "twin", "start") if arm == "none" else ("own", "twin")
+
+
+def test_the_start_is_told_as_it_is_before_any_search(shop: Workshop) -> None:
+    job = next(job for job in jobs_of(shop) if job.label == "none")
+    rows, arrays = left_by(shop, job)
+    for place, target in enumerate(shop.scheduler.of(job.unit, "target")):
+        row = next(row for row in rows if (row["target"], row["model"]) == (target.index, "start"))
+        start, image = (torch.from_numpy(arrays[name][place]) for name in ("start", "image"))
+        told = inversion.compare(start.clamp(0, 1), image[0], torch.from_numpy(arrays["class_mean"][place, 0]))
+        assert row["ssim_image"] == pytest.approx(float(told.ssim_image), abs=1e-6)
+        assert row["mse_image"] == pytest.approx(float(told.mse_image), abs=1e-6)
+
+
 def test_the_result_holds_means_and_paired_differences_over_pools(
     finished: tuple[Result, Path], shop: Workshop
 ) -> None:
@@ -174,12 +189,12 @@ def test_the_result_holds_means_and_paired_differences_over_pools(
     kinds = set()
     for job in jobs_of(shop):
         rows, _ = left_by(shop, job)
-        for model in ("own", "twin"):
+        for model in models_of(job.label):
             for name in MEASURES:
                 each = [np.nan if row[name] is None else row[name] for row in rows if row["model"] == model]
                 values.setdefault((job.label, model, name), []).append(float(np.mean(each)))
     told = document["inversions"]
-    assert [(row["arm"], row["model"]) for row in told] == [(arm, model) for arm in ARMS for model in ("own", "twin")]
+    assert [(row["arm"], row["model"]) for row in told] == [(arm, model) for arm in ARMS for model in models_of(arm)]
     for row in told:
         assert (row["setting"], row["images"]) == ("base", 4)
         for name in MEASURES:
@@ -189,9 +204,13 @@ def test_the_result_holds_means_and_paired_differences_over_pools(
             kinds.add((name, expected[0] is None))
     assert ("ssim_image", False) in kinds and ("ssim_image", True) not in kinds
     gains = {(row["arm"], row["against"], row["measure"]): row for row in document["inversion_gains"]}
-    assert len(gains) == 2 * (3 + 2)
+    removal, at_random = ARMS[1:]
+    others = {arm: {"twin": (arm, "twin"), "none": ("none", "own")} for arm in ARMS}
+    others["none"] = {"twin": ("none", "twin"), "start": ("none", "start")}
+    others[removal] |= {"random": (at_random, "own")}
+    assert set(gains) == {(arm, each, name) for arm in ARMS for each in others[arm] for name in JUDGED}
     for (arm, against, measure), row in gains.items():
-        other = values[(arm, "twin", measure)] if against == "twin" else values[("none", "own", measure)]
+        other = values[*others[arm][against], measure]
         assert row["difference"] == pytest.approx(np.mean(values[arm, "own", measure]) - np.mean(other), abs=1e-12)
         assert row["p_holm"] >= row["p"]
 
@@ -279,4 +298,4 @@ def test_a_class_that_one_side_does_not_have_is_warned_of_and_its_mean_is_not_to
     unsure = {"none": found["none"], "dp-8": [[row | {"same_class": 3, "confidence": 0.49}]]}
     assert "in 1 of 5 searches no image was found" in inversion_warnings(unsure)[0]
     assert "of 2 images 2 are of a class that the twin has no image of" in knows and "1 of 2 images" in single
-    assert Counter(gain["p_holm"] for gain in inversion_gains(found, 0.95)) == Counter({1.0: 2})
+    assert Counter(gain["p_holm"] for gain in inversion_gains(found, {}, 0.95)) == Counter({1.0: 2})

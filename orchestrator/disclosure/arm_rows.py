@@ -59,6 +59,11 @@ def cells(found: Assessments) -> list[tuple[str, Place, list[list[float | None]]
     return [(arm, place, pools) for (arm, place), pools in gathered.items()]
 
 
+def at_random(plan: Any) -> dict[str, str]:
+    """Return arm → the removal of as many points at random, for removals by another ranking."""
+    return {arm: other for arm, other in opponents(plan) if other.startswith(f"{AGAINST[0]}-")}
+
+
 def arms(
     plan: Any, found: Assessments, fitted: Mapping[str, list[list[Row]]], rows: Sequence[Row], level: float
 ) -> list[Row]:

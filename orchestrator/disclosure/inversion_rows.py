@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.disclosure.gathering import corrected, interval, paired, pool_means
-from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES, OWN, TWIN, range_of
+from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES, OWN, START, TWIN, range_of
 from orchestrator.disclosure.plan import NONE
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ JUDGED = ("ssim_image", "mse_image")
 """Measures of which differences are told: likeness to the image itself."""
 FOUND = 0.5
 """Confidence below which a search has not found the class."""
+RANDOM = "random"
+"""Removal of as many points at random: what retraining without some points does by itself."""
 PICTURED = 3
 """Pools whose most exposed image is shown, that of the first target."""
 MOST_PIXELS = 128
@@ -49,8 +51,10 @@ def inversions(found: Likeness, level: float) -> list[Row]:
     """Return one row an arm × model: how like reconstructions are to the images sought, means over pools."""
     rows = []
     for arm, pools in found.items():
-        for model in (OWN, TWIN):
+        for model in (OWN, TWIN, START) if arm == NONE else (OWN, TWIN):
             own = [row for pool in pools for row in pool if row["model"] == model]
+            if not own:
+                continue
             measured = [interval(values_of(pools, model, name), level).row(name) for name in MEASURES]
             rows.append(
                 {
@@ -64,8 +68,9 @@ def inversions(found: Likeness, level: float) -> list[Row]:
     return rows
 
 
-def inversion_gains(found: Likeness, level: float) -> list[Row]:
-    """Return paired differences by pool: own model minus the twin's, and the own model behind an arm minus without.
+def inversion_gains(found: Likeness, controls: Mapping[str, str], level: float) -> list[Row]:
+    """Return paired differences by pool: own model minus the twin's, and minus the start of the search; the own model
+    behind an arm minus without, and minus that behind its control in ``controls`` (arm → removal at random).
 
     Holm's correction is over the arms of one comparison and measure.
     """
@@ -76,6 +81,10 @@ def inversion_gains(found: Likeness, level: float) -> list[Row]:
             others = {TWIN: values_of(pools, TWIN, measure)}
             if arm != NONE:
                 others[NONE] = values_of(found[NONE], OWN, measure)
+            elif any(row["model"] == START for row in pools[0]):
+                others[START] = values_of(found[NONE], START, measure)
+            if arm in controls:
+                others[RANDOM] = values_of(found[controls[arm]], OWN, measure)
             for against, values in others.items():
                 difference = paired(own, values, level)
                 rows.append(
@@ -128,7 +137,8 @@ def inversion_warnings(found: Likeness) -> list[str]:
     """Return warnings: searches that found nothing, and images whose class one of the halves does not have."""
     rows = [row for pool in found.get(NONE, ()) for row in pool if row["model"] == OWN]
     lines = []
-    searched = [row["confidence"] for pools in found.values() for pool in pools for row in pool]
+    every = [row for pools in found.values() for pool in pools for row in pool]
+    searched = [row["confidence"] for row in every if row["model"] != START]
     if failed := sum(confidence < FOUND for confidence in searched):
         lines.append(
             f"inversion: in {failed} of {len(searched)} searches no image was found of which the model is surer than "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from orchestrator.disclosure.plan import NONE
 from orchestrator.disclosure.stages import scheduler, stored, tensors, trace_of
 from orchestrator.jobs import Job
 from orchestrator.stages.workshop import Workshop
@@ -22,8 +23,9 @@ LIKENESS = "likeness.json"
 IMAGES = "images.safetensors"
 RANKED_BY = "gnq_log"
 """The ranking that says which images are sought."""
-OWN, TWIN = "own", "twin"
-"""Models that are searched: the target's, and, as control, that of its twin, which never saw the image."""
+OWN, TWIN, START = "own", "twin", "start"
+"""What is compared with the image: what the target's model gives; as controls what that of its twin gives, which never
+saw the image, and the image that both searches start from, told once, without a defence."""
 MEASURES = ("ssim_image", "ssim_class_mean", "mse_image", "mse_class_mean")
 
 
@@ -65,6 +67,10 @@ def invert(shop: Workshop, job: Job) -> dict[str, bytes]:
         for name, model in ((OWN, target), (TWIN, twin)):
             seen[name], sure = found(shop, model, job.label, sought, asked.settings, seed)
             rows += [{"target": target.index, "model": name, **row} for row in likeness(shop, sought, seen[name], sure)]
+        if job.label == NONE:
+            unsearched = replace(asked.settings, steps=0, starts=1)
+            given, sure = found(shop, target, job.label, sought, unsearched, seed)
+            rows += [{"target": target.index, "model": START, **row} for row in likeness(shop, sought, given, sure)]
         for name, value in seen.items():
             images.setdefault(name, []).append(value.float().cpu())
     arrays = {name: torch.stack(each).numpy() for name, each in images.items()}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from orchestrator.disclosure.arm_rows import arms, comparisons, table
+from orchestrator.disclosure.arm_rows import arms, at_random, comparisons, table
 from orchestrator.disclosure.gathering import Assessments, Row, mean
 from orchestrator.disclosure.inversion_rows import (
     inversion_gains,
@@ -53,7 +53,7 @@ def summed_up(
         likeness = read_likeness(setting, store)
         parts |= {
             "inversions": inversions(likeness, level),
-            "inversion_gains": inversion_gains(likeness, level),
+            "inversion_gains": inversion_gains(likeness, at_random(setting.plan), level),
             "inversion_pictures": inversion_pictures(setting, store, scheduler.data),
         }
         fitted = fits(setting, store)

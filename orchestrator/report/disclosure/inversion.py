@@ -11,10 +11,16 @@ from orchestrator.report.disclosure.reading import NONE, DisclosureRun, clear
 from orchestrator.report.reading import Row, percent
 from orchestrator.report.verdict import Sentence
 
-OWN, TWIN = "own", "twin"
+OWN, TWIN, START, RANDOM = "own", "twin", "start", "random"
 MODELS = {OWN: "the target’s", TWIN: "the twin’s (control)"}
+SEARCHED = MODELS | {START: "none: the start (control)"}
 MEASURES = {"ssim_image": "SSIM", "mse_image": "squared error"}
-AGAINST = {TWIN: "own model minus the twin’s", NONE: "own model minus that without a defence"}
+AGAINST = {
+    TWIN: "own model minus the twin’s",
+    START: "own model minus the start",
+    NONE: "own model minus that without a defence",
+    RANDOM: "own model minus that behind removal at random",
+}
 JUDGE = "ssim_image"
 """The measure by which the verdict speaks, fixed by name."""
 TERMS = {
@@ -41,7 +47,7 @@ def inversion_grid(run: DisclosureRun, setting: str) -> Grid | None:
     body = [
         [
             names[row["arm"]],
-            MODELS[row["model"]],
+            SEARCHED[row["model"]],
             str(row["images"]),
             *(estimate(row, name) for name in columns),
             number(row["confidence"]),
@@ -92,7 +98,9 @@ def inversion_verdict(run: DisclosureRun, setting: str) -> list[Sentence]:
     for arm in run.arms(setting):
         if row := against.get((arm["arm"], NONE)):
             found = standing(row, run.level, "less like them", "more like them", "not told from it, a null result")
-            parts.append(f"With {arm_words(arm)} {change(row)} against no defence: {found}.")
+            beside = against.get((arm["arm"], RANDOM))
+            also = f" Against removal at random {change(beside)}." if beside else ""
+            parts.append(f"With {arm_words(arm)} {change(row)} against no defence: {found}.{also}")
     return [Sentence("leak" if clear(gain, run.level) > 0 else "plain", "Model inversion", " ".join(parts))]
 
 
