@@ -47,5 +47,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
             total = sum(entry.total for entry in asked)
             where = "per target over all settings" if cost.sweep else "per target"
             yield f"queries for {access}, {where}: {each}; in all {total}"
+    if readers := [entry.attack for entry in cost.queries if entry.access == "white_box"]:
+        yield f"no queries, reads the weights: {', '.join(readers)}"
     if any(stage.basis == "a probe" and stage.missing for stage in cost.stages):
         yield "probe: a few training steps on random data, scaled; right within a factor of 2 or 3"

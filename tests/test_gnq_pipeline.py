@@ -18,6 +18,7 @@ from orchestrator.disclosure.plan import DisclosurePlan
 from orchestrator.disclosure.schedule import DisclosureScheduler
 from orchestrator.disclosure.stages import ANSWERS, trace_of
 from orchestrator.estimate import estimate
+from orchestrator.estimate_table import cost_lines
 from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import Result, run_audit
@@ -231,6 +232,9 @@ def test_the_cost_is_told_before_anything_runs(store: Path, tmp_path: Path) -> N
     assert {stage.stage: stage.needed for stage in cost.stages} == {"watch": 12, "defend": 48, "assess": 10}
     assert {entry.attack for entry in cost.queries} == {"loss", "lira", "shadow_posterior", "white_box"}
     assert all(stage.unit_seconds > 0 for stage in cost.stages)
+    lines = list(cost_lines(cost))
+    assert "no queries, reads the weights: white_box" in lines
+    assert not any("white_box" in line for line in lines if line.startswith("queries"))
 
 
 def test_removal_without_its_control_gets_it() -> None:
