@@ -73,3 +73,18 @@ class KeyedJobs:
         own = (*(name for name in modules if name.startswith("audits.")), *self.engines)
         whole = {**document, "code": code_version(stage, own), "platform": self.platform}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)
+
+
+class OneArchitecture(KeyedJobs):
+    """Makes the jobs of a plan whose models all have one architecture, and whose design waits for no ranking."""
+
+    def ranking_jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that must be done before there is a design: none."""
+        return ()
+
+    @property
+    def architecture(self) -> tuple[type]:
+        """The class of the plan's architecture."""
+        from audits.models import MODELS
+
+        return (MODELS[self.plan.model.name],)

@@ -10,7 +10,7 @@ from orchestrator.disclosure.layout import Layout, Watched
 from orchestrator.disclosure.plan import NONE
 from orchestrator.disclosure.plan_checks import check_images
 from orchestrator.jobs import Job, Reference, Schedule
-from orchestrator.keyed_jobs import KeyedJobs
+from orchestrator.keyed_jobs import OneArchitecture
 from orchestrator.keys import digest
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 
-class DisclosureScheduler(Layout, KeyedJobs):
+class DisclosureScheduler(Layout, OneArchitecture):
     """Lists the jobs of one disclosure plan on its data; ``device`` is "cpu" or "cuda"."""
 
     def __init__(self, plan: DisclosurePlan, data: Dataset, device: str, store: Store | None = None) -> None:
@@ -28,21 +28,10 @@ class DisclosureScheduler(Layout, KeyedJobs):
         self.device = device
         self.store = store
 
-    def ranking_jobs(self) -> tuple[Job, ...]:
-        """Return the jobs that must be done before there is a design: none."""
-        return ()
-
     @property
     def recipes(self) -> tuple[Recipe, ...]:
         """The recipes of the watched models and of private ones."""
         return (self.plan.recipe, *(each.recipe for each in self.plan.defences if each.recipe is not None))
-
-    @property
-    def architecture(self) -> tuple[type]:
-        """The class of the plan's architecture."""
-        from audits.models import MODELS
-
-        return (MODELS[self.plan.model.name],)
 
     def schedule(self) -> Schedule:
         """Return every job of the plan; BadInput for inversion of data that are no images."""

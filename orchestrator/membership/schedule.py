@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.jobs import Job, Schedule
-from orchestrator.keyed_jobs import KeyedJobs
+from orchestrator.keyed_jobs import OneArchitecture
 from orchestrator.keys import digest, file_digest
 from orchestrator.membership.layout import Fitted, Layout
 
@@ -22,7 +22,7 @@ GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")
 LABEL_KINDS = ("distances", "votes")
 
 
-class MembershipScheduler(Layout, KeyedJobs):
+class MembershipScheduler(Layout, OneArchitecture):
     """Lists the jobs of one membership plan on its data; ``device`` is "cpu" or "cuda"."""
 
     def __init__(self, plan: MembershipPlan, data: Dataset, device: str, store: Store | None = None) -> None:
@@ -30,21 +30,10 @@ class MembershipScheduler(Layout, KeyedJobs):
         self.device = device
         self.store = store
 
-    def ranking_jobs(self) -> tuple[Job, ...]:
-        """Return the jobs that must be done before there is a design: none."""
-        return ()
-
     @property
     def recipes(self) -> tuple[Recipe, ...]:
         """The recipes of both sides."""
         return (self.plan.recipe, *([self.plan.transfer.recipe] if self.plan.transfer.recipe else []))
-
-    @property
-    def architecture(self) -> tuple[type]:
-        """The class of the plan's architecture."""
-        from audits.models import MODELS
-
-        return (MODELS[self.plan.model.name],)
 
     def schedule(self) -> Schedule:
         """Return every job of the plan."""
