@@ -21,13 +21,13 @@ hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, pr
 hypothesis.settings.load_profile("orch")
 
 
-LONG = ("slow", "cluster")
+FIRST = ("slow", "cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with long tests first, so that workers end together; skip tests marked ``gpu`` where there is none."""
-    long = {item.path for item in items if any(item.get_closest_marker(name) for name in LONG)}
-    items.sort(key=lambda item: item.path not in long)  # stable: else the order of the files
+    """Put files with slow tests first, so that workers end together; skip tests marked ``gpu`` where there is none."""
+    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in FIRST)}
+    items.sort(key=lambda item: item.path not in slow)  # stable: else the order of the files
     if torch.cuda.is_available():
         return
     for item in items:

@@ -244,6 +244,13 @@ def test_removal_without_its_control_gets_it() -> None:
     assert plan.notes == ("defences: added random-0.1, the control of removal",)
 
 
+def test_batches_of_one_point_cannot_be_looked_at() -> None:
+    with pytest.raises(
+        BadInput, match="recipe.batch_size is 1, where no point has others in its batch; set audit.in_b"
+    ):
+        load_plan("gnq-smoke", ["audit.in_batch=true", "recipe.batch_size=1"])
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -67,6 +67,12 @@ def test_table_one_has_every_arm_at_the_share_of_the_plan() -> None:
     assert {(recipe.learning_rate, recipe.delta) for recipe in recipes} == {(0.5, 1e-5)}
 
 
+def test_table_one_ranks_by_batches_where_they_are_looked_at() -> None:
+    plan = load_plan("gnq-fashion14", ["audit.in_batch=true"]).model_dump(mode="json")
+    arms = SWEEPS["gnq-table1"].settings(plan)["base"]["defences"]
+    assert {"method": "remove", "ranking": "in_batch", "share": 0.2} in arms
+
+
 def test_table_one_makes_a_private_recipe_where_the_plan_has_none() -> None:
     (plan,) = settings_of("gnq-table1", plan_of("gnq-mnist")).values()
     recipes = [defence.recipe for defence in plan.defences if defence.recipe is not None]

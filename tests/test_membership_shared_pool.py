@@ -30,7 +30,7 @@ def test_the_map_stretches_normal_scores_and_is_undone_by_the_level(pool_sets: f
     assert (found[:3] > p[:3]).all() and found[3] == 0.5 and found[4] < 0.7 and found[5] == 1.0
     assert (np.diff(found) > 0).all()
     for value, corrected in zip(p[:5], found[:5], strict=True):
-        assert raw_level(float(corrected), pool_sets) == pytest.approx(value, rel=1e-9)
+        assert raw_level(float(corrected), pool_sets) == pytest.approx(value, rel=1e-7)
 
 
 def test_without_correction_nothing_changes_and_gaps_stay_gaps() -> None:
@@ -69,13 +69,29 @@ def test_attained_levels_are_those_of_the_ranks() -> None:
     assert smallest(19, 10.0) == pytest.approx(stats.norm.cdf(stats.norm.ppf(1 / 20) / math.sqrt(1.1)))
 
 
+@pytest.mark.parametrize("pool_sets", [0.05, 1.0, 5.0, 15.0])
+def test_a_level_copied_from_a_corrected_p_value_is_reached_by_it(pool_sets: float) -> None:
+    for n_ref in (9, 20, 100, 200):
+        for rank in range(1, min(12, n_ref)):
+            p = rank / (n_ref + 1)
+            beta = float(corrected_p(p, pool_sets))
+            if beta >= 0.5:
+                continue
+            assert p <= raw_level(beta, pool_sets) < (rank + 1) / (n_ref + 1)
+            assert attained(beta, n_ref, pool_sets) == pytest.approx(beta, rel=1e-9)
+        check_corrected_level(smallest(n_ref, pool_sets), n_ref, pool_sets)
+
+
 def test_levels_out_of_reach_are_refused_with_what_would_reach_them() -> None:
     with pytest.raises(BadInput) as refused:
         check_corrected_level(0.05, 19, 10.0)
     assert str(refused.value) == (
         "beta = 0.05 cannot be reached with n_ref = 19 and a pool of 10 training sets (the smallest p-value is "
-        "0.0584); raise n_ref to 23 or more, or beta to 0.0585 or more"
+        "0.0584); raise n_ref to 23 or more, or take a larger pool, or a beta of 0.0585 or more"
     )
+    with pytest.raises(BadInput) as hopeless:
+        check_corrected_level(0.05, 100, 0.05)
+    assert "); take a larger pool, or a beta of 0.3" in str(hopeless.value)
     check_corrected_level(0.05, 23, 10.0)
     check_corrected_level(0.0585, 19, 10.0)
     with pytest.raises(BadInput, match="raise n_ref to 22 or more"):

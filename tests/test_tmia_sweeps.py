@@ -184,6 +184,31 @@ def test_pools_are_of_one_to_twenty_five_training_sets_and_small_ones_warn() -> 
         assert warned == (split.pool < 10 * split.train_size)
 
 
+FEW = (
+    "variants={}",
+    "split.contrast=20",
+    "audit.reconstruction.models=10",
+    "audit.pool_correction=true",
+    "audit.beta=0.06",
+)
+
+
+def test_pools_that_a_plan_cannot_have_are_left_out() -> None:
+    sizes_of = {
+        base: [name.partition("/")[0] for name in settings_of("tmia-pool", plan_of(base, *changes)) if name[-1] == "6"]
+        for base, changes in (
+            ("tmia-smoke", ()),  # with 12 contrast models β = .1 cannot be reached from one training set
+            ("tmia-fashion14", ("split.classes=even", "split.pool=20000", "variants={}")),
+        )
+    }
+    assert sizes_of == {
+        "tmia-smoke": ["pool=5n", "pool=15n", "pool=25n"],
+        "tmia-fashion14": ["pool=1n", "pool=5n"],
+    }
+    with pytest.raises(BadInput, match="no pool of 1, 5, 15 or 25 training sets"):
+        settings_of("tmia-pool", plan_of("tmia-fashion14", "split.classes=even", "split.pool=20000", *FEW))
+
+
 @pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
 def test_the_sweeps_fit_other_plans(name: str) -> None:
     """Halves of CIFAR-100 are too small for the plan's training sets, which then shrink."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from audits.membership.shared_pool import NO_CORRECTION, smallest
+from audits.errors import BadInput
+from audits.membership.shared_pool import pool_sets_of, smallest
 from tune_spaces.registry import Settings, Sweep, sweep
 
 Changes = dict[str, Any]
@@ -25,6 +26,7 @@ FAR = (
 )
 LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 POOL, FILLER = 10, 7  # training sets that the attacker and targets draw from; with less p-values are not to be trusted
+FRESH = 60  # of a sweep about rates, where the plan has none
 LEFT = 2 / 3  # of a small data set's points are trained on at most; the others measure accuracy
 
 
@@ -125,9 +127,7 @@ def overfit(plan: Values) -> Settings:
 
 def beta(plan: Values) -> Settings:
     """Return the levels β that the plan's contrast models can reach."""
-    split = plan["split"]
-    pool_sets = split["pool"] / split["train_size"] if plan["audit"]["pool_correction"] else NO_CORRECTION
-    least = smallest(split["contrast"], pool_sets)
+    least = smallest(plan["split"]["contrast"], sets_of(plan, plan["split"]["pool"]))
     return {f"beta={level:g}": {**ALONE, "audit.beta": level} for level in LEVELS if level >= least}
 
 
@@ -216,18 +216,19 @@ def seeds(plan: Values) -> Settings:
 def pools(plan: Values) -> Settings:
     """Return attacker's pools of 1, 5, 15 and 25 training sets on seeds 6 to 10, by true confidences: rates under H0.
 
-    Nothing is asked with labels only, so it is cheap; three fresh models for one of the plan's. Pools that would leave
-    less filler than ``FILLER`` training sets are left out.
+    Nothing is asked with labels only, so it is cheap; three fresh models for one of the plan's. Left out are pools that
+    would leave less filler than ``FILLER`` training sets, and those with which β cannot be reached.
     """
     from audits.data.catalogue import describe
 
     audit, split = plan["audit"], plan["split"]
-    points = describe(plan["data"]["name"], plan["data"]["root"]).points
+    facts = describe(plan["data"]["name"], plan["data"]["root"])
+    points = taking_part(facts.points, len(facts.classes or ()), split["classes"])
     room = points - split["candidates"] - FILLER * split["train_size"] if points else split["pool"]
     found: dict[str, Changes] = {}
     for multiple in (1, 5, 15, 25):
         pool = multiple * split["train_size"]
-        if pool > room:
+        if pool > room or smallest(split["contrast"], sets_of(plan, pool)) > audit["beta"]:
             continue
         for seed in range(6, 11):
             found[f"pool={multiple}n/seed={seed}"] = {
@@ -236,9 +237,29 @@ def pools(plan: Values) -> Settings:
                 "audit.attacks": ["tmia_posterior"],
                 "audit.contrast_samples": min(audit["contrast_samples"], pool - audit["reconstruction"]["points"]),
                 "split.pool": pool,
-                "split.fresh": 3 * split["fresh"],
+                "split.fresh": 3 * split["fresh"] or FRESH,
             }
+    if not found:
+        raise BadInput(
+            f"no pool of 1, 5, 15 or 25 training sets of {split['train_size']} points leaves {FILLER} of filler and "
+            f"reaches beta = {audit['beta']:g} with {split['contrast']} contrast models; lower split.train_size"
+        )
     return found
+
+
+def taking_part(points: int | None, classes: int, chosen: Any) -> int | None:
+    """Return how many points are of the ``chosen`` classes of a data set, taken to be equally large; None: unknown."""
+    if chosen is None or points is None:
+        return points
+    if not classes:
+        return None
+    number = {"even": (classes + 1) // 2, "odd": classes // 2}.get(chosen) if isinstance(chosen, str) else len(chosen)
+    return points * (number or 0) // classes
+
+
+def sets_of(plan: Values, pool: int) -> float:
+    """Return the training sets of a pool, as p-values are corrected for them."""
+    return pool_sets_of(pool, plan["split"]["train_size"], corrected=plan["audit"]["pool_correction"])
 
 
 def even(number: int) -> int:
@@ -287,7 +308,7 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
     ),
     (
         "tmia-pool",
-        "How many training sets the attacker's pool must hold for promised rates to be kept, over five seeds",
+        "How many training sets the attacker's pool must hold for (corrected) p-values to keep their rate: five seeds",
         pools,
         "false positives of fresh models against the size of the pool",
     ),

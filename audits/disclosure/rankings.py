@@ -55,8 +55,8 @@ def diagonal(trace: Trace, seed: int) -> Floats:
 def in_batch(trace: Trace, seed: int) -> Floats:
     """Return Σ ½·log2(1 + GNQ) in mode ridge among the points of each batch, over the steps where the point occurs.
 
-    Other points than those of the batch are not asked, so its values are larger than those of ``gnq_log`` and not to be
-    compared with them; only the order is.
+    Fewer others make a value larger a step, and there are fewer steps: not to be compared with ``gnq_log``, only the
+    order is.
     """
     if trace.in_batch is None or "ridge" not in trace.in_batch.log:
         raise BadInput(

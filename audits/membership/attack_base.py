@@ -14,7 +14,7 @@ from audits.data.membership import Group
 from audits.errors import BadInput
 from audits.evaluation.precision import Decide
 from audits.membership.answers import Answers
-from audits.membership.shared_pool import NO_CORRECTION
+from audits.membership.shared_pool import NO_CORRECTION, spread
 from audits.oracles import Access
 from audits.registry import Registry
 
@@ -44,6 +44,7 @@ class JudgeSettings:
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
             raise BadInput(f"beta is {self.beta}; allowed: between 0 and 1")
+        spread(self.pool_sets)  # refuses a pool of none
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,10 @@ class Judged:
         contrast = self.statistic["contrast"]
         decide = self.attack.decider(self.statistic[group], contrast, beta, pool_sets)
         if not np.array_equal(decide(np.arange(len(contrast))), found):
-            raise BadInput(f"the decisions of {self.attack.name} in the table are not those at beta = {beta:g}")
+            raise BadInput(
+                f"the decisions of {self.attack.name} in the table are not those at beta = {beta:g} with a pool of "
+                f"{pool_sets:g} training sets (inf: raw ranks); give the beta and pool_sets of the plan"
+            )
         return decide, len(contrast)
 
 
@@ -168,7 +171,7 @@ def cells(
     Rates with intervals of confidence ``level`` from ``draws`` draws by ``seed``, a rate of 0/0 None; counts are those
     of the decisions in the table, which were made at ``beta`` and ``pool_sets`` (see ``JudgeSettings``). A candidate at
     which an attack failed counts as asked and never called. A set without candidates has counts of 0 and no rates.
-    Raises BadInput for tables that lack rows and for decisions at another beta.
+    Raises BadInput for tables that lack rows and for decisions at another beta or pool.
     """
     everyone = [judged(name, columns, selectors) for name in dict.fromkeys(columns["attack"])]
     whole = {each.attack.name: np.ones(each.member.shape[1], dtype=np.bool_) for each in everyone}

@@ -8,16 +8,17 @@ take V for that say "unusual" too often: at |B| = n and a promised 5 % 12 % of t
 normal score of p by √(1 + n/|B|) undoes it. The map is increasing, so p still depends on ranks alone. Not of the paper,
 which draws from a pool of about one training set and uses raw ranks.
 
-It does not undo a choice of candidates by the same contrast models (``contrast_loss``): what they happen to find hard
-is a little easier for everybody else. Nor does it make up for a pool of few training sets, from which repeated points
-make contrast models worse at everything: ``p_values.pool_warning`` speaks all the same. The control on fresh models
-shows what is left.
+What it is not: it takes all of V to come from the points drawn from B. Initial weights, the order of the points and
+the other side of a transfer, whose data all models share, vary too, so that p-values are a little too large where these
+matter. It does not undo a choice of candidates by the same contrast models (``contrast_loss``): what they happen to
+find hard is a little easier for everybody else. And it does not make up for a pool of few training sets, from which
+repeated points make contrast models worse at everything: ``p_values.pool_warning`` speaks all the same. The control on
+fresh models shows what is left.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +30,16 @@ Floats = NDArray[np.float64]
 
 NO_CORRECTION = math.inf
 """A pool of so many training sets that nothing has to be corrected: p-values are the raw ranks."""
+
+ROUNDING = 1e-12
+"""Added to a raw level, so that a β copied from a corrected p-value is reached by it."""
+MOST_MODELS = 10_000
+"""More contrast models than this are not proposed; a larger pool is."""
+
+
+def pool_sets_of(pool: int, train_size: int, *, corrected: bool) -> float:
+    """Return the training sets that a pool holds, |B|/n, or ``NO_CORRECTION`` where raw ranks are asked for."""
+    return pool / train_size if corrected else NO_CORRECTION
 
 
 def spread(pool_sets: float) -> float:
@@ -43,27 +54,33 @@ def corrected_p(p: ArrayLike, pool_sets: float) -> Floats:
 
     Larger than p below one half, which is where tests are made; strictly increasing. p itself without correction.
     """
-    from scipy.special import ndtr, ndtri
-
     raw = np.asarray(p, np.float64)
-    if math.isinf(pool_sets):
-        return raw
-    found: Floats = ndtr(ndtri(raw) / spread(pool_sets))
-    return found
+    return raw if pool_sets == NO_CORRECTION else stretched(raw, 1 / spread(pool_sets))
 
 
 def raw_level(beta: float, pool_sets: float) -> float:
     """Return the raw p-value whose corrected one is ``beta``: p ≤ this is corrected p ≤ ``beta``."""
     if not 0 < beta < 1:
         raise BadInput(f"beta is {beta}; allowed: between 0 and 1")
-    normal = NormalDist()
-    return beta if math.isinf(pool_sets) else normal.cdf(normal.inv_cdf(beta) * spread(pool_sets))
+    return beta if pool_sets == NO_CORRECTION else float(stretched(beta, spread(pool_sets))) + ROUNDING
+
+
+def stretched(p: ArrayLike, factor: float) -> Floats:
+    """Return p-values whose normal scores are ``factor`` times those of ``p``."""
+    from scipy.special import ndtr, ndtri
+
+    found: Floats = ndtr(ndtri(np.asarray(p, np.float64)) * factor)
+    return found
 
 
 def attained(beta: float, n_ref: int, pool_sets: float) -> float:
     """Return the largest corrected rank p-value of ``n_ref`` contrast models that is ≤ ``beta``."""
-    part, whole = attained_level(raw_level(beta, pool_sets), n_ref)
-    return float(corrected_p(part / whole, pool_sets))
+    if pool_sets == NO_CORRECTION:
+        part, whole = attained_level(beta, n_ref)
+        return part / whole
+    check_corrected_level(beta, n_ref, pool_sets)
+    ranks = np.arange(1, n_ref + 2) / (n_ref + 1)
+    return float(corrected_p(ranks[ranks <= raw_level(beta, pool_sets)][-1], pool_sets))
 
 
 def smallest(n_ref: int, pool_sets: float) -> float:
@@ -73,14 +90,16 @@ def smallest(n_ref: int, pool_sets: float) -> float:
 
 def check_corrected_level(beta: float, n_ref: int, pool_sets: float) -> None:
     """Raise BadInput where no corrected p-value of ``n_ref`` contrast models can be ≤ ``beta``; says what can."""
-    if math.isinf(pool_sets):
+    if pool_sets == NO_CORRECTION:
         check_level(beta, n_ref)
         return
     level, least = raw_level(beta, pool_sets), smallest(n_ref, pool_sets)
-    if 1 / (n_ref + 1) > level:
-        needed = math.ceil(1 / level) - 1
-        raise BadInput(
-            f"beta = {beta:g} cannot be reached with n_ref = {n_ref} and a pool of {pool_sets:.3g} training sets (the "
-            f"smallest p-value is {least:.3g}); raise n_ref to {needed} or more, or beta to "
-            f"{math.ceil(least * 1e4) / 1e4:g} or more"
-        )
+    if 1 / (n_ref + 1) <= level:
+        return
+    needed = math.ceil(1 / level) - 1
+    more = f"raise n_ref to {needed} or more, or " if needed <= MOST_MODELS else ""
+    raise BadInput(
+        f"beta = {beta:g} cannot be reached with n_ref = {n_ref} and a pool of {pool_sets:.3g} training sets (the "
+        f"smallest p-value is {least:.3g}); {more}take a larger pool, or a beta of {math.ceil(least * 1e4) / 1e4:g} or "
+        "more"
+    )

@@ -33,9 +33,8 @@ class DisclosureProbe(Probe):
         epoch = math.ceil(split.train_size / recipe.batch_size)
         match job.stage:
             case "watch":
-                looks = len(audit.modes) * (audit.checkpoints + 1)
-                looks += recipe.epochs if job.document.get("in_batch") else 0
-                return float(epoch * (recipe.epochs + LOOK * looks))
+                looks = audit.checkpoints + 1 + (recipe.epochs if job.document.get("in_batch") else 0)
+                return float(epoch * (recipe.epochs + LOOK * len(audit.modes) * looks))
             case "defend":
                 return float(epoch * recipe.epochs)
             case "invert":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.disclosure.gathering import corrected, interval, paired, pool_means
+from orchestrator.disclosure.arm_rows import AGAINST
+from orchestrator.disclosure.gathering import CORRELATION, corrected, interval, paired, pool_means
 from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES, OWN, START, TWIN, range_of
 from orchestrator.disclosure.plan import NONE
 
@@ -24,10 +26,10 @@ Likeness = Mapping[str, Sequence[Sequence[Row]]]
 
 JUDGED = ("ssim_image", "mse_image")
 """Measures of which differences are told: likeness to the image itself."""
+WITHIN = {name: CORRELATION if name.startswith("ssim") else (0.0, math.inf) for name in MEASURES}
+"""What a measure can be: SSIM lies from −1 to 1."""
 FOUND = 0.5
 """Confidence below which a search has not found the class."""
-RANDOM = "random"
-"""Removal of as many points at random: what retraining without some points does by itself."""
 PICTURED = 3
 """Pools whose most exposed image is shown, that of the first target."""
 MOST_PIXELS = 128
@@ -53,9 +55,7 @@ def inversions(found: Likeness, level: float) -> list[Row]:
     for arm, pools in found.items():
         for model in (OWN, TWIN, START) if arm == NONE else (OWN, TWIN):
             own = [row for pool in pools for row in pool if row["model"] == model]
-            if not own:
-                continue
-            measured = [interval(values_of(pools, model, name), level).row(name) for name in MEASURES]
+            measured = [interval(values_of(pools, model, name), level, WITHIN[name]).row(name) for name in MEASURES]
             rows.append(
                 {
                     "arm": arm,
@@ -81,10 +81,10 @@ def inversion_gains(found: Likeness, controls: Mapping[str, str], level: float) 
             others = {TWIN: values_of(pools, TWIN, measure)}
             if arm != NONE:
                 others[NONE] = values_of(found[NONE], OWN, measure)
-            elif any(row["model"] == START for row in pools[0]):
+            else:
                 others[START] = values_of(found[NONE], START, measure)
             if arm in controls:
-                others[RANDOM] = values_of(found[controls[arm]], OWN, measure)
+                others[AGAINST[0]] = values_of(found[controls[arm]], OWN, measure)
             for against, values in others.items():
                 difference = paired(own, values, level)
                 rows.append(

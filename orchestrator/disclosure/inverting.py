@@ -25,7 +25,7 @@ RANKED_BY = "gnq_log"
 """The ranking that says which images are sought."""
 OWN, TWIN, START = "own", "twin", "start"
 """What is compared with the image: what the target's model gives; as controls what that of its twin gives, which never
-saw the image, and the image that both searches start from, told once, without a defence."""
+saw the image, and the mean image around which both searches start, told once, without a defence."""
 MEASURES = ("ssim_image", "ssim_class_mean", "mse_image", "mse_class_mean")
 
 

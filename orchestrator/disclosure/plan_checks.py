@@ -59,6 +59,8 @@ def split_problems(plan: DisclosurePlan) -> list[str]:
     lines = []
     if plan.audit.in_batch and "ridge" not in plan.audit.modes:
         lines.append("audit.in_batch is true, which reads mode ridge; add it to audit.modes")
+    if plan.audit.in_batch and plan.recipe.batch_size < 2:
+        lines.append("recipe.batch_size is 1, where no point has others in its batch; set audit.in_batch to false")
     if plan.split.shadows % 2:
         lines.append(f"split.shadows is {plan.split.shadows}; shadows come in twins: give an even number")
     if plan.recipe.private:

@@ -132,5 +132,7 @@ def fit_warnings(fitted: Mapping[str, list[list[Row]]]) -> list[str]:
         if accuracy < WRECKED * base:
             lines.append(f"arm {arm} wrecks the model: test accuracy {accuracy:.3f}, without defence {base:.3f}")
     if doubts := sum(model.get("doubts", 0) for model in found[NONE]):
-        lines.append(f"mode pinv was not certain of the rank of the gradients at {doubts} checkpoints of targets")
+        lines.append(
+            f"mode pinv was not certain of the rank of the gradients at {doubts} checkpoints or batches of targets"
+        )
     return lines

@@ -49,7 +49,7 @@ def watch(shop: Workshop, job: Job) -> dict[str, bytes]:
         )  # fmt: skip
     except FloatingPointError as error:
         raise BadInput(f"recipe: {model.name}: {error}") from None
-    doubts = sum(bool(text) for text in trace.doubts)
+    doubts = sum(bool(text) for text in trace.doubts) + (trace.in_batch.doubts if trace.in_batch else 0)
     return {**finished(shop, model, found, points, recipe, doubts=doubts), TRACE: pack_arrays(packed(trace))}
 
 

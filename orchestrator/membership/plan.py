@@ -174,9 +174,9 @@ class MembershipPlan(BasePlan):
     @property
     def pool_sets(self) -> float:
         """Training sets in the pool that contrast models share, for which p-values are corrected; infinite: raw."""
-        from audits.membership.shared_pool import NO_CORRECTION
+        from audits.membership.shared_pool import pool_sets_of
 
-        return self.split.pool / self.split.train_size if self.audit.pool_correction else NO_CORRECTION
+        return pool_sets_of(self.split.pool, self.split.train_size, corrected=self.audit.pool_correction)
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Return the plan's own mode and its variants, each as a plan without variants."""

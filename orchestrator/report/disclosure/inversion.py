@@ -28,7 +28,8 @@ TERMS = {
         "The attacker holds the model and looks for the input that it takes for a class with most confidence (MI-Face: "
         "1 − p plus total variation), from the mean of images that the target never saw. What is found may only "
         "resemble the class. So it is set beside the class mean, and beside what the twin’s model gives, which never "
-        "saw the image."
+        "saw the image. The start is the mean image before any search; removal at random shows what training without "
+        "some point does by itself."
     ),
     "SSIM, squared error": "Likeness of two images: SSIM is 1 for equal ones, the mean squared error 0.",
 }
@@ -61,7 +62,7 @@ def inversion_grid(run: DisclosureRun, setting: str) -> Grid | None:
 
 
 def inversion_gain_grid(run: DisclosureRun, setting: str) -> Grid | None:
-    """Return paired differences in likeness to the image, model against twin and arm against none; None without any."""
+    """Return paired differences in likeness to the image, one of ``AGAINST`` after the other; None without any."""
     names = {arm["arm"]: arm_words(arm) for arm in run.arms(setting)}
     body = [
         [

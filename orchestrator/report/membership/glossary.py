@@ -46,9 +46,9 @@ GLOSSARY = {
     ),
     "p-value, β": (
         "Share of the contrast models to which a candidate looks at least as familiar as to the target. A candidate is "
-        "called a member where p ≤ β. Contrast models share one pool and are more alike than a model of "
-        "other points is to them; p-values allow for that. Ranks come in steps, so that the attained level can be a "
-        "little below β."
+        "called a member where p ≤ β. Contrast models share one pool and are more alike than a model of other points "
+        "is to them; p-values allow for that, unless audit.pool_correction is false. Ranks come in steps, so that the "
+        "attained level can be a little below β."
     ),
     "Selection, Q": (
         "The candidates that an attack speaks about at all; about the others its answer is “no decision”. Chosen from "
