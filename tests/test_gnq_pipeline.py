@@ -246,7 +246,7 @@ def test_removal_without_its_control_gets_it() -> None:
 
 def test_batches_of_one_point_cannot_be_looked_at() -> None:
     with pytest.raises(
-        BadInput, match="recipe.batch_size is 1, where no point has others in its batch; set audit.in_b"
+        BadInput, match=r"recipe\.batch_size is 1, where no point has others in its batch; set audit\.in_"
     ):
         load_plan("gnq-smoke", ["audit.in_batch=true", "recipe.batch_size=1"])
 
