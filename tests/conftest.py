@@ -21,13 +21,16 @@ hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, pr
 hypothesis.settings.load_profile("orch")
 
 
-FIRST = ("slow", "cluster")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with slow tests first, so that workers end together; skip tests marked ``gpu`` where there is none."""
-    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in FIRST)}
-    items.sort(key=lambda item: item.path not in slow)  # stable: else the order of the files
+    """Say which tests go to one worker, and in which order; skip tests marked ``gpu`` on machines without one.
+
+    A file stays together, since its fixtures are dear. Slow files come first, so that workers end together; files that
+    start Ray clusters, which have workers of their own, come last and one after the other.
+    """
+    slow, cluster = ({item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "cluster"))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("cluster" if item.path in cluster else item.path.name))
+    items.sort(key=lambda item: (item.path in cluster, item.path not in slow))  # stable: else in the order of files
     if torch.cuda.is_available():
         return
     for item in items:

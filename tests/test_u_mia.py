@@ -83,11 +83,12 @@ def test_the_oracle_learns_nothing_from_retained_candidates() -> None:
     np.testing.assert_array_equal(one.null, one.score[unseen])
 
 
-def test_the_oracles_promise_is_kept_by_construction() -> None:
+def test_the_oracle_finds_next_to_what_it_promises_by_construction() -> None:
     evidence = make_evidence(9, 100, kinds=ATTACKS["u_mia_oracle"].reads)[0]
     finding = ATTACKS["u_mia_oracle"]().judge(evidence)
     for rate in (0.01, 0.05, 0.3):
-        assert abs(finding.decide(rate)[~evidence.truth].mean() - rate) < 1e-12
+        found = finding.decide(rate)[~evidence.truth].mean()
+        assert rate - 1 / len(finding.null) <= found <= rate  # a score counts itself among the null
 
 
 def test_no_candidate_is_judged_by_its_own_truth() -> None:

@@ -28,10 +28,10 @@ class UMIAOracle(Attack):
     classifier below .5. Folds hold equal shares of both groups: otherwise a fold rich in one group is judged by a fit
     poor in it, to the same effect. Targets that share a shadow set share the fit.
 
-    Retained candidates are judged and not learnt from. The null are the scores of the never-seen candidates: thresholds
-    are in-sample, as the reference's are, so the promised rate is the found one by construction. Shadows cannot stand
-    in: a fit to one model's answers judges other models differently (5 % promised was found as 22 %, fashion14, three
-    targets).
+    Retained candidates are judged and not learnt from. The null are the scores of the never-seen candidates: decisions
+    are in-sample, as the reference's are, so that at most one candidate fewer than promised is found by construction.
+    Shadows cannot stand in: a fit to one model's answers judges other models differently (5 % promised was found as
+    22 %, fashion14, three targets).
     """
 
     access: ClassVar[Access] = "oracle"
