@@ -22,14 +22,12 @@ hypothesis.settings.load_profile("orch")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests go to one worker, and in which order; skip tests marked ``gpu`` on machines without one.
+    """Order the files, so that workers end together; skip tests marked ``gpu`` on machines without one.
 
-    A file stays together, since its fixtures are dear. Slow files come first, so that workers end together; files that
-    start Ray clusters, which have workers of their own, come last and one after the other.
+    Slow files come first. Files that start Ray clusters come last: their tests wait more than they compute, and starve
+    beside tests that compute.
     """
     slow, cluster = ({item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "cluster"))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("cluster" if item.path in cluster else item.path.name))
     items.sort(key=lambda item: (item.path in cluster, item.path not in slow))  # stable: else in the order of files
     if torch.cuda.is_available():
         return
