@@ -23,15 +23,15 @@ ERROR = 1e-4
 NEGATIVE = 1e-6
 """A negative eigenvalue of K of this share of λ moves a value by as much and is let pass."""
 
-COLUMNS = 256
-"""Columns of L⁻¹ that are held at once."""
+NARROWEST, COLUMNS = 64, 128
+"""Columns of L⁻¹ that are held at once: a quarter of them, within these bounds. Narrow strips leave out more zeros."""
 
 
 def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Tensor:
     """Return GNQ (N,) float64 on the device of ``K``, a matrix that ``checked_gram`` has passed.
 
     One Cholesky factorisation and N columns of its inverse, N³/3 operations each, and N³/3 to see that K has no
-    negative eigenvalues. Holds one more N × N array beside K (3.2 GB for N = 20 000) and a strip of 256 columns.
+    negative eigenvalues. Holds one more N × N array beside K (3.2 GB for N = 20 000) and a strip of 128 columns.
     Raises BadInput for a ridge that is not positive, one that rounding of K hides, and a K with negative eigenvalues.
     """
     penalty = _scaled_penalty(K, ridge, relative)
@@ -125,8 +125,9 @@ def _below_diagonal_column_squares(factor: torch.Tensor) -> torch.Tensor:
     """Return Σ_{i>j} W_ij² (N,) of W = L⁻¹; a strip of columns needs only the rows from its first column on."""
     n = len(factor)
     found = torch.empty(n, dtype=factor.dtype, device=factor.device)
-    for start in range(0, n, COLUMNS):
-        stop = min(start + COLUMNS, n)
+    width = min(max(n // 4, NARROWEST), COLUMNS)
+    for start in range(0, n, width):
+        stop = min(start + width, n)
         strip = torch.zeros(stop - start, n - start, dtype=factor.dtype, device=factor.device).mT
         strip.diagonal().fill_(1.0)
         strip = torch.linalg.solve_triangular(factor[start:, start:], strip, upper=False)
