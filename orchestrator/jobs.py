@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,3 +103,14 @@ def missing(jobs: Iterable[Job], present: Mapping[str, set[str]]) -> Iterator[Jo
         if job.key not in present.get(job.stage, set()) and job.key not in seen:
             seen.add(job.key)
             yield job
+
+
+def in_turn(jobs: Sequence[Job]) -> list[Job]:
+    """Return ``jobs`` with each behind the last one that it needs, not behind all of an earlier stage.
+
+    Stages take turns, so that the pace of the first jobs tells the time of all. Needs stand earlier in ``jobs``.
+    """
+    place: dict[str, int] = {}
+    for index, job in enumerate(jobs):
+        place[job.key] = max((place[need] for need in job.needs if need in place), default=index)
+    return sorted(jobs, key=lambda job: place[job.key])

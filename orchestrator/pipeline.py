@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.jobs import STAGES, Job, missing
+from orchestrator.jobs import STAGES, Job, in_turn, missing
 from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import write_outputs
 from orchestrator.schedule import AnyScheduler, open_scheduler
@@ -176,7 +176,7 @@ class Run:
         stage_of = {job.key: job.stage for job in jobs}
         with self.terminal.stage(title, len(jobs)) as advance, self.terminal.quiet():
             train_population(
-                jobs,
+                in_turn(jobs),
                 self.workshops(plans),
                 self.workers,
                 on_progress=advance,

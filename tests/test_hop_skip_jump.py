@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.fft import dct
 
 from audits.membership import hop_skip_jump, hop_skip_jump_draws
 from audits.membership.hop_skip_jump import (
@@ -19,6 +20,7 @@ from audits.membership.hop_skip_jump import (
     distances,
     distances_of_models,
 )
+from audits.membership.hop_skip_jump_draws import Draws
 from audits.membership.start_points import starts_from_pool
 from audits.seeds import derive_seed
 
@@ -95,13 +97,29 @@ def slow(world: Linear, k: int, star: int, starts: torch.Tensor, schedule: Sched
                 near = half
         return x + far * (end - x), (far - near) * float((end - x).norm())
 
+    def drawn(restart: int, t: int) -> list[torch.Tensor]:
+        random = np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, restart, t], dtype=np.uint64)))
+        draws = [random.standard_normal(len(x), dtype=np.float32) for _ in range(schedule.directions_of(t))]
+        return [torch.from_numpy(draw).double() for draw in draws]
+
+    def at_right_angles(restart: int, t: int) -> list[torch.Tensor]:
+        first = 1 if t <= schedule.rounds else schedule.rounds + 1
+        before = sum(math.floor(schedule.directions * math.sqrt(earlier)) for earlier in range(first, t))
+        wanted, found = range(before, before + schedule.directions_of(t)), []
+        cosines = torch.from_numpy(dct(np.eye(len(x)), norm="ortho", axis=0))  # C: its rows are waves
+        for place in wanted:
+            counter = np.array([0, 1 + place // len(x), restart, 0], dtype=np.uint64)
+            coins = np.random.Generator(np.random.Philox(key=key, counter=counter))
+            signs = torch.from_numpy(coins.integers(0, 2, (2, len(x)), dtype=np.int8)).double() * 2 - 1
+            block = cosines @ torch.diag(signs[0]) @ cosines.T @ torch.diag(signs[1])
+            found.append(block[place % len(x)])
+        return found
+
     def a_round(z: torch.Tensor, gap: float, restart: int, t: int) -> tuple[torch.Tensor, float]:
         length = float((z - x).norm())
         delta = max(0.1 * (high - low) if t == 1 and world.range else length / len(x), gap)
-        random = np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, restart, t], dtype=np.uint64)))
         u, phi = [], []
-        for _ in range(math.floor(schedule.directions * math.sqrt(t))):
-            draw = torch.from_numpy(random.standard_normal(len(x), dtype=np.float32)).double()
+        for draw in (at_right_angles if schedule.orthogonal else drawn)(restart, t):
             asked = (z + delta * draw / draw.norm()).clamp(low, high)
             u.append((asked - z) / delta)
             phi.append(1.0 if across(asked) else -1.0)
@@ -133,11 +151,12 @@ def slow(world: Linear, k: int, star: int, starts: torch.Tensor, schedule: Sched
     return float((z - x).norm()) if inside else -float((z - x).norm())
 
 
+@pytest.mark.parametrize("orthogonal", [False, True], ids=["independent", "orthogonal"])
 @pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
-def test_the_batched_form_is_the_slow_form(box, monkeypatch) -> None:
+def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None:
     world = Linear(30, points=5, box=box)
     monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", 35 * 30)  # several parts a round, the last one smaller
-    schedule = Schedule(rounds=2, restarts=2, directions=20, halvings=10, tries=4, further=1)
+    schedule = Schedule(rounds=2, restarts=2, directions=20, halvings=10, tries=4, further=2, orthogonal=orthogonal)
     star = torch.tensor([int(world.y[0]), int(world.y[1]), *((world.y[2:] + 1) % CLASSES).tolist()])
     found = world.found(schedule, star=star)
     expected = [slow(world, k, int(star[k]), world.starts[k], schedule) for k in range(5)]
@@ -146,10 +165,10 @@ def test_the_batched_form_is_the_slow_form(box, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
-@pytest.mark.parametrize("dimensions", [20, 50, 200])
+@pytest.mark.parametrize("dimensions", [20, 50, 200, 784])
 def test_the_distance_to_the_boundary_of_a_linear_model_is_found(dimensions, box) -> None:
-    world = Linear(dimensions, points=30, box=box)
-    ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(30)])
+    world = Linear(dimensions, points=60, box=box)
+    ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(60)])
     assert ABSOLUTE.queries <= 4000
     assert (ratio >= 1 - 1e-9).all(), "no point nearer than the boundary lies across it"
     assert ratio.median() <= 1.1
@@ -280,7 +299,7 @@ def test_parts_of_points_and_rounds_that_are_drawn_again_change_rounding_only(mo
 
 def test_directions_are_kept_as_far_as_there_is_room() -> None:
     like = torch.zeros(3, 10, dtype=torch.float64)
-    draws = hop_skip_jump_draws.Draws(range(3), SEED, like, rows_at_once=12, room=3 * 10 * 8 * 25)
+    draws = Draws(range(3), SEED, like, rows_at_once=12, room=3 * 10 * 8 * 25)
     first, second = ([list(draws.directions(0, t, 20)) for _ in range(2)] for t in (1, 2))
     assert [part.shape for part in first[0]] == [(3, 4, 10)] * 5
     assert all(one is other for one, other in zip(*first, strict=True)), "round 1 is kept"
@@ -289,6 +308,43 @@ def test_directions_are_kept_as_far_as_there_is_room() -> None:
         assert torch.equal(torch.cat(once), torch.cat(again))
     assert not torch.equal(torch.cat(first[0]), torch.cat(second[0]))
     assert torch.allclose(torch.cat(first[0]).norm(dim=-1), torch.ones((), dtype=torch.float64), atol=1e-6)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 30, 49])
+def test_directions_at_right_angles_go_on_from_round_to_round_block_by_block(dimensions) -> None:
+    like = torch.zeros(3, dimensions, dtype=torch.float64)
+    rounds = [4, 25, 60]
+    whole, parts = (
+        [torch.cat(list(draws.directions(1, t, count, before=sum(rounds[:t]))), 1) for t, count in enumerate(rounds)]
+        for draws in (Draws(range(3), SEED, like, at_once, orthogonal=True) for at_once in (10_000, 21))
+    )
+    every = torch.cat(whole, 1)
+    assert torch.allclose(torch.cat(parts, 1), every, rtol=0, atol=1e-6)
+    for first in range(0, sum(rounds), dimensions):
+        block = every[:, first : first + dimensions]
+        assert torch.allclose(block @ block.mT, torch.eye(block.shape[1], dtype=torch.float64), atol=1e-5)
+    if dimensions > 2:
+        assert len({tuple(row) for row in every[:, :dimensions].sum(1).tolist()}) == 3, (
+            "points have blocks of their own"
+        )
+        assert not torch.allclose(every[:, :20], every[:, dimensions : dimensions + 20]), "and blocks differ"
+
+
+def test_right_angles_bring_the_estimate_of_a_normal_nearer() -> None:
+    """cos² of the angle to the normal of a plane in R^D: of each pair of directions at random angles 2/π/D overlaps."""
+    dimensions, points = 100, 400
+    normal = torch.randn(points, dimensions, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    normal /= normal.norm(dim=1, keepdim=True)
+    for count in (60, 100, 250):
+        blocks = [min(dimensions, count - first) for first in range(0, count, dimensions)]
+        for orthogonal, alike in ((False, count), (True, sum(size**2 for size in blocks))):
+            overlap = 2 / math.pi / dimensions
+            expected = overlap * count**2 / (count + (count**2 - alike) * overlap)
+            draws = Draws(range(points), SEED, normal, 10**6, orthogonal=orthogonal)
+            asked = torch.cat(list(draws.directions(0, 1, count)), 1)
+            guess = (asked * torch.where((asked * normal[:, None]).sum(-1) > 0, 1.0, -1.0)[..., None]).sum(1)
+            cosine = (guess * normal).sum(1) / guess.norm(dim=1)
+            assert float((cosine**2).mean()) == pytest.approx(expected, rel=0.06)
 
 
 def test_draws_follow_the_id_and_the_seed() -> None:

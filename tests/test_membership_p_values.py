@@ -152,10 +152,6 @@ def test_the_attained_level_is_the_largest_p_value_within_beta(n_ref):
         assert part / whole == possible[possible <= beta].max()
 
 
-def test_the_attained_level_in_words():
-    assert p_values.level_text(0.05, 40) == "beta = 0.05 with n_ref = 40 tests at 2/41 = 0.0488"
-
-
 def test_log_loss_is_clipped():
     np.testing.assert_allclose(
         p_values.log_loss([0.0, 0.5, 1.0, np.nan]), [-np.log(1e-7), np.log(2), -np.log1p(-1e-7), np.nan], rtol=1e-9
@@ -212,11 +208,3 @@ def test_smoothed_p_errs_at_most_as_much_as_stated_under_exchangeability():
 def test_smoothed_p_refuses_infinite_contrast_values():
     with pytest.raises(BadInput, match="1 contrast values are infinite"):
         smoothed_p(np.zeros(2), np.array([[0.0, 1.0], [np.inf, 2.0]]), True)
-
-
-def test_a_small_pool_is_warned_of():
-    assert p_values.pool_warning(20_000, 2_000, 100) == ""
-    text = p_values.pool_warning(6_000, 2_000, 100)
-    assert "3 times" in text and "give the pool 20000 points or more, or train on 600 or fewer" in text
-    with pytest.raises(BadInput, match="1 or more each"):
-        p_values.pool_warning(0, 2_000, 100)

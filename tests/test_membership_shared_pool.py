@@ -16,6 +16,7 @@ from audits.membership.shared_pool import (
     attained,
     check_corrected_level,
     corrected_p,
+    pool_warning,
     raw_level,
     smallest,
     spread,
@@ -113,3 +114,12 @@ def test_attacks_decide_by_corrected_p_values(name: str) -> None:
         np.testing.assert_array_equal(corrected.decision[group], raw.p[group] <= raw_level(BETA, 2.0))
         assert not (corrected.decision[group] & ~raw.decision[group]).any()
     assert corrected.decision["target"].sum() < raw.decision["target"].sum()
+
+
+def test_a_small_pool_is_warned_of_with_the_rate_of_raw_ranks() -> None:
+    assert pool_warning(20_000, 2_000, 100) == ""
+    text = pool_warning(6_000, 2_000, 100)
+    assert "3 times" in text and "give the pool 20000 points or more, or train on 600 or fewer" in text
+    assert "come up in about 12.2% of non-members" in pool_warning(2_000, 2_000, 100)
+    with pytest.raises(BadInput, match="1 or more each"):
+        pool_warning(0, 2_000, 100)

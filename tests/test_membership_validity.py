@@ -96,7 +96,7 @@ def test_a_pool_of_one_training_set_makes_p_values_too_small_and_is_warned_of(la
     assert inflated.low > kept.value
     assert large["design"].warnings == ()
     (warning,) = small["design"].warnings
-    assert "p-values come out too small" in warning
+    assert "raw ranks of 5 % come up" in warning
     assert f"give the pool {10 * N} points" in warning
 
 

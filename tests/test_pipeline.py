@@ -13,7 +13,7 @@ import pytest
 from audits.errors import BadInput
 from orchestrator.console import Terminal
 from orchestrator.estimate import label_queries
-from orchestrator.jobs import missing
+from orchestrator.jobs import Job, in_turn, missing
 from orchestrator.output_folder import claim_folder
 from orchestrator.pipeline import Run, run_audit, run_sweep
 from orchestrator.plan import load_plan
@@ -318,3 +318,13 @@ def test_an_oracle_is_told_who_was_forgotten_and_who_was_never_seen(finished):
     found = evidence(shop, job, asked)
     np.testing.assert_array_equal(found.truth, asked.forgotten)
     np.testing.assert_array_equal(found.unseen, asked.unseen)
+
+
+def test_stages_take_turns_so_that_the_first_jobs_tell_the_pace() -> None:
+    def job(stage: str, key: str, *needs: str) -> Job:
+        return Job(stage, key, needs, {}, "plan")
+
+    first = [job("train", "a"), job("train", "b"), job("train", "c")]
+    then = [job("unlearn", "ua", "a"), job("unlearn", "ub", "b"), job("utility", "uab", "ua", "ub"), job("unlearn", "x")]
+    ordered = [each.key for each in in_turn([*first, *then])]
+    assert ordered == ["a", "ua", "b", "ub", "uab", "c", "x"]

@@ -180,7 +180,7 @@ def test_pools_are_of_one_to_twenty_five_training_sets_and_small_ones_warn() -> 
         split = sizes(one)
         assert f"pool={split.pool // split.train_size}n/seed={one.seed}" == name
         assert check_sizes(own_points(one), split) >= 7 * split.train_size
-        warned = any("p-values come out too small" in line for line in warnings_of(split, 7 * split.train_size))
+        warned = any("raw ranks of 5 % come up" in line for line in warnings_of(split, 7 * split.train_size))
         assert warned == (split.pool < 10 * split.train_size)
 
 

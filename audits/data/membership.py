@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from audits.data.population import Ids
 from audits.errors import BadInput
-from audits.membership.p_values import pool_warning
+from audits.membership.shared_pool import pool_warning
 from audits.seeds import derive_seed, numpy_generator
 
 FILLER_FACTOR = 3
-"""Training sets that the filler should hold. On fashion14 (attack II, 2 000 points a teacher, all candidates, true
-confidences, one run each) .09 of the pairs of fresh models were called members with 2, .03 with 7, at .05.
-Single fresh models range up to .36 (in a run with 3 of them), so that luck is not excluded."""
+"""Training sets that the filler should hold: targets and fresh models that draw from fewer are alike in what contrast
+models are not, so that their false calls come together."""
 
 Group = Literal["target", "contrast", "fresh"]
 GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")

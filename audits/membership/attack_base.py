@@ -74,7 +74,8 @@ class Attack(ABC):
 
     ``reads``: what has to be gathered for it beside the labels at the points; ``ranked``: it ranks a model's statistic
     among the contrast models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it
-    says nothing where y* is each model's own label. No attack is told who is a member.
+    says nothing where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for
+    which distances are asked at the attacker's own points. No attack is told who is a member.
     """
 
     name: ClassVar[str]
@@ -83,6 +84,7 @@ class Attack(ABC):
     ranked: ClassVar[bool] = False
     has_level: ClassVar[bool] = False
     needs_true_label: ClassVar[bool] = False
+    reconstructs: ClassVar[bool] = False
 
     def judge(self, answers: Answers, settings: JudgeSettings, seed: int) -> Ruling:
         """Return the ruling of this attack, which is shown no more of ``answers`` than its access allows.

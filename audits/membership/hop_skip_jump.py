@@ -85,7 +85,8 @@ def distances(
     """
     wanted = y if class_of_interest is None else class_of_interest
     check(x, wanted, ids, starts, schedule, value_range)
-    return search(labels, x, wanted, starts, Draws(ids, seed, x, NUMBERS_AT_ONCE // x.shape[1]), schedule, value_range)
+    draws = Draws(ids, seed, x, NUMBERS_AT_ONCE // x.shape[1], orthogonal=schedule.orthogonal)
+    return search(labels, x, wanted, starts, draws, schedule, value_range)
 
 
 @torch.no_grad()
@@ -114,7 +115,9 @@ def distances_of_models(
     at_once = max(FEWEST_POINTS, SHARED_BYTES // max(1, a_point))
     for first in range(0, len(x), at_once):
         part = slice(first, first + at_once)
-        draws = Draws(ids[part], seed, x[part], NUMBERS_AT_ONCE // x.shape[1], SHARED_BYTES)
+        draws = Draws(
+            ids[part], seed, x[part], NUMBERS_AT_ONCE // x.shape[1], SHARED_BYTES, orthogonal=schedule.orthogonal
+        )
         begin = with_noise(x[part], None if starts is None else starts[part], schedule.starts, draws, value_range)
         for one, distance in zip(labels, found, strict=True):
             distance[part] = search(one, x[part], wanted[part], begin, draws, schedule, value_range).distance
@@ -201,7 +204,8 @@ def walk(
             width = state.distance / x.shape[1]
         width = torch.maximum(torch.maximum(width, state.gap), resolved * state.edge.abs().amax(1).double())
         count = schedule.directions_of(t)
-        way = normal(across, state.edge, width, draws.directions(restart, t, count), count, value_range)
+        directions = draws.directions(restart, t, count, schedule.directions_before(t))
+        way = normal(across, state.edge, width, directions, count, value_range)
         moved = step(across, state.edge, way, state.distance / math.sqrt(t), schedule.tries, value_range)
         moved, gap = to_boundary(across, x, moved, schedule.halvings)
         state = nearer(State(moved, length(moved - x), gap), state)

@@ -7,8 +7,8 @@ membership).
 
 What exchangeable asks of the caller: the same recipe and size of training set for all models, and one rule for y*, the
 class whose confidence is read, applied to each model by itself. The target's own predicted class read in the contrast
-models breaks it (measured on fashion14: .10–.33 of non-members at β = .05), and so does a small pool that the contrast
-models share (:func:`pool_warning`). Candidates of one target share that target, so their errors come together.
+models breaks it, and so does a small pool that they share (``audits.membership.shared_pool``). Candidates of one target
+share that target, so their errors come together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ Bools = NDArray[np.bool_]
 Ids = NDArray[np.int64]
 
 SMALLEST_CONFIDENCE = 1e-7
-POOL_FACTOR = 10
 
 
 def log_loss(confidence: ArrayLike) -> Floats:
@@ -124,30 +123,6 @@ def attained_level(beta: float, n_ref: int) -> tuple[int, int]:
     """Return (a, n_ref + 1): a/(n_ref + 1) is the largest rank p-value ≤ ``beta``, the level that is truly tested."""
     check_level(beta, n_ref)
     return math.floor(round(beta * (n_ref + 1), 9)), n_ref + 1
-
-
-def level_text(beta: float, n_ref: int) -> str:
-    """Return the attained level in words, such as ``beta = 0.05 with n_ref = 40 tests at 2/41 = 0.0488``."""
-    part, whole = attained_level(beta, n_ref)
-    return f"beta = {beta:g} with n_ref = {n_ref} tests at {part}/{whole} = {part / whole:.4f}"
-
-
-def pool_warning(pool_size: int, n: int, n_ref: int) -> str:
-    """Return a warning when contrast models of ``n`` points each share a pool under 10 n points, else "".
-
-    Their training sets then overlap with each other more than with the target's, so the target stands apart whether or
-    not it saw the point. Share of non-members with p ≤ .05, measured on fashion14, over all points and hard points:
-    pool ≈ n .09 and .16; 3 n .063 and .090; 18 n .046 and .067. Drawing without replacement is worse.
-    """
-    if min(pool_size, n, n_ref) < 1:
-        raise BadInput(f"pool_size, n and n_ref are {pool_size}, {n} and {n_ref}; allowed: 1 or more each")
-    if pool_size >= POOL_FACTOR * n:
-        return ""
-    return (
-        f"the {n_ref} contrast models draw {n} points each from a pool of {pool_size}, {pool_size / n:.2g} times as "
-        f"many: p-values come out too small; give the pool {POOL_FACTOR * n} points or more, or train on "
-        f"{pool_size // POOL_FACTOR} or fewer, and read the rate on fresh OUT models beside every result"
-    )
 
 
 def toward_member(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) -> tuple[Floats, Floats]:

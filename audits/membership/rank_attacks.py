@@ -103,6 +103,7 @@ class Tmia(RankAttack):
 
     access: ClassVar[Access] = "labels"
     reads: ClassVar[tuple[Reading, ...]] = ("distance",)
+    reconstructs: ClassVar[bool] = True
 
     def statistics(self, view: Answers, settings: JudgeSettings) -> tuple[NDArray[np.int64], Grouped[np.float64], int]:
         """See ``RankAttack.statistics``: minus the loss of the reconstructed confidence."""
@@ -116,6 +117,7 @@ class TmiaSmoothed(SmoothedAttack):
 
     access: ClassVar[Access] = "labels"
     reads: ClassVar[tuple[Reading, ...]] = ("distance",)
+    reconstructs: ClassVar[bool] = True
 
     def statistics(self, view: Answers, settings: JudgeSettings) -> tuple[NDArray[np.int64], Grouped[np.float64], int]:
         """See ``RankAttack.statistics``: minus the loss of the reconstructed confidence."""

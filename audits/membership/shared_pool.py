@@ -12,8 +12,8 @@ What it is not: it takes all of V to come from the points drawn from B. Initial 
 the other side of a transfer, whose data all models share, vary too, so that p-values are a little too large where these
 matter. It does not undo a choice of candidates by the same contrast models (``contrast_loss``): what they happen to
 find hard is a little easier for everybody else. And it does not make up for a pool of few training sets, from which
-repeated points make contrast models worse at everything: ``p_values.pool_warning`` speaks all the same. The control on
-fresh models shows what is left.
+repeated points make contrast models worse at everything: ``pool_warning`` speaks all the same. The control on fresh
+models shows what is left.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ NO_CORRECTION = math.inf
 
 ROUNDING = 1e-12
 """Added to a raw level, so that a β copied from a corrected p-value is reached by it."""
+POOL_FACTOR = 10
+"""Training sets in a pool below which it is warned of."""
 MOST_MODELS = 10_000
 """More contrast models than this are not proposed; a larger pool is."""
 
@@ -40,6 +42,26 @@ MOST_MODELS = 10_000
 def pool_sets_of(pool: int, train_size: int, *, corrected: bool) -> float:
     """Return the training sets that a pool holds, |B|/n, or ``NO_CORRECTION`` where raw ranks are asked for."""
     return pool / train_size if corrected else NO_CORRECTION
+
+
+def pool_warning(pool_size: int, n: int, n_ref: int) -> str:
+    """Return a warning when contrast models of ``n`` points each share a pool under 10 n points, else "".
+
+    It says at which rate raw ranks call non-members at a promised 5 %, to first order; what the correction leaves is
+    measured in docs/tmia.md.
+    """
+    if min(pool_size, n, n_ref) < 1:
+        raise BadInput(f"pool_size, n and n_ref are {pool_size}, {n} and {n_ref}; allowed: 1 or more each")
+    if pool_size >= POOL_FACTOR * n:
+        return ""
+    inflated = float(corrected_p(0.05, pool_size / n))
+    return (
+        f"the {n_ref} contrast models draw {n} points each from a pool of {pool_size}, {pool_size / n:.2g} times as "
+        f"many, so that raw ranks of 5 % come up in about {inflated:.1%} of non-members, and points drawn again make "
+        f"contrast models worse, which audit.pool_correction does not undo; give the pool {POOL_FACTOR * n} points or "
+        f"more, or train on {pool_size // POOL_FACTOR} or fewer, and read the rate on fresh OUT models beside every "
+        "result"
+    )
 
 
 def spread(pool_sets: float) -> float:

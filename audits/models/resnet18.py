@@ -20,18 +20,22 @@ class ResNet18(Architecture):
 
     ``stem`` "cifar" is one 3×3 convolution of stride 1 without pooling, as is usual for images of 32×32 and below;
     "imagenet" is the paper's 7×7 convolution of stride 2 and 3×3 pooling of stride 2, layer for layer torchvision's
-    ``resnet18``. ``norm`` "group" replaces BatchNorm by GroupNorm, which private training needs.
+    ``resnet18``. ``norm`` "group" replaces BatchNorm by GroupNorm, which private training needs. ``dropout``: share of
+    the pooled features that training drops before the linear layer; none in the paper.
     """
 
     width: int = 64
     stem: Literal["cifar", "imagenet"] = "cifar"
     norm: Literal["batch", "group"] = "batch"
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if self.width < 1:
             raise BadInput(f"model.settings.width is {self.width}; it must be 1 or more")
         check_choice("stem", self.stem, ("cifar", "imagenet"))
         check_choice("norm", self.norm, ("batch", "group"))
+        if not 0 <= self.dropout < 1:
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         """See ``Architecture.layers``."""
@@ -44,7 +48,8 @@ class ResNet18(Architecture):
                 BasicBlock(out, out, stride=1, norm=self.norm),
             ]
             width = out
-        return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
+        dropped = [nn.Dropout(self.dropout)] if self.dropout else []
+        return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), *dropped, nn.Linear(width, classes))
 
     def _channels(self, shape: tuple[int, ...]) -> int:
         channels, height, breadth = image_shape(self.name, shape)

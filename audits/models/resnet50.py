@@ -40,7 +40,9 @@ class ResNet50(ResNet18):
                 blocks.append(Bottleneck(width, inner, stride, self.norm))
                 width = EXPANSION * inner
             parts[f"layer{stage + 1}"] = nn.Sequential(*blocks)
-        parts |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "fc": nn.Linear(width, classes)}
+        parts |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
+        parts |= {"dropout": nn.Dropout(self.dropout)} if self.dropout else {}
+        parts["fc"] = nn.Linear(width, classes)
         return he_normal(nn.Sequential(parts))
 
 

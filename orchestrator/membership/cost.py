@@ -36,7 +36,9 @@ class MembershipProbe(Probe):
             case "fit":
                 return recipe.epochs * math.ceil(int(job.document["count"]) / batch)
             case "ask":
-                each = {"posteriors": points, "pairs": audit.reconstruction.points * queries_of(self.plan)["distances"]}
+                fitted = audit.reconstruction.points
+                pairs = fitted * queries_of(self.plan)["pairs"]
+                each = {"posteriors": points, "fit_points": fitted, "pairs": pairs}
                 asked = each.get(job.kind) or int(job.document["count"]) * queries_of(self.plan)[job.kind]
                 return FORWARD * len(job.document["models"]) * asked / batch
             case _:
@@ -51,9 +53,17 @@ def queries_of(plan: Any) -> Mapping[str, int]:
     own = int(plan.audit.y_star == "own")
     return {
         "distances": schedule[plan.audit.hop_skip_jump.schedule].queries,
+        "pairs": schedule[plan.audit.hop_skip_jump.schedule].queries,
         "votes": plan.audit.noise.copies + own,
         "posteriors": 1,
     }
+
+
+def points_of(plan: Any, job: Job) -> int:
+    """Return at how many points a job asks each of its models."""
+    if job.kind == "pairs":
+        return int(plan.audit.reconstruction.points)
+    return int(job.document.get("count", plan.split.candidates))
 
 
 def membership_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:
@@ -67,14 +77,15 @@ def membership_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterato
         for attack in plan.audit.attacks:
             found = asked.setdefault(attack, {})
             read = {kinds[name] for name in ATTACKS[attack].reads}
+            if ATTACKS[attack].reconstructs:
+                read.add("pairs")  # asked of targets where the map is fitted to their own (pairs: paper)
             if not read:  # the label at each point of the pool, which every kind of question asks anyhow
                 for job in jobs.score_units:
                     found[job.key] = (plan.split.targets, plan.split.targets * plan.audit.pool)
             for job in (*jobs.trace_units, *jobs.search_units):
                 if job.stage == "ask" and job.label == "target" and job.kind in read:
-                    count = int(job.document.get("count", plan.split.candidates))
                     models = len(job.document["models"])
-                    found[job.key] = (models, models * count * each[job.kind])
+                    found[job.key] = (models, models * points_of(plan, job) * each[job.kind])
     for attack, questions in asked.items():
         total = Counter({key: queries for key, (_, queries) in questions.items()}).total()
         targets = max((plan.split.targets for plan, _ in settings), default=1)

@@ -10,8 +10,8 @@ from audits.errors import BadInput, did_you_mean
 from orchestrator.gate import name_and_limit
 from orchestrator.membership.plan import MembershipPlan
 
-SUMMARY_METRICS = ("precision", "auc")
-ROW_METRICS = (*SUMMARY_METRICS, "precision_low", "coverage", "fpr", "fresh_fpr", "auc_low")
+SUMMARY_METRICS = ("precision_low", "auc_low", "precision", "auc")
+ROW_METRICS = (*SUMMARY_METRICS, "coverage", "fpr", "fresh_fpr")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Gate:
 
 def parse_gate(text: str) -> Gate:
     """Return the gate that ``METRIC=VALUE`` describes; raises ``BadInput`` on unknown metrics and odd values."""
-    name, limit = name_and_limit(text, "precision=0.7")
+    name, limit = name_and_limit(text, "precision_low=0.6")
     parts = name.rsplit(".", 3)
     allowed = SUMMARY_METRICS if len(parts) == 1 else ROW_METRICS
     if len(parts) not in (1, 4) or parts[-1] not in allowed:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from audits.errors import BadInput
 from orchestrator.jobs import Job
 from orchestrator.membership.selecting import joined, random_sample, sampled, stars
 from orchestrator.membership.stages import ANSWERS, SELECTION, scheduler
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 CELLS = "cells.json"
 GRID, SHOWN = 50, 400  # points of the fitted curve and of the pairs that a figure shows
 EXPOSED = 24
-RARE = 0.1
-"""Expected neighbours below which PMIA attacks a record (``audits.membership.pmia``)."""
 
 
 def judge(shop: Workshop, job: Job) -> dict[str, bytes]:
-    """Let every attack of the plan speak, and sum up what it said."""
+    """Let every attack of the plan speak, and sum up what it said.
+
+    An attack that cannot speak (a map without enough pairs) is named in a warning; the others are judged all the same.
+    """
     import pyarrow as pa
 
     from audits.membership.attacks import ATTACKS, JudgeSettings
@@ -41,7 +43,14 @@ def judge(shop: Workshop, job: Job) -> dict[str, bytes]:
     found = answers(shop, job)
     fitted = audit.reconstruction
     settings = JudgeSettings(audit.beta, fitted.map, fitted.degree, fitted.pairs, layout.plan.pool_sets)
-    rulings = {name: ATTACKS[name]().judge(found, settings, shop.seed("judge", name)) for name in audit.attacks}
+    rulings, silent = {}, []
+    for name in audit.attacks:
+        try:
+            rulings[name] = ATTACKS[name]().judge(found, settings, shop.seed("judge", name))
+        except (BadInput, FloatingPointError) as error:
+            silent.append(f"attack {name} said nothing: {error}")
+    if not rulings:
+        raise BadInput("; ".join(silent))
     selected, rows = selections(shop, layout)
     asked = np.zeros(len(design.candidates), dtype=np.bool_)
     asked[found.known_labels().rows] = True
@@ -62,9 +71,9 @@ def judge(shop: Workshop, job: Job) -> dict[str, bytes]:
     details = {
         "cells": [{"mode": audit.mode, **cell} for cell in summed],
         "selections": rows,
-        "reconstruction": reconstruction(found.known_labels(), settings, audit.attacks),
+        "reconstruction": reconstruction(found.known_labels(), settings, list(rulings)),
         "exposed": exposed(layout, rulings, selected),
-        "warnings": [*layout.warnings, *narrowed(rows)],
+        "warnings": [*layout.warnings, *silent, *narrowed(rows)],
     }
     table = pa.table({"mode": [audit.mode] * len(columns["attack"]), **columns})
     return {SCORES: pack_table(table), CELLS: pack_json(details)}
@@ -76,7 +85,7 @@ def answers(shop: Workshop, job: Job) -> Answers:
 
     layout = scheduler(shop)
     whole = by_group(layout, job.document["posteriors"])
-    return Answers(labels(shop, job, whole["contrast"]), posteriors(shop, whole))
+    return Answers(labels(shop, job), posteriors(shop, whole))
 
 
 def by_group(layout: MembershipScheduler, keys: Sequence[str]) -> dict[Group, list[str]]:
@@ -109,8 +118,8 @@ def posteriors(shop: Workshop, keys: Mapping[Group, Sequence[str]]) -> Posterior
     )
 
 
-def labels(shop: Workshop, job: Job, contrast: Sequence[str]) -> Labels:
-    """Return what was asked with labels only; ``contrast``: keys of the contrast models' posteriors."""
+def labels(shop: Workshop, job: Job) -> Labels:
+    """Return what was asked with labels only."""
     from audits.data.membership import GROUPS
     from audits.membership.answers import Labels
 
@@ -129,17 +138,14 @@ def labels(shop: Workshop, job: Job, contrast: Sequence[str]) -> Labels:
     }
     extra: dict[str, Any] = {}
     if "distances" in asked:
+        extra["distance"] = {group: found["distance"] for group, found in asked["distances"].items()}
+    if "pairs" in job.document["labels"]:
         pairs = pair_answers(shop, job)
-        confidence = joined(shop, contrast, "fit")
+        confidence = joined(shop, job.document["fit_points"], "fit")
         fit_star = stars(layout, confidence, layout.fit_points)
         confidence = np.take_along_axis(confidence, fit_star[..., None], axis=-1)[..., 0].astype(np.float64)
         models = len(pairs) if layout.plan.audit.reconstruction.pairs == "contrast" else len(confidence)
-        extra = {
-            "distance": {group: found["distance"] for group, found in asked["distances"].items()},
-            "fit_distance": pairs,
-            "fit_confidence": confidence[:models],
-            "fit_points": layout.fit_points,
-        }
+        extra |= {"fit_distance": pairs, "fit_confidence": confidence[:models], "fit_points": layout.fit_points}
     if "votes" in asked:
         extra["votes"] = {group: found["share"] for group, found in asked["votes"].items()}
     names = {"distances": "distance", "votes": "votes"}
@@ -196,11 +202,11 @@ def selections(
     from audits.membership.selectors import Scores, chosen
 
     found = unpack_arrays(shop.store.get("select", layout.select_job().key).read(SELECTION))
-    alpha = layout.plan.audit.alpha
+    alpha, rare = layout.plan.audit.alpha, layout.plan.audit.neighbours.rare
     selected, rows = {}, []
     for name in layout.plan.audit.selectors:
         scores = Scores(found[f"score.{name}"], found.get(f"contrast.{name}"))
-        rule, given = rule_of(name, alpha.model_dump(), scores.contrast is not None)
+        rule, given = rule_of(name, alpha.model_dump(), scores.contrast is not None, rare)
         selected[name] = chosen(scores, **given)
         if name == "none":
             selected[name][random_sample(found["order"], layout.plan.audit.pool) :] = False
@@ -212,16 +218,16 @@ def selections(
     return selected, rows
 
 
-def rule_of(name: str, alpha: Mapping[str, Any], quantiles: bool) -> tuple[str, dict[str, Any]]:
+def rule_of(name: str, alpha: Mapping[str, Any], quantiles: bool, rare: float) -> tuple[str, dict[str, Any]]:
     """Return in words, and as arguments of ``chosen``, how a selector's scores are cut.
 
     ``quantiles``: it has scores of contrast samples. ``none`` is a random sample, all of which are asked with labels;
-    ``neighbours`` cuts where PMIA does.
+    ``neighbours`` cuts where PMIA does, below ``rare`` expected neighbours.
     """
     if name == "none":
         return "a random sample of the candidates", {"quantile": 0.5}
     if name == "neighbours":
-        return f"fewer than {RARE:g} expected neighbours", {"alpha": -RARE}
+        return f"fewer than {rare:g} expected neighbours", {"alpha": -rare}
     if alpha["size"] is not None:
         return f"the {alpha['size']} highest scores", {"size": alpha["size"]}
     if alpha["quantile"] is not None and quantiles:
@@ -243,9 +249,10 @@ def narrowed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def reconstruction(labels: Labels, settings: JudgeSettings, attacks: Sequence[str]) -> list[dict[str, Any]]:
     """Return the fitted map as a curve, with some of its pairs; nothing where no attack uses it."""
+    from audits.membership.attacks import ATTACKS
     from audits.membership.rank_attacks import fitted_map, fitted_pairs
 
-    if not {"tmia", "tmia_smoothed"} & set(attacks):
+    if not any(ATTACKS[name].reconstructs for name in attacks):
         return []
     pairs, found = fitted_pairs(labels, settings), fitted_map(labels, settings)
     grid = np.linspace(pairs.distance.min(), pairs.distance.max(), GRID)

@@ -138,6 +138,12 @@ class Layout:
         import numpy as np
 
         from audits.data.membership import other_side
+        from audits.seeds import derive_seed, numpy_generator
+
+        def tested(rest: Ids) -> Ids:
+            """Return a sample of the rest: ids may stand class by class, so that the first are of few classes."""
+            rng = numpy_generator(derive_seed(self.plan.seed, "membership/test"))
+            return np.sort(rng.permutation(rest)[:TEST_POINTS])
 
         pool = self.points("other")
         if self.data.fingerprint == self.other.fingerprint:
@@ -147,7 +153,7 @@ class Layout:
         return [
             Fitted(
                 f"other-{group}-{index}", "other", group, index, ids,
-                np.setdiff1d(pool, ids)[:TEST_POINTS], named.get((group, index), ""),
+                tested(np.setdiff1d(pool, ids)), named.get((group, index), ""),
             )
             for group, rows in sets.items()
             for index, ids in enumerate(rows)
@@ -209,6 +215,16 @@ class Layout:
     def build(self, side: Side, classes: int, seed: int) -> Any:
         """Return a fresh model of the plan's architecture for images of a side."""
         try:
-            return self.plan.model.architecture().build(self.data_of_side(side).shape, classes, seed)
+            model = self.plan.model.architecture().build(self.data_of_side(side).shape, classes, seed)
         except BadInput as error:
             raise BadInput(under("model", str(error))) from None
+        if self.plan.transfer.teacher_input != "imagenet":
+            return model
+        from audits.training.transfer import TORCHVISION_INPUTS, standardised
+
+        if self.data_of_side(side).shape[0] != 3:
+            raise BadInput(
+                f"transfer.teacher_input is 'imagenet', whose weights read 3 channels, but images are "
+                f"{'×'.join(map(str, self.data_of_side(side).shape))}; use images in colour or teacher_input: raw"
+            )
+        return standardised(model, *TORCHVISION_INPUTS[self.plan.model.name])

@@ -85,6 +85,13 @@ class Noise(Section):
     copies: Positive = 32
 
 
+class Neighbourhood(Section):
+    """Selector ``neighbours``: cosine distance of features up to which points are neighbours, and how few are rare."""
+
+    delta: Annotated[float, Field(gt=0, le=2)] = 0.02
+    rare: Annotated[float, Field(gt=0)] = 0.1
+
+
 class Audit(Section):
     """Which attack mode, which selectors and attacks, and at which level β a candidate is called a member.
 
@@ -100,6 +107,7 @@ class Audit(Section):
     star: Star | None = None
     selectors: Annotated[tuple[str, ...], Field(min_length=1)] = ("none", "kmeans", "contrast_loss", "neighbours")
     alpha: Alpha = Alpha(quantile=0.95)
+    neighbours: Neighbourhood = Neighbourhood()
     beta: Share = 0.05
     pool_correction: bool = True
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ATTACKS
@@ -134,7 +142,8 @@ class Transfer(Section):
     """The other side of the transfer: the students of mode II, the teachers of mode III.
 
     ``data``: null for the plan's own set; ``recipe``: null for the plan's own; ``n_frozen``: layers of the student that
-    keep the teacher's weights; ``teacher``: a file of weights that every student of mode III starts from.
+    keep the teacher's weights; ``teacher``: a file of weights that every student of mode III starts from, and
+    ``teacher_input``: what it was trained on, the data's own values ("raw") or torchvision's standardised channels.
     """
 
     data: Data | None = None
@@ -143,6 +152,7 @@ class Transfer(Section):
     n_frozen: Annotated[int, Field(ge=0)] = 0
     recipe: Recipe | None = None
     teacher: str | None = None
+    teacher_input: Literal["raw", "imagenet"] | None = None
 
 
 class MembershipPlan(BasePlan):

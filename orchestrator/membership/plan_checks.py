@@ -57,6 +57,12 @@ def audit_problems(plan: MembershipPlan) -> list[str]:
         lines.append(f"audit.alpha has {', '.join(given) or 'nothing'}; give exactly one of quantile, absolute, size")
     if audit.alpha.size is not None and audit.alpha.size > split.candidates:
         lines.append(f"audit.alpha.size is {audit.alpha.size}; allowed: up to split.candidates ({split.candidates})")
+    cut = [name for name in audit.selectors if name not in ("none", "neighbours")]
+    if audit.alpha.absolute is not None and len(cut) > 1:
+        lines.append(
+            f"audit.alpha.absolute is one number for {' and '.join(cut)}, whose scores have different units; give "
+            "quantile or size, or one of these selectors"
+        )
     if audit.pool > split.candidates:
         lines.append(f"audit.pool is {audit.pool}; allowed: up to split.candidates ({split.candidates})")
     if audit.contrast_samples + audit.reconstruction.points > split.pool:
@@ -95,8 +101,11 @@ def without_vacuous(plan: MembershipPlan) -> tuple[tuple[str, ...], tuple[str, .
 
 def level_problems(plan: MembershipPlan) -> list[str]:
     """Return what is wrong with β for so many contrast models."""
+    from audits.membership.attacks import ATTACKS
     from audits.membership.shared_pool import check_corrected_level
 
+    if not any(ATTACKS[name].ranked for name in plan.audit.attacks if name in ATTACKS):
+        return []
     try:
         check_corrected_level(plan.audit.beta, plan.split.contrast, plan.pool_sets)
     except BadInput as error:
@@ -113,9 +122,31 @@ def transfer_problems(plan: MembershipPlan) -> list[str]:
             f"transfer.teacher is given in mode {plan.audit.mode}; only students of mode III start from a file "
             "(in modes I and II the teachers train on candidates)"
         )
+    lines += teacher_input_problems(plan)
     if not plan.transferred and transfer.n_frozen:
         lines.append(f"transfer.n_frozen is {transfer.n_frozen} in mode I, which has no student; leave it at 0")
     return lines
+
+
+def teacher_input_problems(plan: MembershipPlan) -> list[str]:
+    """Return what is wrong with the values that the teacher of a file expects."""
+    from audits.training.transfer import TORCHVISION_INPUTS
+
+    transfer, known = plan.transfer, ", ".join(TORCHVISION_INPUTS)
+    if transfer.teacher is None:
+        given = transfer.teacher_input
+        return [f"transfer.teacher_input is {given!r} without transfer.teacher; leave it out"] if given else []
+    if transfer.teacher_input is None:
+        return [
+            "transfer.teacher_input is missing; say what transfer.teacher was trained on: imagenet (weights of "
+            "torchvision, which expect standardised channels) or raw (the data's own values)"
+        ]
+    if transfer.teacher_input == "imagenet" and plan.model.name not in TORCHVISION_INPUTS:
+        return [
+            f"transfer.teacher_input is 'imagenet', but torchvision has no weights for model.name {plan.model.name}; "
+            f"allowed with {known}; give raw"
+        ]
+    return []
 
 
 def variant_problems(plan: MembershipPlan) -> list[str]:

@@ -41,7 +41,7 @@ class MembershipScheduler(Layout, OneArchitecture):
             train_jobs=tuple(self.fit_job(model) for model in self.models.values()),
             unlearn_jobs=(),
             utility_units=(),
-            trace_units=(*self.posterior_jobs, self.select_job()),
+            trace_units=(*self.posterior_jobs, *self.fit_point_jobs, self.select_job()),
             search_units=tuple(chain.from_iterable(self.label_jobs(kind) for kind in self.label_kinds)),
             score_units=(self.judge_job(),),
         )
@@ -87,18 +87,25 @@ class MembershipScheduler(Layout, OneArchitecture):
             needs.append(self.fit_job(self.models[model.teacher]).key)
             document |= {"teacher": needs[0], "n_frozen": self.plan.transfer.n_frozen}
         elif self.student(model):
-            assert self.plan.transfer.teacher is not None, "students have a teacher"
-            document |= {"teacher": file_digest(self.plan.transfer.teacher), "n_frozen": self.plan.transfer.n_frozen}
+            transfer = self.plan.transfer
+            document |= {"teacher": self.teacher_digest, "n_frozen": transfer.n_frozen, "input": transfer.teacher_input}
         return self.job("fit", document, needs, self.architecture, member=model.name)
+
+    @cached_property
+    def teacher_digest(self) -> str:
+        """The digest of the teacher's file, which is read once: it may hold hundreds of megabytes."""
+        assert self.plan.transfer.teacher is not None, "students have a teacher"
+        return file_digest(self.plan.transfer.teacher)
 
     @cached_property
     def label_kinds(self) -> tuple[str, ...]:
         """What is asked with labels only, by the attacks of the plan."""
         from audits.membership.attacks import ATTACKS
 
-        read = {kind for name in self.plan.audit.attacks for kind in ATTACKS[name].reads}
+        attacks = [ATTACKS[name] for name in self.plan.audit.attacks]
+        read = {kind for attack in attacks for kind in attack.reads}
         found = [kind for kind, name in (("distances", "distance"), ("votes", "votes")) if name in read]
-        return (*found, *(["pairs"] if "distances" in found else []))
+        return (*found, *(["pairs"] if any(attack.reconstructs for attack in attacks) else []))
 
     def label_jobs(self, kind: str) -> list[Job]:
         """Return the jobs that ask one kind of question with labels only."""
@@ -128,6 +135,16 @@ class MembershipScheduler(Layout, OneArchitecture):
             self.ask_job("posteriors", group, unit, 0) for group in GROUPS for unit in range(len(self.units(group)))
         )
 
+    @cached_property
+    def fit_point_jobs(self) -> tuple[Job, ...]:
+        """The jobs that read posteriors of contrast models at the points of the fit, where distances are asked.
+
+        They stand apart from ``posterior_jobs``, on which the order of the candidates and so every distance depends:
+        other points of the fit ask no candidate again.
+        """
+        units = range(len(self.units("contrast"))) if "pairs" in self.label_kinds else range(0)
+        return tuple(self.ask_job("fit_points", "contrast", unit, 0) for unit in units)
+
     def ask_job(self, kind: str, group: Group, unit: int, shard: int) -> Job:
         """Return the job that asks one unit of models one kind of question about one shard of candidates."""
         models = self.units(group, self.paired[group] if kind == "pairs" else None)[unit]
@@ -146,6 +163,8 @@ class MembershipScheduler(Layout, OneArchitecture):
         audit = self.plan.audit
         if kind == "posteriors":
             document |= {"samples": digest(self.samples) if group == "contrast" else None}
+        elif kind == "fit_points":
+            document |= {"points": digest(self.fit_points)}
         else:
             document |= {"star": audit.y_star, "starts": digest(self.samples)}
         if kind in LABEL_KINDS:
@@ -155,7 +174,7 @@ class MembershipScheduler(Layout, OneArchitecture):
         if kind in ("distances", "pairs"):
             document |= {"schedule": audit.hop_skip_jump.model_dump()}
         if kind == "pairs":
-            seen = self.contrast_posteriors()
+            seen = [*self.contrast_posteriors(), *(job.key for job in self.fit_point_jobs)]
             document |= {"points": digest(self.fit_points), "seen": seen}
             needs += seen
         if kind == "votes":
@@ -163,7 +182,7 @@ class MembershipScheduler(Layout, OneArchitecture):
         return self.job("ask", document, needs, self.architecture, kind=kind, label=group, unit=unit, shard=shard)
 
     def contrast_posteriors(self) -> list[str]:
-        """Return the keys of what contrast models said about candidates, samples and points of the fit."""
+        """Return the keys of what contrast models said about candidates and samples."""
         return [self.ask_job("posteriors", "contrast", unit, 0).key for unit in range(len(self.units("contrast")))]
 
     def select_job(self) -> Job:
@@ -186,6 +205,7 @@ class MembershipScheduler(Layout, OneArchitecture):
             "train_size": self.plan.split.train_size,
             "star": self.plan.audit.y_star,
             "selectors": list(self.plan.audit.selectors),
+            "delta": self.plan.audit.neighbours.delta,
             "seed": self.plan.seed,
         }
         code = (*self.architecture, *(SELECTORS[name] for name in self.plan.audit.selectors))
@@ -199,12 +219,14 @@ class MembershipScheduler(Layout, OneArchitecture):
         labels = {kind: [job.key for job in self.label_jobs(kind)] for kind in self.label_kinds}
         document: dict[str, Any] = {
             "posteriors": [job.key for job in self.posterior_jobs],
+            "fit_points": [job.key for job in self.fit_point_jobs],
             "labels": labels,
             "order": self.select_job().key,
             "attacks": list(audit.attacks),
             "mode": audit.mode,
             "star": audit.y_star,
             "alpha": audit.alpha.model_dump(),
+            "rare": audit.neighbours.rare,
             "beta": audit.beta,
             "pool_sets": str(self.plan.pool_sets),
             "map": audit.reconstruction.model_dump(),
@@ -217,5 +239,10 @@ class MembershipScheduler(Layout, OneArchitecture):
             "contrast": digest(self.design.contrast),
             "seed": self.plan.seed,
         }
-        needs = (*document["posteriors"], *chain.from_iterable(labels.values()), document["order"])
+        needs = (
+            *document["posteriors"],
+            *document["fit_points"],
+            *chain.from_iterable(labels.values()),
+            document["order"],
+        )
         return self.job("judge", document, needs, [ATTACKS[name] for name in audit.attacks])

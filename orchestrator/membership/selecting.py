@@ -47,7 +47,8 @@ def select(shop: Workshop, job: Job) -> dict[str, bytes]:
     )
     found: dict[str, Any] = {}
     for name in layout.plan.audit.selectors:
-        scores = SELECTORS[name]().select(case)
+        settings = {"delta": layout.plan.audit.neighbours.delta} if name == "neighbours" else {}
+        scores = SELECTORS[name](**settings).select(case)
         found[f"score.{name}"] = scores.candidates
         if scores.contrast is not None:
             found[f"contrast.{name}"] = scores.contrast

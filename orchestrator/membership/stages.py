@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -96,7 +96,12 @@ def ask(shop: Workshop, job: Job) -> dict[str, bytes]:
     group: Any = job.label
     models = layout.units(group, layout.paired[group] if job.kind == "pairs" else None)[job.unit]
     if job.kind == "posteriors":
-        return {ANSWERS: pack_arrays(posteriors(shop, models, with_samples=group == "contrast"))}
+        places = {"candidates": layout.design.candidates}
+        if group == "contrast":
+            places |= {"samples": layout.samples}
+        return {ANSWERS: pack_arrays(posteriors(shop, models, places))}
+    if job.kind == "fit_points":
+        return {ANSWERS: pack_arrays(posteriors(shop, models, {"fit": layout.fit_points}))}
     if job.kind == "pairs":
         points = np.arange(len(layout.fit_points))
         return {ANSWERS: pack_arrays(distances(shop, models, layout.fit_points, Sights.of(shop, "fit", points)))}
@@ -107,17 +112,10 @@ def ask(shop: Workshop, job: Job) -> dict[str, bytes]:
     return {ANSWERS: pack_arrays(votes(shop, models, ids))}
 
 
-def posteriors(shop: Workshop, models: Sequence[Fitted], *, with_samples: bool) -> dict[str, Any]:
-    """Return ``candidates`` (models, K, classes) and, if asked, ``samples`` (models, R, …) and ``fit`` (models, P, …).
-
-    float32 posteriors of each model at the candidates, the attacker's samples and the points of the fit.
-    """
-    layout = scheduler(shop)
-    wanted = {"candidates": layout.design.candidates}
-    if with_samples:
-        wanted |= {"samples": layout.samples, "fit": layout.fit_points}
+def posteriors(shop: Workshop, models: Sequence[Fitted], places: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:
+    """Return the float32 posteriors (models, N, classes) of each model at the points (N,) of each name."""
     found = {}
-    for name, ids in wanted.items():
+    for name, ids in places.items():
         x, _ = tensors(shop, "own", ids).all()
         found[name] = np.stack([probabilities(stored(shop, model), x) for model in models])
     return found
@@ -158,7 +156,8 @@ class Sights:
 
 def labelled(shop: Workshop, name: str) -> NDArray[np.int64]:
     """Return (N, classes): how many contrast models label each of the candidates, samples or points of the fit how."""
-    keys = scheduler(shop).contrast_posteriors()
+    layout = scheduler(shop)
+    keys = [job.key for job in layout.fit_point_jobs] if name == "fit" else layout.contrast_posteriors()
     counts: NDArray[np.int64] | None = None
     for key in keys:
         posterior = unpack_arrays(shop.store.get("ask", key).read(ANSWERS))[name]

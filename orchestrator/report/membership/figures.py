@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from orchestrator.membership.result import above_promise, promised
 from orchestrator.report.glossary import access_level
 from orchestrator.report.membership.glossary import words
-from orchestrator.report.membership.reading import ALL, NONE, MembershipRun, chance, promised, selector_names
+from orchestrator.report.membership.reading import ALL, NONE, MembershipRun, chance, selector_names
 from orchestrator.report.reading import Row
 from orchestrator.report.style import INK, MARKERS, MUTED, PAPER, SERIES
 
@@ -53,7 +54,7 @@ def false_positive_rates(run: MembershipRun, setting: str) -> Figure | None:
     beta = rows[0]["beta"]
     columns = [Axis("fpr", "targets that did not train on the point", beta)]
     columns.append(Axis("fresh_fpr", "fresh models", beta))
-    return _forest(run, rows, columns, lambda row, name: (row[f"{name}_low"] or 0.0) <= (promised(row) or 0.0))
+    return _forest(run, rows, columns, lambda row, name: not above_promise(row, name))
 
 
 def _forest(

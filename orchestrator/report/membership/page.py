@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from orchestrator.membership.result import above_promise, promised
 from orchestrator.report.exposure import MOST_POINTS, Images, thumbnail
 from orchestrator.report.membership import curves, figures, tables
 from orchestrator.report.membership.glossary import GLOSSARY, MODES, words
-from orchestrator.report.membership.reading import MembershipRun, promised, read_membership_run
+from orchestrator.report.membership.reading import MembershipRun, read_membership_run
 from orchestrator.report.membership.verdict import finds, membership_verdict
 from orchestrator.report.reading import Row, look_up, percent
 from orchestrator.report.writing import changes, command, draw, template
@@ -75,7 +76,7 @@ def _page(run: MembershipRun, svgs: dict[str, str], images: Images) -> str:
         finds=finds,
         promised=promised,
         narrow=narrow,
-        missed=lambda row, name: row[f"{name}_low"] is not None and row[f"{name}_low"] > (promised(row) or 1.0),
+        missed=above_promise,
     )
 
 
@@ -105,7 +106,7 @@ def _setting(run: MembershipRun, name: str) -> dict[str, Any]:
         {"name": words(selection), "rule": rules.get(selection), "rows": rows}
         for selection, rows in tables.by_selection(run, name).items()
     ]
-    return {"name": name, "mode": run.mode(name), "beta": run.rows(name)[0]["beta"], "blocks": blocks}
+    return {"name": name, "mode": run.mode(name), "level": tables.level_words(run.rows(name)), "blocks": blocks}
 
 
 def _exposed(run: MembershipRun, images: Images) -> list[dict[str, Any]]:

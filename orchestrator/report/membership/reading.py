@@ -123,13 +123,6 @@ def chance(row: Row) -> float | None:
     return row["members"] / pairs if pairs else None
 
 
-def promised(row: Row) -> float | None:
-    """Return the false-positive rate that a cell promises: the attained level, else β; None where it promises none."""
-    if row["attained"] is not None:
-        return float(row["attained"])
-    return None if row["expected_false_positives"] is None else float(row["beta"])
-
-
 def read_membership_run(out: Path) -> MembershipRun:
     """Read result.json and, of scores.parquet, the rows of LOSSES; BadInput for unfinished runs and other kinds."""
     import pyarrow.parquet as pq

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.membership.result import promised
 from orchestrator.report.by_setting import Grid
 from orchestrator.report.membership.glossary import GROUPS, words
-from orchestrator.report.membership.reading import MembershipRun, promised
+from orchestrator.report.membership.reading import MembershipRun
 from orchestrator.report.reading import Row, percent
 from orchestrator.report.rich_grid import as_rich
 from orchestrator.report.tables import short
@@ -55,8 +56,14 @@ def cell_grid(run: MembershipRun, setting: str, *, intervals: bool) -> Grid:
             counts = str(row["candidates"]), f"{row['queries_per_point']:g}"
             line = [words(name), words(row["attack"]), counts[0], rate(row, "precision"), *rates]
             body.append([*line, fresh(row, interval=intervals), *area, counts[1]])
-    mode = run.mode(setting)
-    return Grid(f"{setting}: attack mode {mode}, β = {run.rows(setting)[0]['beta']:g}", head, body)
+    return Grid(f"{setting}: attack mode {run.mode(setting)}, {level_words(run.rows(setting))}", head, body)
+
+
+def level_words(rows: Sequence[Row]) -> str:
+    """Return β, and the level truly tested by ranks where an attack ranks: ``β = 0.05 (ranks attain .0446)``."""
+    attained = next((row["attained"] for row in rows if row.get("attained") is not None), None)
+    tested = "" if attained is None else f" (ranks attain {attained:.4f})".replace(" 0.", " .")
+    return f"β = {rows[0]['beta']:g}{tested}"
 
 
 def by_selection(run: MembershipRun, setting: str) -> dict[str, list[Row]]:

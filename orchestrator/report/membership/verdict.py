@@ -7,9 +7,9 @@ found. A precision counts as above chance where its interval lies above the shar
 from __future__ import annotations
 
 from audits.evaluation.null import expected_misses
-from orchestrator.membership.result import GAP
+from orchestrator.membership.result import GAP, above_promise, promised
 from orchestrator.report.membership.glossary import MODES, words
-from orchestrator.report.membership.reading import ALL, NONE, MembershipRun, chance, promised, selector_names
+from orchestrator.report.membership.reading import ALL, NONE, MembershipRun, chance, selector_names
 from orchestrator.report.membership.tables import fresh, rate
 from orchestrator.report.reading import Row, percent
 from orchestrator.report.tables import short
@@ -59,7 +59,7 @@ def control(run: MembershipRun, setting: str) -> Sentence:
         return Sentence("plain", head, "No attack of this run promises a false-positive rate; there is none to check.")
     if not held:
         return Sentence("bad", head, "Not in this run: nothing shows that the false-positive rate β is kept.")
-    above = [row for row in held if row["fresh_fpr_low"] > (promised(row) or 0.0)]
+    above = [row for row in held if above_promise(row)]
     spoken = [row for row in held if row["attack"] in run.judges and row["selection"] == run.main_selection]
     seen = "; ".join(f"{words(row['attack'])} {fresh(row, interval=True)}" for row in spoken)
     counts = f"{held[0]['fresh_models']} models that saw no candidate"
