@@ -1,5 +1,6 @@
 """Gradient uniqueness: closed forms and engines against the plain way, part by part, as ratios within one run.
 
+    python -m benchmarks.gnq                              # all parts that the device allows, one after the other
     python -m benchmarks.gnq --part uniqueness            # all N values against one pseudo-inverse a point; minutes
     python -m benchmarks.gnq --part gram                  # the Gram matrix against gradients point by point; minutes
     python -m benchmarks.gnq --part gram --device cuda    # ResNet-18, N = 1 024
@@ -42,7 +43,7 @@ PARTS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print; see the module's text."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gnq", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--part", choices=sorted(PARTS), required=True, help="what to measure")
+    parser.add_argument("--part", choices=sorted(PARTS), help="what to measure (default: all that the device allows)")
     parser.add_argument("--device", default="cpu", help="cpu (default), or for gram cuda or cuda:N")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
     parser.add_argument("--repeats", type=int, help="rounds of all forms (default 5, with --quick 1)")
@@ -53,28 +54,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, value in (("repeats", repeats), ("threads", options.threads)):
         if value < 1:
             parser.error(f"--{name} {value}: give 1 or more")
-    part, kind = PARTS[options.part], options.device.partition(":")[0]
-    if kind not in part.devices:
-        parser.error(f"--device {options.device}: {options.part} runs on {' or '.join(part.devices)}")
+    kind = options.device.partition(":")[0]
+    parts = [name for name, part in PARTS.items() if options.part in (None, name) and kind in part.devices]
+    if not parts:
+        known = sorted(
+            {device for name in ([options.part] if options.part else PARTS) for device in PARTS[name].devices}
+        )
+        parser.error(f"--device {options.device}: {options.part or 'every part'} runs on {' or '.join(known)}")
     if kind == "cuda" and not torch.cuda.is_available():
         parser.error(f"--device {options.device}: torch finds no GPU here; use --device cpu")
+    if options.json and len(parts) > 1:
+        parser.error(f"--json holds the record of one part; choose one of {', '.join(parts)} by --part")
     torch.set_num_threads(options.threads)
+    for name in parts:
+        run(name, options, repeats)
+
+
+def run(name: str, options: argparse.Namespace, repeats: int) -> None:
+    """Measure one part, and print or write its record."""
+    part, device = PARTS[name], options.device
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": "gnq",
-        "section": f"gnq {options.part} {kind}",
-        "command": " ".join(["python -m benchmarks.gnq", *told(options)]),
-        "environment": environment(options.device, options.threads),
+        "section": f"gnq {name} {device.partition(':')[0]}",
+        "command": " ".join(["python -m benchmarks.gnq", *told(name, options)]),
+        "environment": environment(device, options.threads),
         "repeats": repeats,
-        **part.measure(options.quick, repeats, options.device, options.threads),
+        **part.measure(options.quick, repeats, device, options.threads),
     }
     record["load_average_at_end"] = round(os.getloadavg()[0], 2)
     write(record, part.tables(record), options)
 
 
-def told(options: argparse.Namespace) -> list[str]:
-    """Return the options that decide the numbers, as they are written on the command line."""
-    words = ["--part", options.part] + (["--quick"] if options.quick else [])
+def told(part: str, options: argparse.Namespace) -> list[str]:
+    """Return the options that decide the numbers of one part, as they are written on the command line."""
+    words = ["--part", part] + (["--quick"] if options.quick else [])
     if options.device != "cpu":
         words += ["--device", options.device]
     if options.repeats is not None:

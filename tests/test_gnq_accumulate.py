@@ -148,6 +148,7 @@ def two_checkpoints() -> Trace:
         gnq={
             "ridge": np.array([[3.0, 0.0], [0.0, 63.0], [15.0, 0.0]]),
             "diagonal": np.array([[0.0, 3.0], [3.0, 0.0], [0.0, 0.0]]),
+            "pinv": np.array([[0.0, 15.0], [3.0, 0.0], [0.0, 3.0]]),
         },
         doubts=("", "", ""),
     )
@@ -167,6 +168,10 @@ def test_the_ranking_within_batches_asks_for_what_was_seen_there() -> None:
         ("diagonal", [3 * 1, 1 * 1]),
         ("loss_log", [2 * 3, 1 * 1 + 3 * 2]),
         ("gradient_norm_log", [1 * 2 + 3 * 1, 3 * 1 + 2 * 4]),
+        ("loss_sum", [2 * 7, 1 * 1 + 3 * 3]),
+        ("gradient_norm_sum", [1 * 3 + 3 * 1, 3 * 1 + 2 * 15]),
+        ("pinv_log", [3 * 1, 1 * 2 + 2 * 1]),
+        ("pinv_sum", [3 * 3, 1 * 15 + 2 * 3]),
         ("final_loss", [7, 0]),
         ("gradient_norm", [0, 15]),
     ],
@@ -184,7 +189,7 @@ def test_random_ranking_is_that_of_its_seed() -> None:
 
 
 def test_every_ranking_is_tested() -> None:
-    tested = {mark.args[1][k][0] for mark in test_rankings_are_sums_over_steps.pytestmark for k in range(8)}
+    tested = {case[0] for mark in test_rankings_are_sums_over_steps.pytestmark for case in mark.args[1]}
     assert tested | {"random", "in_batch"} == set(RANKINGS)
 
 

@@ -6,9 +6,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import gnq, gnq_gram, gnq_gram_forms
+from benchmarks import gnq, gnq_gram, gnq_gram_forms, gnq_uniqueness
 from benchmarks.record import environment
 
 
@@ -19,8 +20,37 @@ def test_the_quick_form_leaves_a_record_whose_forms_agree(tmp_path: Path, capsys
     assert document["section"] == "gnq uniqueness cpu"
     (rows,) = (value for value in document.values() if isinstance(value, list) and value and "ratio" in value[0])
     for row in rows:
+        assert set(row["ratio"]) == {gnq_uniqueness.DEFINITION, *gnq_uniqueness.PLAIN}
+        assert row["parameters"] == gnq_uniqueness.PARAMETERS * row["n"]
         assert row["largest_difference"] < 1e-8
         assert all(ratio["least"] <= ratio["median"] <= ratio["most"] for ratio in row["ratio"].values())
+
+
+def test_the_definition_is_that_of_the_paper() -> None:
+    G = np.random.default_rng(0).normal(size=(5, 9))
+    others = np.delete(G, 2, 0)
+    truth = G[2] @ np.linalg.pinv(others.T @ others, hermitian=True, rcond=1e-12) @ G[2]
+    assert gnq_uniqueness.definition(G, 2) == pytest.approx(truth, rel=1e-9)
+    assert gnq_uniqueness.whole_way(G)[2] == pytest.approx(truth, rel=1e-9)
+
+
+def test_without_a_part_all_parts_run_and_each_fills_its_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {
+        name: replace(part, measure=lambda *given: {}, tables=lambda record: "made") for name, part in gnq.PARTS.items()
+    }
+    monkeypatch.setattr(gnq, "PARTS", made)
+    sections = ("gnq gram cpu", "gnq uniqueness cpu")
+    docs = tmp_path / "benchmarks.md"
+    docs.write_text("".join(f"<!-- begin: {name} -->\nold\n<!-- end: {name} -->\n" for name in sections))
+    gnq.main(["--quick", "--markdown", "--docs", str(docs)])
+    shown = capsys.readouterr().out
+    assert docs.read_text() == shown
+    assert [shown.count(name) for name in sections] == [2, 2] and "old" not in shown
+    with pytest.raises(SystemExit, match="2"):
+        gnq.main(["--quick", "--json", str(tmp_path / "a.json")])
+    assert "--json holds the record of one part; choose one of gram, uniqueness by --part" in capsys.readouterr().err
 
 
 def test_the_gram_part_compares_equal_matrices_and_draws_its_tables(

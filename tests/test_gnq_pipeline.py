@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,18 @@ from orchestrator.estimate import estimate
 from orchestrator.estimate_table import cost_lines
 from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import claim_folder
-from orchestrator.pipeline import Result, run_audit
+from orchestrator.pipeline import Result, run_audit, run_sweep
 from orchestrator.plan import load_plan
 from orchestrator.plan_checks import check_against_data
 from orchestrator.schedule import open_scheduler
 from orchestrator.stages import METRICS, WEIGHTS, Workshop
 from orchestrator.store import Store, pack_table, unpack_arrays
+from tune_spaces import SWEEPS
 
 pytestmark = pytest.mark.slow
+
+
+REMOVED_AT_RANDOM = [{"method": "remove", "ranking": "random", "share": 0.2}]
 
 
 def small_plan(store: Path, **changes: Any) -> DisclosurePlan:
@@ -80,6 +85,8 @@ def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]
     assert document["population"] == {"models": 60, "reused": 0, "trained": 60}
     moments = {(row["arm"], row["moment"]) for row in document["table"]}
     assert {("gnq_log-0.2", "before"), ("gnq_log-0.2", "fresh"), ("none", "fresh")} <= moments
+    before = {(row["group"], row["shadows"]) for row in document["table"] if row["moment"] == "before"}
+    assert {("kept", "naive"), ("kept", "adaptive"), ("removed", "adaptive")} <= before
     assert ("dp-8", "before") not in moments  # nothing is removed, so no group of points is to be followed
     groups = {row["group"] for row in document["table"] if row["arm"] == "gnq_log-0.2" and row["moment"] == "after"}
     assert groups == {"contributors", "kept", "kept_unfiltered", "removed", "removed_unfiltered"}
@@ -196,6 +203,39 @@ def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp
         kept = unpack_arrays(Store(str(store)).get(place.stage, place.key).read(ANSWERS))["kept"].astype(bool)
         top = np.argsort(-trace.in_batch.log["ridge"], kind="stable")[:12]
         assert set(np.flatnonzero(model.half & ~kept)) == set(np.flatnonzero(model.half)[top])
+
+
+def test_mode_pinv_has_rankings_and_plain_sums_have_controls(store: Path, tmp_path: Path, unreported: None) -> None:
+    plan = small_plan(store, audit__modes=["ridge", "pinv"], audit__attacks=["loss", "lira"], defences=[])
+    document = run(plan, tmp_path / "out").to_json()
+    control = {row["score"]: row["control"] for row in document["correlations"]}
+    assert not control["pinv_log"] and not control["pinv_sum"] and "diagonal" not in control
+    assert control["loss_sum"] and control["gradient_norm_sum"]
+    gained = {(row["score"], row["control"]) for row in document["gains"]}
+    assert {("gnq_sum", "loss_sum"), ("pinv_sum", "gradient_norm_sum"), ("gnq_log", "loss_log")} <= gained
+
+
+def test_a_setting_warns_of_its_own_weaknesses(store: Path, tmp_path: Path, unreported: None) -> None:
+    change = {"audit.onion": 3, "audit.attacks": ["loss"], "defences": REMOVED_AT_RANDOM}
+    odd = replace(SWEEPS["gnq-bins"], name="gnq-odd", varies=lambda plan: {"base": {}, "more": change})
+    plan, out = small_plan(store, audit__attacks=["loss"], defences=REMOVED_AT_RANDOM), tmp_path / "out"
+    document = run_sweep(odd, plan, out, Terminal(claim_folder(out, plan))).to_json()
+    (line,) = (line for line in document["warnings"] if "audit.onion" in line)
+    assert line.startswith("setting more: audit.onion is 3, but of 4 shadows each point is in 2")
+    onion = {row["setting"]: row["onion"] for row in document["arms"] if row["arm"] == "random-0.2"}
+    assert onion["base"] and onion["more"] is None
+
+
+def test_a_defence_that_diverges_is_named_and_costs_nothing_else(store: Path, tmp_path: Path, unreported: None) -> None:
+    recipe = {"learning_rate": 1e30, "epochs": 2, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+    plan = small_plan(store, defences=[*REMOVED_AT_RANDOM, {"method": "dp_sgd", "recipe": recipe}])
+    before = artefacts(store)
+    with pytest.raises(BadInput) as caught:
+        run(plan, tmp_path / "out")
+    said = str(caught.value)
+    assert "arm dp-noise-1, model " in said and "training diverged" in said and "\n" not in said
+    assert "lower the learning rate (defences.1.recipe.learning_rate), or leave the arm out; all that is" in said
+    assert not before - artefacts(store)
 
 
 def test_batches_of_shadows_are_looked_at_only_where_a_defence_ranks_by_them(store: Path) -> None:

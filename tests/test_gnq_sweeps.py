@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from audits.data.catalogue import describe
+from audits.disclosure.private_recipe import private_recipe
 from audits.disclosure.rankings import RANKINGS
 from audits.disclosure.twins import kept_points
+from audits.errors import BadInput
+from orchestrator.cli.main import main
 from orchestrator.disclosure.plan import DisclosurePlan, Inversion
 from orchestrator.listing import listing
 from orchestrator.plan import load_plan
@@ -18,7 +23,14 @@ from tune_spaces import SWEEPS
 
 EXAMPLE = str(Path(__file__).resolve().parent.parent / "examples" / "gnq-fashion-mnist.yaml")
 PAPER = ("gnq-cifar10", "gnq-cifar100", "gnq-mnist", "gnq-imdb")
-PLANS = (*PAPER, "gnq-faces", "gnq-fashion14", "gnq-smoke", EXAMPLE)
+PLANS = (*PAPER, "gnq-tiny-imagenet", "gnq-faces", "gnq-fashion14", "gnq-smoke", EXAMPLE)
+STAND_INS = {
+    "gnq-imdb": ((128,), 2),
+    "gnq-tiny-imagenet": ((3, 64, 64), 200),
+    "gnq-faces": ((1, 112, 92), 40),
+    EXAMPLE: ((1, 28, 28), 10),
+}
+"""Shape and classes of data that are not known before they are there."""
 SWEPT = tuple(name for name in SWEEPS if name.startswith("gnq-"))
 
 
@@ -54,6 +66,57 @@ def test_plans_of_the_paper_fit_data_of_the_known_size(name: str) -> None:
     check_against_data(plan_of(name), absent=True)
 
 
+@pytest.mark.parametrize("name", PLANS)
+def test_every_model_of_every_setting_can_be_built_on_the_data_of_the_plan(name: str) -> None:
+    plan = plan_of(name)
+    facts = describe(plan.data.name, None)
+    shape, classes = STAND_INS.get(name) or (facts.shape, len(facts.classes))
+    seen = set()
+    for setting in (each for sweep in SWEPT for each in settings_of(sweep, plan).values()):
+        model = setting.model
+        if model.name == "bert":
+            pytest.importorskip("transformers")
+        if (place := (model.name, str(model.settings))) not in seen:
+            seen.add(place)
+            with torch.device("meta"):  # builds without numbers: a wide ResNet costs as little as an MLP
+                model.architecture().build(shape, classes, seed=0)
+    assert seen
+
+
+def test_bins_of_reviews_have_no_model_of_images_beside_their_own() -> None:
+    beside = {name: list(settings_of("gnq-bins", plan_of(name))) for name in PLANS if name != EXAMPLE}
+    assert beside["gnq-imdb"] == ["bert"]
+    assert beside["gnq-cifar10"] == beside["gnq-tiny-imagenet"] == ["cnn", "resnet18"]
+    assert beside["gnq-mnist"] == ["mlp", "cnn"]
+
+
+@pytest.mark.parametrize("command", [["sweep", "gnq-odd"], ["plan", "--sweep", "gnq-odd"]])
+def test_a_setting_that_does_not_fit_is_refused_before_any_work(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"base": {}, "wide": {"model": {"name": "bert", "settings": {"vocabulary": 20}}}}
+    odd = replace(SWEEPS["gnq-bins"], name="gnq-odd", base="gnq-smoke", varies=lambda plan: settings)
+    monkeypatch.setattr(SWEEPS, "_entries", SWEEPS._entries | {"gnq-odd": odd})
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    said = capsys.readouterr().err.strip()
+    assert "setting wide: model" in said and "\n" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_small_images_fits_the_plan_for_tiny_imagenet(tmp_path: Path) -> None:
+    for name in ("n01443537", "n02124075"):
+        folder = tmp_path / "tiny-imagenet-200" / "train" / name / "images"
+        folder.mkdir(parents=True)
+        for number in range(4):
+            (folder / f"{name}_{number}.ppm").write_bytes(b"P6\n64 64\n255\n" + bytes(64 * 64 * 3))
+    plan = plan_of("gnq-tiny-imagenet", f"data.root={tmp_path}", "model.settings.width=2")
+    assert describe(plan.data.name, plan.data.root).shape == (3, 64, 64)
+    with pytest.raises(BadInput, match="are 60000, but folder:tiny-imagenet-200/train"):
+        check_against_data(plan)
+    assert list(plan.arms) == ["none", "gnq_log-0.2", "loss_log-0.2", "random-0.2", "dp-8"]
+
+
 def test_table_one_has_every_arm_at_the_share_of_the_plan() -> None:
     (plan,) = settings_of("gnq-table1", plan_of("gnq-cifar10")).values()
     assert list(plan.arms) == [
@@ -77,7 +140,12 @@ def test_table_one_makes_a_private_recipe_where_the_plan_has_none() -> None:
     (plan,) = settings_of("gnq-table1", plan_of("gnq-mnist")).values()
     recipes = [defence.recipe for defence in plan.defences if defence.recipe is not None]
     assert [recipe.target_epsilon for recipe in recipes] == [2.0, 8.0, 512.0]
-    assert all(recipe.batch_size == 50 for recipe in recipes)
+    assert recipes == [private_recipe(epsilon) for epsilon in (2.0, 8.0, 512.0)]
+    (warned,) = (line for line in plan.warnings if "recipe of DP-SGD" in line)
+    assert warned.startswith("defences.8, defences.9, defences.10: the default recipe")
+    assert not [line for line in plan_of("gnq-fashion14").warnings if "recipe of DP-SGD" in line]
+    few = SWEEPS["gnq-table1"].settings(plan_of("gnq-mnist", "split.train_size=60").resolved())["base"]["defences"]
+    assert [entry["recipe"]["batch_size"] for entry in few if entry["method"] == "dp_sgd"] == [60] * 3
 
 
 def test_training_varies_one_thing_at_a_time() -> None:

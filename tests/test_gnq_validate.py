@@ -52,6 +52,18 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: nn.Sequential(nn.Linear(6, 4), nn.MultiheadAttention(4, 1, dropout=0.1)),
         "layer 1 is a MultiheadAttention that drops",
     ),
+    "frequencies": (
+        lambda: nn.Sequential(nn.Embedding(6, 4, scale_grad_by_freq=True), nn.Flatten(), nn.Linear(24, 4)).eval(),
+        "layer 0 is an Embedding with scale_grad_by_freq.*set it to False",
+    ),
+    "norms": (
+        lambda: nn.Sequential(nn.Embedding(6, 4, max_norm=1.0), nn.Flatten(), nn.Linear(24, 4)).eval(),
+        "layer 0 is an Embedding with max_norm, which changes its own weights.*set it to None",
+    ),
+    "bag": (
+        lambda: nn.Sequential(nn.EmbeddingBag(6, 4, scale_grad_by_freq=True), nn.Linear(4, 4)).eval(),
+        "layer 0 is an EmbeddingBag with scale_grad_by_freq",
+    ),
     "depth": (lambda: nn.Sequential(nn.Linear(6, 4), StochasticDepth(0.2, "row")), "layer 1 is a StochasticDepth"),
     "functional": (Noisy, r"from call to call.*made_auditable"),
     "centred": (lambda: Centred().eval(), "differently beside another one"),

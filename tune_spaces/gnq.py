@@ -6,8 +6,10 @@ A plan holds all its arms, so that a setting is one plan of models, points and d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from audits.disclosure.private_recipe import private_recipe
 from tune_spaces.registry import Settings, Sweep, sweep
 
 Values = Mapping[str, Any]
@@ -24,6 +26,11 @@ REMOVED_BY = (
 EPSILONS = (2.0, 8.0, 512.0)
 SHARES = (0.05, 0.1, 0.2, 0.4)
 NOT_DEFENDED: dict[str, Any] = {"defences": []}
+FAMILIES = (
+    ("mlp", "cnn"),
+    ("cnn", "resnet18", "resnet50", "vgg16", "vgg19", "swin_t", "inception_v3"),
+)
+"""Architectures for small images, and for larger ones; the first two of a family stand beside each of its own."""
 
 
 def removals(share: float, rankings: tuple[str, ...] = REMOVED_BY) -> list[dict[str, Any]]:
@@ -32,11 +39,14 @@ def removals(share: float, rankings: tuple[str, ...] = REMOVED_BY) -> list[dict[
 
 
 def private(plan: Values) -> list[dict[str, Any]]:
-    """Return DP-SGD at each ε, by the recipe of the plan's own DP-SGD, or by one made from its recipe."""
+    """Return DP-SGD at each ε, by the recipe of the plan's own DP-SGD, or by the default one (a warning says so)."""
     own = [entry["recipe"] for entry in plan["defences"] if entry["method"] == "dp_sgd"]
-    base = own[0] if own else {**plan["recipe"], "max_grad_norm": 1.0, "delta": 1e-4, "clip_norm": None}
+    if not own:
+        default = asdict(private_recipe(EPSILONS[0]))
+        own = [{**default, "batch_size": min(default["batch_size"], plan["split"]["train_size"])}]
     return [
-        {"method": "dp_sgd", "recipe": {**base, "noise_multiplier": None, "target_epsilon": each}} for each in EPSILONS
+        {"method": "dp_sgd", "recipe": {**own[0], "noise_multiplier": None, "target_epsilon": each}}
+        for each in EPSILONS
     ]
 
 
@@ -60,11 +70,13 @@ def shares(plan: Values) -> Settings:
 
 
 def models(plan: Values) -> Settings:
-    """Return the plan without defences on each small architecture, or on those of the paper."""
-    small: dict[str, dict[str, Any]] = {"mlp": {}, "cnn": {}}
-    large: dict[str, dict[str, Any]] = {"cnn": {}, "resnet18": {}}
+    """Return the plan without defences on each small architecture or, for larger images, on those of the paper.
+
+    An architecture that reads something else than images, such as words, stands alone: nothing else reads its data.
+    """
     own = plan["model"]
-    found = (small if own["name"] in small else large) | {own["name"]: own["settings"]}
+    beside = next((family for family in FAMILIES if own["name"] in family), ())
+    found = {name: {} for name in beside[:2]} | {own["name"]: own["settings"]}
     return {
         name: {**NOT_DEFENDED, "model": {"name": name, "settings": dict(settings)}} for name, settings in found.items()
     }

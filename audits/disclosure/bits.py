@@ -19,8 +19,8 @@ def bits_upper(gnq_over_time: ArrayLike, weights: ArrayLike | None = None) -> Fl
     """Return min(1, Σ_s w_s·½·log2(1 + GNQ_sj)) (N,) float64, in bits, under the Gaussian model.
 
     Membership is one bit, so no more can be told. Most points of a long training reach 1: rank points by
-    :func:`log_uniqueness`, not by this. A bound only if every step is in the sum; from checkpoints it is an estimate.
-    Arguments and errors as there.
+    :func:`log_uniqueness`, not by this. A bound only with GNQ in mode pinv and every step in the sum; with
+    ridge, or from checkpoints, it is an estimate of one. Arguments and errors as there.
     """
     return np.minimum(1.0, log_uniqueness(gnq_over_time, weights))
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from audits.data.dataset import IMAGE_RANGE
 from audits.data.tensors import TensorSet
 from audits.disclosure.accumulate import Trace
-from audits.disclosure.bits import log_uniqueness
 from audits.disclosure.rankings import RANKINGS, uniqueness
 from audits.errors import BadInput, did_you_mean
 from audits.seeds import derive_seed, torch_generator
@@ -80,21 +79,21 @@ def planted(
 def canary_ranks(trace: Trace, rows: Mapping[str, int], seed: int = 0) -> dict[str, dict[str, float]]:
     """Return score → canary → rank among the N points of ``trace``: 1 is the most exposed, ties share their mean rank.
 
-    ``rows``: name → row of each canary. Scores: every ranking of ``RANKINGS``, ``in_batch`` where it was traced;
-    ``diagonal_final``, which like ``gnq_final``, ``gradient_norm`` and ``final_loss`` reads the trained model alone;
-    and, where mode pinv was traced, ``pinv_log`` (accumulated as ``gnq_log`` is) and ``pinv_final``. ``seed`` is that
-    of the ranking ``random``. Raises BadInput for a trace without modes ridge and diagonal, and for rows that it does
-    not have.
+    ``rows``: name → row of each canary. Scores: every ranking of ``RANKINGS``, ``in_batch`` and those of mode pinv
+    where they were traced; ``diagonal_final`` and, with mode pinv, ``pinv_final``, which like ``gnq_final``,
+    ``gradient_norm`` and ``final_loss`` read the trained model alone. ``seed`` is that of the ranking ``random``.
+    Raises BadInput for a trace without modes ridge and diagonal, and for rows that it does not have.
     """
     points = trace.loss.shape[1]
     for name, row in rows.items():
         if not 0 <= row < points:
             raise BadInput(f"canary {name!r} is row {row}; allowed: 0 to {points - 1}, the points that were traced")
-    seen = [name for name in RANKINGS if name != "in_batch" or trace.in_batch is not None]
+    unseen = set() if "pinv" in trace.gnq else {"pinv_log", "pinv_sum"}
+    unseen |= set() if trace.in_batch else {"in_batch"}
+    seen = [name for name in RANKINGS if name not in unseen]
     scores = {name: RANKINGS[name](trace, seed) for name in seen}
     scores["diagonal_final"] = uniqueness(trace, "diagonal")[-1]
     if "pinv" in trace.gnq:
-        scores["pinv_log"] = log_uniqueness(trace.gnq["pinv"], trace.weights)
         scores["pinv_final"] = trace.gnq["pinv"][-1]
     return {name: {canary: rank_of(score, row) for canary, row in rows.items()} for name, score in scores.items()}
 

@@ -3,8 +3,7 @@
 An attack with shadows learns what members and non-members look like from models whose halves are known. Naive shadows
 teach it about members and non-members at large; those that ran the pipeline about the members and non-members of the
 very group that is judged. The learned attacks fit one classifier for all points and targets, so that they see no
-point's own history; LiRA does. Measured on fashion14 (two pools, n = 1 000, 16 naive shadows, nothing removed), mean
-AUC: loss .55, shadow_posterior .57, white_box .57, lira .63.
+point's own history; LiRA does. What each finds is measured in docs/gnq.md.
 """
 
 from __future__ import annotations
@@ -162,9 +161,8 @@ class WhiteBox(LearnedAttack):
     """Classifier of loss, gradient norms by layer, last activations and logits (after Nasr et al., arXiv 1812.00910).
 
     Reads ``PoolAnswers.features``, as :func:`audits.disclosure.white_box.white_box_features` makes them. Deviations:
-    norms in place of gradients, boosted trees in place of a network. It learns from shadows, where the paper's attacker
-    knows some members of the target itself; units of models with initial weights of their own do not correspond, so
-    activations tell it little.
+    norms in place of gradients, boosted trees in place of a network. It learns from shadows, whose units need not
+    correspond to the target's, where the paper's attacker knows some members of the target itself.
     """
 
     access: ClassVar[PoolAccess] = "white_box"
@@ -197,7 +195,7 @@ def log_odds(rows: NDArray[Any], members: NDArray[np.bool_], asked: NDArray[Any]
     """Return the log-odds of "member" (...) of ``asked`` (..., F), learned from ``rows`` (N, F) and ``members`` (N,).
 
     Boosted trees: they read the order of a feature's values only, so that neither its scale nor its skew matters (loss
-    and norms range over many powers of ten). Settings were chosen on two pools of fashion14.
+    and norms range over many powers of ten). Settings were chosen on two pools of fashion14, which are not on record.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 

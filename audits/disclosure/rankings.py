@@ -45,6 +45,19 @@ def gnq_final(trace: Trace, seed: int) -> Floats:
     return found
 
 
+@RANKINGS.register("pinv_log")
+def pinv_log(trace: Trace, seed: int) -> Floats:
+    """Return Σ ½·log2(1 + GNQ) in mode pinv, in bits, not clamped: the bound of arXiv 2510.10902 as a score."""
+    return log_uniqueness(uniqueness(trace, "pinv"), trace.weights)
+
+
+@RANKINGS.register("pinv_sum")
+def pinv_sum(trace: Trace, seed: int) -> Floats:
+    """Return Σ GNQ in mode pinv, as arXiv 2510.10902 ranks; a gradient orthogonal to all others adds 0."""
+    found: Floats = trace.weights @ uniqueness(trace, "pinv")
+    return found
+
+
 @RANKINGS.register("diagonal")
 def diagonal(trace: Trace, seed: int) -> Floats:
     """Return Σ ½·log2(1 + D) with the diagonal of S: it finds canaries that the other modes do not."""
@@ -75,6 +88,20 @@ def loss_log(trace: Trace, seed: int) -> Floats:
 def gradient_norm_log(trace: Trace, seed: int) -> Floats:
     """Return Σ log2(1 + ‖g‖²): the control that shares everything with gnq_log but the other points."""
     return 2 * log_uniqueness(trace.squared_norm, trace.weights)
+
+
+@RANKINGS.register("loss_sum")
+def loss_sum(trace: Trace, seed: int) -> Floats:
+    """Return Σ loss: the control of the plain sum gnq_sum."""
+    found: Floats = trace.weights @ trace.loss
+    return found
+
+
+@RANKINGS.register("gradient_norm_sum")
+def gradient_norm_sum(trace: Trace, seed: int) -> Floats:
+    """Return Σ ‖g‖²: the control of the plain sum gnq_sum that shares all but the other points."""
+    found: Floats = trace.weights @ trace.squared_norm
+    return found
 
 
 @RANKINGS.register("final_loss")

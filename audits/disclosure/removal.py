@@ -148,7 +148,7 @@ def group_aucs(
     - adaptive: shadows that ran the pipeline. Inside and outside are the group's own members and non-members of each
       shadow, so that a shadow that removed a point speaks of what removed points look like. Not for the groups that the
       rule filtered on one side only: there these shadows know which points are likely to be removed, and the AUC would
-      say that (fashion14, LiRA: removed points .85 against all of the twin's, .57 against those that the twin removed).
+      say that.
 
     Learned attacks judge ``LEARNED`` groups only. Shadows may not be the targets. Raises BadInput for pools of
     different sizes, for an unknown attack and as ``PoolAttack.scores`` does.

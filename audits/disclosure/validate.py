@@ -53,6 +53,17 @@ def check_layer(words: str, module: nn.Module) -> None:
             )
         if module.training:
             raise BadInput(f"model: {words} is a {kind} in train mode, which mixes the points of a batch; {FIX}")
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        if module.scale_grad_by_freq:
+            raise BadInput(
+                f"model: {words} is an {kind} with scale_grad_by_freq, which divides a point's gradient by how often "
+                "its tokens occur in the batch; set it to False"
+            )
+        if module.max_norm is not None:
+            raise BadInput(
+                f"model: {words} is an {kind} with max_norm, which changes its own weights whenever it is called; set "
+                "it to None"
+            )
     if module.training and rate_of(module) > 0:
         raise BadInput(f"model: {words} is a {kind} that drops at random; {FIX}")
 

@@ -61,8 +61,10 @@ def planned(
 ) -> BasePlan:
     """Return the plan that the options describe, checked against the data set that it names.
 
-    ``absent``: the data need not be there, if their size is known.
+    So is every setting of the sweep that the command in hand runs or prices, or a worker would find out in the midst of
+    the others. ``absent``: the data need not be there, if their size is known.
     """
+    from audits.errors import BadInput
     from orchestrator.plan import load_plan
     from orchestrator.plan_checks import check_against_data
 
@@ -73,4 +75,21 @@ def planned(
         values["compute.store"] = store
     plan = load_plan(source, overrides, values)
     check_against_data(plan, absent=absent)
+    for setting, changed in swept(plan).items():
+        try:
+            check_against_data(changed, absent=absent)
+        except BadInput as error:
+            raise BadInput(f"setting {setting}: {error}") from None
     return plan
+
+
+def swept(plan: BasePlan) -> dict[str, BasePlan]:
+    """Return the settings, by name, in which the sweep of the command in hand changes ``plan``; none without one."""
+    context = click.get_current_context(silent=True)
+    name = context.params.get("name") if context and context.info_name in ("sweep", "plan") else None
+    if name is None:
+        return {}
+    from tune_spaces import SWEEPS
+
+    settings = SWEEPS[name].settings(plan.resolved())
+    return {setting: plan.changed(changes) for setting, changes in settings.items() if changes}

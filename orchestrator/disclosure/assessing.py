@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ASSESSMENT = "assessment.json"
 UNFILTERED = ("contributors",)
+FILTERED = ("kept", "removed")
+"""Groups in which shadows that know the rule learn something else from the same models than naive ones do."""
 CONTROL_GROUPS = ("contributors", "kept", "kept_unfiltered")
 CHEAP = ("loss", "lira")
 """Attacks that also judge models from before the removal and fresh ones; those that learn are left out there."""
@@ -133,10 +135,27 @@ def judgements(layout: DisclosureScheduler, scene: Scene, seed: int) -> dict[str
     found = {"after": group_aucs(scene.after, scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)}
     if removes and cheap:
         found["before"] = group_aucs(scene.before, scene.labels, scene.naive, None, groups, cheap, seed)
+        found["before"] += knowing_the_rule(scene, cheap, seed)
     if scene.fresh is not None and cheap:
         controls = CONTROL_GROUPS if removes else UNFILTERED
         found["fresh"] = group_aucs(scene.fresh, scene.labels, scene.naive, scene.adaptive, controls, cheap, seed)
     return found
+
+
+def knowing_the_rule(scene: Scene, attacks: Sequence[str], seed: int) -> list[GroupAuc]:
+    """Return what attacks whose shadows know the rule make of the same points before anything is removed.
+
+    The shadows are the ordinary ones, told which points each would drop: what adaptive ones find after the removal
+    differs from it by the removal alone.
+    """
+    from audits.disclosure.pool_attacks import POOL_ATTACKS
+    from audits.disclosure.removal import group_aucs
+
+    if scene.adaptive is None:
+        return []
+    told = replace(scene.naive, kept=scene.adaptive.kept)
+    shadowed = [name for name in attacks if POOL_ATTACKS[name].shadowed]
+    return group_aucs(scene.before, scene.labels, None, told, FILTERED, shadowed, seed)
 
 
 def onion_of(layout: DisclosureScheduler, scene: Scene) -> dict[str, Any] | None:

@@ -44,8 +44,20 @@ def defend(shop: Workshop, job: Job) -> dict[str, bytes]:
         else:
             fit(found, points, recipe, seed=seed_of(model.retraining_seed))
     except FloatingPointError as error:
-        raise BadInput(f"defences: {job.label}: {model.name}: {error}") from None
+        raise BadInput(
+            diverged(job.label, model, list(layout.plan.arms).index(job.label) - 1, defence, error)
+        ) from None
     return finished(shop, model, found, points, recipe, kept=kept)
+
+
+def diverged(arm: str, model: Watched, index: int, defence: Defence, error: Exception) -> str:
+    """Return the line about an arm whose training diverged: whose recipe that was, and that nothing else is lost."""
+    rate = f"defences.{index}.recipe.learning_rate" if defence.recipe else "recipe.learning_rate"
+    calmer = f", lower defences.{index}.strength" if defence.method == "noise" else ""
+    return (
+        f"arm {arm}, model {model.name}: {error} ({rate}){calmer}, or leave the arm out; all that is "
+        "finished is kept and used again"
+    )
 
 
 def kept_by(model: Watched, defence: Defence, trace: Trace) -> NDArray[np.bool_]:

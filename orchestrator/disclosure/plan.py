@@ -5,11 +5,13 @@ Every default is that of the embedded default, ``orchestrator/plans/gnq-fashion1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from audits.disclosure.private_recipe import private_recipe
 from audits.training.recipe import Recipe
 from orchestrator.membership.plan import Classes
 from orchestrator.plan_base import BasePlan
@@ -95,7 +97,7 @@ class Defence(Section):
 
     @property
     def label(self) -> str:
-        """The name of the arm in tables."""
+        """The name of the arm in tables, unless two private recipes share it; see ``arm_labels``."""
         if self.method == "dp_sgd":
             recipe = self.recipe or WATCHED
             if recipe.target_epsilon is not None:
@@ -105,12 +107,24 @@ class Defence(Section):
         return place if self.method == "remove" else f"noise-{place}-{self.strength or 0:g}"
 
 
+def arm_labels(defences: Sequence[Defence]) -> list[str]:
+    """Return the name of each arm in tables: ``Defence.label``, and what differs where private recipes share that.
+
+    So ``dp-8`` becomes ``dp-8-fast`` and ``dp-8-opacus``, or ``dp-8-epochs-10`` and ``dp-8-epochs-30``.
+    """
+    found = []
+    for defence in defences:
+        alike = [asdict(other.recipe) for other in defences if other.recipe and other.label == defence.label]
+        own = asdict(defence.recipe) if defence.recipe else {}
+        differing = [name for name, value in own.items() if any(other[name] != value for other in alike)]
+        told = [own[name] if name == "private_engine" else f"{name}-{own[name]}" for name in differing]
+        found.append("-".join([defence.label, *told]))
+    return found
+
+
 def private(epsilon: float) -> Defence:
-    """Return DP-SGD at ε, by a recipe that suits it: larger batches and steps than without noise."""
-    recipe = Recipe(
-        epochs=30, batch_size=100, learning_rate=1e-2, target_epsilon=epsilon, max_grad_norm=1.0, delta=1e-4
-    )
-    return Defence(method="dp_sgd", recipe=recipe)
+    """Return DP-SGD at ε by the default recipe."""
+    return Defence(method="dp_sgd", recipe=private_recipe(epsilon))
 
 
 DEFENCES = (
@@ -142,7 +156,7 @@ class DisclosurePlan(BasePlan):
     @property
     def arms(self) -> dict[str, Defence | None]:
         """What is done against disclosure by label, nothing first."""
-        return {NONE: None, **{defence.label: defence for defence in self.defences}}
+        return {NONE: None, **dict(zip(arm_labels(self.defences), self.defences, strict=True))}
 
 
 def disclosure_plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> DisclosurePlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from audits.errors import BadInput, did_you_mean
@@ -19,6 +20,8 @@ READS_MODE = {
     "gnq_log": "ridge",
     "gnq_sum": "ridge",
     "gnq_final": "ridge",
+    "pinv_log": "pinv",
+    "pinv_sum": "pinv",
     "diagonal": "diagonal",
     "in_batch": "ridge",
 }
@@ -88,6 +91,8 @@ def inversion_problems(plan: DisclosurePlan) -> list[str]:
 
 def defence_problems(plan: DisclosurePlan) -> list[str]:
     """Return what is wrong with the defences: fields that are missing or not read, and two of one name."""
+    from orchestrator.disclosure.plan import arm_labels
+
     lines = []
     for index, defence in enumerate(plan.defences):
         place, wanted = f"defences.{index}", FIELDS[defence.method]
@@ -105,9 +110,23 @@ def defence_problems(plan: DisclosurePlan) -> list[str]:
         mode = READS_MODE.get(defence.ranking or "")
         if mode and mode not in plan.audit.modes:
             lines.append(f"{place}.ranking is {defence.ranking}, which reads mode {mode}; add it to audit.modes")
-    labels = [defence.label for defence in plan.defences]
+        lines += share_problems(defence, place, plan.split.train_size)
+    labels = arm_labels(plan.defences)
     lines += [f"defences: {label!r} stands there {count} times; once is enough" for label, count in repeats(labels)]
     return lines
+
+
+def share_problems(defence: Defence, place: str, points: int) -> list[str]:
+    """Return the line about a share that chooses none of a model's points, or all of them; see ``kept_points``."""
+    if defence.share is None or defence.method == "dp_sgd":
+        return []
+    chosen = round(defence.share * points)
+    if 1 <= chosen < points:
+        return []
+    return [
+        f"{place}.share is {defence.share:g}, which is {chosen} of split.train_size {points} points; choose one point "
+        f"or more, but not all (a share of {1 / points:.3g} to {1 - 1 / points:.3g})"
+    ]
 
 
 def missing_controls(plan: DisclosurePlan) -> list[Defence]:
@@ -135,12 +154,44 @@ def weaknesses(plan: DisclosurePlan) -> tuple[str, ...]:
                 f"recipe.batch_size is {plan.recipe.batch_size}: of {kept} points the last batch has {last}, and so "
                 "small a step alone moves attacks; choose a size that divides the numbers of points"
             )
+    lines += [*onion_weakness(plan), *private_weakness(plan)]
     if plan.compute.address and "://" not in (plan.compute.store or ""):
         lines.append(
             "compute.store is a folder: every node of the cluster must see the same one; "
             "use a shared file system or a URI such as s3://"
         )
     return tuple(lines)
+
+
+def onion_weakness(plan: DisclosurePlan) -> list[str]:
+    """Return the line about more models than shadows can give to say that a point is fully exposed."""
+    each = plan.split.shadows // 2
+    if plan.audit.onion <= each or not any(defence.method == "remove" for defence in plan.defences):
+        return []
+    return [
+        f"audit.onion is {plan.audit.onion}, but of {plan.split.shadows} shadows each point is in {each}: there will "
+        f"be no table of fully exposed points; lower it to {each} or less, or raise split.shadows"
+    ]
+
+
+def private_weakness(plan: DisclosurePlan) -> list[str]:
+    """Return the line about the default recipe of DP-SGD on data or a model that it was not settled on."""
+    from audits.disclosure.private_recipe import private_recipe
+
+    settled = (plan.data.name, plan.model.name) == ("fashion14", "mlp")
+    recipes = {f"defences.{index}": entry.recipe for index, entry in enumerate(plan.defences) if entry.recipe}
+    default = [
+        place
+        for place, recipe in recipes.items()
+        if recipe.target_epsilon
+        and replace(private_recipe(recipe.target_epsilon), batch_size=recipe.batch_size) == recipe
+    ]
+    if settled or not default:
+        return []
+    return [
+        f"{', '.join(default)}: the default recipe of DP-SGD was settled on an mlp and fashion14, not on "
+        f"{plan.model.name} and {plan.data.name}; tune it for accuracy before its accuracy counts against DP-SGD"
+    ]
 
 
 def check_disclosure_fit(plan: DisclosurePlan, absent: bool) -> None:

@@ -9,8 +9,8 @@ from orchestrator.disclosure.gathering import CORRELATION, RATE, Row, corrected,
 from orchestrator.disclosure.plan_checks import READS_MODE
 
 SHOWN = 24
-CONTROLS = ("loss_log", "gradient_norm_log", "final_loss", "gradient_norm")
-"""Rankings without GNQ that one made of it is compared with, by the same transforms."""
+CONTROLS = ("loss_log", "gradient_norm_log", "loss_sum", "gradient_norm_sum", "final_loss", "gradient_norm")
+"""Rankings without GNQ that one made of it is compared with: logarithmic sums, plain ones, and the trained model's."""
 
 
 def correlations(pools: Sequence[Row], level: float) -> list[Row]:

@@ -61,7 +61,8 @@ def summed_up(
         parts["comparisons"] = comparisons(setting.plan, found, fitted, level)
         for field, these in parts.items():
             rows[field] += [{"setting": setting.name, **row} for row in these]
-        said = [*control_warnings(parts["table"], level), *fit_warnings(fitted), *inversion_warnings(likeness)]
+        own = [line for line in setting.plan.warnings if line not in plan.warnings]
+        said = [*own, *control_warnings(parts["table"], level), *fit_warnings(fitted), *inversion_warnings(likeness)]
         warnings += [f"setting {setting.name}: {line}" for line in said]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     return {

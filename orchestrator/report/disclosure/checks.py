@@ -82,7 +82,7 @@ def luck(run: DisclosureRun) -> Sentence:
     )
     text = (
         f"{counted} The headline of an arm is its strongest attack, picked afterwards, and leans high; arms and groups "
-        f"are compared by {words(run.judge)}, fixed by name. Bits hold under the Gaussian model and are never a "
-        "guarantee. A null result is no proof of safety."
+        f"are compared by {words(run.judge)}, fixed by name. Bits are an estimate of a bound under the "
+        "Gaussian model, never a guarantee. A null result is no proof of safety."
     )
     return Sentence("plain", "Luck", text)

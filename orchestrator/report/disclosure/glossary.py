@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from orchestrator.report import glossary
 from orchestrator.report.reading import Row
 
@@ -16,10 +18,14 @@ RANKINGS = {
     "gnq_log": "GNQ",
     "gnq_sum": "GNQ, plain sum",
     "gnq_final": "final GNQ",
+    "pinv_log": "pinv GNQ",
+    "pinv_sum": "pinv GNQ, plain sum",
     "diagonal": "diagonal GNQ",
     "in_batch": "GNQ in batch",
     "loss_log": "loss",
     "gradient_norm_log": "‖g‖²",
+    "loss_sum": "loss, plain sum",
+    "gradient_norm_sum": "‖g‖², plain sum",
     "final_loss": "final loss",
     "gradient_norm": "final ‖g‖²",
     "random": "at random",
@@ -41,8 +47,9 @@ GLOSSARY = {
         "ranked by Σ ½·log₂(1 + GNQ) along training, in mode ridge; “diagonal” sees one parameter at a time."
     ),
     "Bits": (
-        "min(1, Σ ½·log₂(1 + GNQ)): how much training can tell about whether the point was used, under the Gaussian "
-        "model, never a guarantee. Many points reach 1, so the ranking uses the sum without the minimum."
+        "min(1, Σ ½·log₂(1 + GNQ)): an estimate, from checkpoints and with ridge, of the bound on how much training "
+        "can tell about whether the point was used. It holds under a Gaussian model at best and is never a guarantee. "
+        "Many points reach 1, so the ranking uses the sum without the minimum."
     ),
     "Pool, twins, target": (
         "A pool is cut into two halves at random; a model is trained on each. The points of one are the non-members of "
@@ -78,7 +85,12 @@ GLOSSARY = {
         "Removal and noise on some gradients carry no such bound."
     ),
     "Control score": "A ranking not made of GNQ: loss, gradient norm, chance. A claim for GNQ must beat them.",
-    "Interval": "Student t over pools of the mean of the two twins; differences are paired by pool. None for one pool.",
+    "Interval": (
+        "Student t over pools of the mean of the two twins; differences are paired by pool. None for one pool. The "
+        "pool is the unit also by bin: points of a pool share models and shadows, and a bootstrap of so few pools is "
+        "too narrow."
+    ),
+    "λ": "The ridge, in units of the mean ‖g‖²: given by the plan before anything is trained, and not tuned by a run.",
     "Holm": "p-values of all comparisons judged together, so that even one false claim is unlikely.",
     "Null": "Not told from chance, or from a control, by this run. That is no proof of safety.",
 }
@@ -94,6 +106,12 @@ def ranking_words(name: str) -> str:
     return RANKINGS.get(name, name.replace("_", " "))
 
 
+def own_recipe(name: str) -> str:
+    """Return what the name of an arm of DP-SGD says beside ε or noise, for a bracket: ``dp-8-opacus`` is (opacus)."""
+    found = re.fullmatch(r"dp-(?:noise-)?[\d.]+(?:e[-+]\d+)?-(.+)", name)
+    return f" ({found[1].replace('_', ' ')})" if found else ""
+
+
 def arm_words(arm: Row) -> str:
     """Return what an arm does, short enough to label a mark."""
     share = "" if arm["share"] is None else f"{arm['share'] * 100:.3g}\N{NO-BREAK SPACE}%"
@@ -105,8 +123,8 @@ def arm_words(arm: Row) -> str:
             return f"{share} removed {by}"
         case "noise":
             return f"noise {arm['strength']:g} on {share} {by}"
-        case "dp_sgd" if arm["epsilon"] is not None:
-            return f"DP-SGD, ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{arm['epsilon']:.3g}"
         case "dp_sgd":
-            return "DP-SGD"
+            spent = arm["epsilon"]
+            budget = "" if spent is None else f", ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{spent:.3g}"
+            return f"DP-SGD{budget}{own_recipe(arm['arm'])}"
     return str(arm["arm"])

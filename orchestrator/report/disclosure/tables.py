@@ -34,6 +34,7 @@ WAYS = (
     (KEPT, "naive", "after"),
     (KEPT, "adaptive", "after"),
     (KEPT, "naive", "before"),
+    (KEPT, "adaptive", "before"),
 )
 """Group, shadows, moment."""
 FILTERS = {
@@ -84,14 +85,13 @@ def ways_grid(run: DisclosureRun, setting: str, arm: Row) -> Grid | None:
     """Return what other comparisons would have said of an arm, and what each says of models that saw no point."""
     body = []
     for group, wanted, moment in WAYS:
-        options = (wanted, "none") if moment == "after" else ("naive", "adaptive", "none")
-        row = run.cell(setting, arm["arm"], group, run.judge, options, moment)
+        row = run.cell(setting, arm["arm"], group, run.judge, (wanted, "none"), moment)
         if row is None or (arm["method"] != "remove" and group != CONTRIBUTORS):
             continue
         shadows = row["shadows"]
         fresh = run.cell(setting, arm["arm"], group, run.judge, (shadows,), "fresh") if moment == "after" else None
         known = [KNOWN[shadows]] if shadows in KNOWN and arm["method"] != NONE else []
-        thought = BEFORE if moment == "before" else "; ".join([FILTERS[group], *known])
+        thought = "; ".join([BEFORE if moment == "before" else FILTERS[group], *known])
         told = [GROUPS[group], SHADOWS[shadows], MOMENTS[moment], estimate(row, "auc"), estimate(fresh, "auc"), thought]
         if told not in body:
             body.append(told)

@@ -111,15 +111,18 @@ def removal(run: DisclosureRun, setting: str) -> Sentence:
 
 
 def _steps(run: DisclosureRun, setting: str, arm: Row) -> str:
-    """Return the AUCs on the way from everybody, through the kept points before, to the kept points after."""
+    """Return the AUCs on the way from everybody, through the kept points before, to the kept points after.
+
+    The kept points before and after are judged by shadows that know as much; without such a row the step is left out.
+    """
     base = run.undefended(setting)
     whole = run.cell(setting, base["arm"], CONTRIBUTORS, run.judge, BEST_SHADOWS) if base else None
-    before = run.cell(setting, arm["arm"], KEPT, run.judge, ("naive", "adaptive", "none"), "before")
     after = run.kept(setting, arm)
+    before = run.cell(setting, arm["arm"], KEPT, run.judge, (after["shadows"],), "before") if after else None
     told = (
         (whole, "everybody without a defence"),
         (before, "the points that stay, before any is removed"),
-        (after, "the same points in the new model"),
+        (after, "the same points in the new model" if before else "the points that stay, in the new model"),
     )
     return ", ".join(f"{text} {estimate(row, 'auc')}" for row, text in told if row and row["auc"] is not None)
 

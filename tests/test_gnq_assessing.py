@@ -1,0 +1,54 @@
+"""Stage assess: the points that a rule keeps are judged before and after the removal by shadows that know as much."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+from test_gnq_removal import drawn, lira_slowly, pool
+
+from audits.disclosure.removal import GROUPS
+from orchestrator.disclosure.assessing import Scene, judgements, knowing_the_rule
+
+LABELS = np.arange(12) % 3
+
+
+def scene() -> Scene:
+    """Return a pool whose shadows answer otherwise once they have removed what their rule puts on top."""
+    after, adaptive = pool(1, 1 / 3, seed=1), pool(20, 1 / 3, seed=2)
+    naive = replace(adaptive, logits=drawn(40, 12, 3, seed=5), kept=adaptive.half)
+    return Scene(
+        before=replace(after, logits=drawn(2, 12, 3, seed=6)),
+        after=after,
+        naive=naive,
+        adaptive=adaptive,
+        fresh=None,
+        labels=LABELS,
+    )
+
+
+def test_points_before_the_removal_are_judged_by_naive_shadows_and_by_ones_that_know_the_rule() -> None:
+    layout = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=("loss", "lira"))))
+    made = scene()
+    found = judgements(layout, made, seed=0)["before"]
+    places = [(row.group, row.attack, row.shadows) for row in found]
+    assert max(Counter(places).values()) == 1
+    assert {place for place in places if place[2] == "adaptive"} == {
+        ("kept", "lira", "adaptive"),
+        ("removed", "lira", "adaptive"),
+    }
+    assert {group for group, _, shadows in places if shadows == "naive"} == set(GROUPS)
+    told = replace(made.naive, kept=made.adaptive.kept)
+    for row in (row for row in found if row.shadows == "adaptive"):
+        slow = [lira_slowly(target, told, LABELS, row.group) for target in made.before.logits]
+        np.testing.assert_allclose(row.scores, slow, rtol=1e-9, atol=1e-9)
+    naive = next(row for row in found if (row.group, row.attack, row.shadows) == ("kept", "lira", "naive"))
+    slow = [lira_slowly(target, made.naive, LABELS, "contributors") for target in made.before.logits]
+    np.testing.assert_allclose(naive.scores, slow, rtol=1e-9, atol=1e-9)
+
+
+def test_without_an_attack_that_shadows_teach_or_a_rule_there_is_nothing_to_compare() -> None:
+    assert knowing_the_rule(scene(), ["loss"], 0) == []
+    assert knowing_the_rule(replace(scene(), adaptive=None), ["lira"], 0) == []
