@@ -47,6 +47,12 @@ SOURCES: dict[str, tuple[str, ...]] = {
         "orchestrator/membership/judging.py",
     ),
     "watch": _WATCHING,
+    "look": (
+        *_BASE,
+        "audits/disclosure/accumulate.py",
+        "orchestrator/disclosure/stages.py",
+        "orchestrator/stages/workshop.py",
+    ),
     "defend": (*_WATCHING, "audits/disclosure/rankings.py", "orchestrator/disclosure/defending.py"),
     "invert": (
         *_BASE,

@@ -9,9 +9,12 @@ from typing import Any
 STAGES = (
     *("train", "rank", "unlearn", "utility", "trace", "search", "score", "radii", "disclosure"),  # apollo
     *("fit", "select", "ask", "judge"),  # tmia
-    *("watch", "defend", "invert", "assess"),  # gnq
+    *("watch", "look", "defend", "invert", "assess"),  # gnq
 )
 """What runs are made of; each names a body in ``orchestrator.stages``."""
+
+NO_MODELS = ("utility", "look")
+"""Stages of the population's queue that make no model."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Job:
     ``label`` an unlearning method, ``kind`` a kind of evidence (trace, search), ``shadow_set`` and ``shard`` the
     candidates (trace, search, score, radii). In membership audits ``kind`` is what is asked, ``label`` the group of
     models, ``unit`` which of them, ``shard`` which candidates. In disclosure audits ``label`` is the arm and ``unit``
-    the pool (invert, assess).
+    the pool (invert, assess), or ``unit`` the checkpoint and ``shard`` the rows (look).
     """
 
     stage: str
@@ -44,8 +47,8 @@ class Schedule:
     """All jobs of a plan, by stage, each list in a fixed order that follows the design.
 
     A membership audit has training jobs (fit), traces (select), searches (ask) and scores (judge); a disclosure audit
-    has training jobs (watch), models made from them in the place of unlearned ones (defend), images sought in both
-    in the place of traces (invert), and scores (assess).
+    has training jobs (watch), looks at what these kept (look), models made from them in the place of unlearned ones
+    (defend), images sought in both in the place of traces (invert), and scores (assess).
     """
 
     train_jobs: tuple[Job, ...]
@@ -56,11 +59,17 @@ class Schedule:
     score_units: tuple[Job, ...]
     radius_units: tuple[Job, ...] = ()
     disclosure_units: tuple[Job, ...] = ()
+    look_units: tuple[Job, ...] = ()
 
     @property
     def models(self) -> tuple[Job, ...]:
-        """Training and unlearning jobs: one queue."""
+        """Training and unlearning jobs."""
         return self.train_jobs + self.unlearn_jobs
+
+    @property
+    def population(self) -> tuple[Job, ...]:
+        """What one queue does before the attacks: models, what is seen of them and what is measured."""
+        return self.train_jobs + self.look_units + self.unlearn_jobs + self.utility_units
 
     @property
     def attacks(self) -> tuple[Job, ...]:
@@ -70,7 +79,7 @@ class Schedule:
     @property
     def everything(self) -> tuple[Job, ...]:
         """All jobs, each behind those that it needs."""
-        return self.models + self.utility_units + self.attacks
+        return self.population + self.attacks
 
     def of_targets(self) -> Schedule:
         """Return the jobs that make and measure targets: no shadow, no attack."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.jobs import STAGES, Job, in_turn, missing
+from orchestrator.jobs import NO_MODELS, STAGES, Job, in_turn, missing
 from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import write_outputs
 from orchestrator.schedule import AnyScheduler, open_scheduler
@@ -159,12 +159,15 @@ class Run:
 
     def prepare(self, settings: Sequence[Setting]) -> dict[str, int]:
         """Train, unlearn and measure what is missing; return how many models there are, reused and made."""
-        unique = {job.key: job for setting in settings for job in (*setting.jobs.models, *setting.jobs.utility_units)}
+        unique = {job.key: job for setting in settings for job in setting.jobs.population}
         todo = list(missing(unique.values(), self.present()))
-        made = [job for job in todo if job.stage != "utility"]
-        models = sum(job.stage != "utility" for job in unique.values())
+        made = [job for job in todo if job.stage not in NO_MODELS]
+        models = sum(job.stage not in NO_MODELS for job in unique.values())
         to_do, title = self.kind.making
         self.terminal.line(f"population: {models} models, {models - len(made)} reused, {len(made)} {to_do}")
+        if looks := sum(job.stage == "look" for job in unique.values()):
+            left = sum(job.stage == "look" for job in todo)
+            self.terminal.line(f"looks at them: {looks}, {looks - left} reused, {left} to take")
         if todo:
             self.populate(todo, plans_of(settings), title)
         return {"models": models, "reused": models - len(made), "trained": len(made)}

@@ -185,7 +185,7 @@ def test_changed_training_code_changes_what_is_trained_and_unlearned(tree: Path)
     assert stages_changed_by(tree, "audits/training/loop.py") == {
         *("train", "unlearn", "utility", "rank"),
         *("fit", "select", "ask", "judge"),  # asking reads logits by it, and learned attacks are fitted by it
-        *("watch", "defend", "invert", "assess", "disclosure"),
+        *("watch", "look", "defend", "invert", "assess", "disclosure"),
     }
 
 
@@ -217,7 +217,7 @@ def test_comments_docstrings_and_formatting_change_nothing(tree: Path, change: C
         ("audits/data/partition.py", set()),
         ("audits/data/memorisation.py", {"rank"}),
         ("audits/attacks/lira.py", {"score", "assess"}),
-        ("audits/disclosure/ridge.py", {"watch", "defend", "invert", "assess", "disclosure"}),
+        ("audits/disclosure/ridge.py", {"watch", "look", "defend", "invert", "assess", "disclosure"}),
         ("audits/disclosure/triage.py", {"assess"}),
         ("audits/disclosure/noise.py", {"defend"}),
         ("audits/evidence/parts.py", {"trace", "search", "score", "assess"}),
@@ -340,7 +340,7 @@ def test_packing_does_not_depend_on_the_process() -> None:
 def test_engines_of_private_training_decide_only_what_they_train(tree: Path) -> None:
     assert stages_changed_by(tree, "audits/training/private_fast.py") == set()
     assert stages_changed_by(tree, "audits/disclosure/engine.py") == {
-        *("watch", "defend", "invert", "assess", "disclosure"),
+        *("watch", "look", "defend", "invert", "assess", "disclosure"),
     }
     fast = ("audits.training.private_fast",)
     assert "audits/disclosure/engine.py" in code_files("train", tree, fast)

@@ -14,8 +14,9 @@ label smoothing, clipping, momentum and weight decay, which are no functions of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -35,6 +36,8 @@ from audits.training.recipe import Recipe
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 Ask = Callable[[nn.Module, TensorSet], Scores]
+State = dict[str, torch.Tensor]
+Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,7 @@ def fit_traced(
     ``chunk``, ``memory``: as there. Raises BadInput for a private recipe and ``every`` below 1, and as ``fit`` and
     ``point_scores`` do.
     """
-    if recipe.private:
-        raise BadInput("recipe is private, where a step is not made of one batch's gradients; trace an ordinary recipe")
-    if every < 1:
-        raise BadInput(f"every is {every}; it must be 1 or more (steps between checkpoints)")
+    check_traceable(recipe, every)
     check_modes(modes)
 
     def ask(seen: nn.Module, asked: TensorSet) -> Scores:
@@ -117,7 +117,46 @@ def fit_traced(
     )
     fit(model, Watched(data.x, data.y, watch.before_step), recipe, seed=seed, observers=observers)
     watch.checkpoint()
-    return watch.trace(modes)
+    return watch.trace()
+
+
+def fit_kept(
+    model: nn.Module,
+    data: TensorSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    every: int,
+    observers: tuple[Observer, ...] = (),
+) -> dict[int, State]:
+    """Train ``model`` in place as ``fit`` does, to the same bits; return the weights that ``fit_traced`` would look at.
+
+    Steps taken → parameters and buffers by name, copied to the CPU, at each of ``checkpoint_steps``: so many models are
+    held. Raises BadInput for a private recipe and ``every`` below 1, and as ``fit`` does.
+    """
+    check_traceable(recipe, every)
+    kept = Checkpoints(model, every, state_of)
+    fit(model, Watched(data.x, data.y, kept.before_step), recipe, seed=seed, observers=observers)
+    kept.checkpoint()
+    return dict(zip(kept.steps, kept.seen, strict=True))
+
+
+def state_of(model: nn.Module) -> State:
+    """Return a copy of a model's parameters and buffers on the CPU."""
+    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in model.state_dict().items()}
+
+
+def checkpoint_steps(total: int, every: int) -> tuple[int, ...]:
+    """Return the steps taken before each checkpoint of a training of ``total`` steps: 0, ``every``, …, ``total``."""
+    return (*range(0, total, every), total)
+
+
+def check_traceable(recipe: Recipe, every: int) -> None:
+    """Refuse a private recipe and ``every`` below 1."""
+    if recipe.private:
+        raise BadInput("recipe is private, where a step is not made of one batch's gradients; trace an ordinary recipe")
+    if every < 1:
+        raise BadInput(f"every is {every}; it must be 1 or more (steps between checkpoints)")
 
 
 @dataclass(frozen=True)
@@ -150,39 +189,57 @@ class Batches:
         self.doubts += bool(scores.doubt)
 
 
-class Watch:
-    """Sees ``model`` at checkpoints on ``points``, and with ``among`` at each step on the batch of ``data``."""
+class Checkpoints(Generic[Seen]):
+    """Sees ``model`` through ``look`` before every ``every``-th step, and whenever it is told to."""
 
-    def __init__(
-        self, model: nn.Module, data: TensorSet, points: TensorSet, every: int, ask: Ask, among: Batches | None
-    ) -> None:
-        self.model, self.data, self.points, self.every, self.ask, self.among = model, data, points, every, ask, among
+    def __init__(self, model: nn.Module, every: int, look: Callable[[nn.Module], Seen]) -> None:
+        self.model, self.every, self.look = model, every, look
         self.taken = 0
         self.steps: list[int] = []
-        self.seen: list[Scores] = []
+        self.seen: list[Seen] = []
 
     def before_step(self, rows: torch.Tensor) -> None:
         """See the model as it stands before a step on ``rows`` of the training set."""
         if self.taken % self.every == 0:
             self.checkpoint()
-        if self.among is not None:
-            batch = TensorSet(self.data.x[rows], self.data.y[rows])
-            self.among.add(rows.cpu().numpy(), self.ask(self.model, batch))
         self.taken += 1
 
     def checkpoint(self) -> None:
-        """See the model as it stands on all points."""
-        self.seen.append(self.ask(self.model, self.points))
+        """See the model as it stands."""
+        self.seen.append(self.look(self.model))
         self.steps.append(self.taken)
 
-    def trace(self, modes: tuple[str, ...]) -> Trace:
+
+class Watch(Checkpoints[Scores]):
+    """Sees ``model`` at checkpoints on ``points``, and with ``among`` at each step on the batch of ``data``."""
+
+    def __init__(
+        self, model: nn.Module, data: TensorSet, points: TensorSet, every: int, ask: Ask, among: Batches | None
+    ) -> None:
+        super().__init__(model, every, lambda seen: ask(seen, points))
+        self.data, self.ask, self.among = data, ask, among
+
+    def before_step(self, rows: torch.Tensor) -> None:
+        """See the model before a step, and the points of its batch among themselves."""
+        super().before_step(rows)
+        if self.among is not None:
+            batch = TensorSet(self.data.x[rows], self.data.y[rows])
+            self.among.add(rows.cpu().numpy(), self.ask(self.model, batch))
+
+    def trace(self) -> Trace:
         """Return what was seen."""
         among = self.among
-        return Trace(
-            steps=np.array(self.steps, np.int64),
-            loss=np.stack([scores.loss for scores in self.seen]),
-            squared_norm=np.stack([scores.squared_norm for scores in self.seen]),
-            gnq={mode: np.stack([scores.gnq[mode] for scores in self.seen]) for mode in modes},
-            doubts=tuple(scores.doubt for scores in self.seen),
-            in_batch=None if among is None else InBatch(among.log, among.total, among.steps, among.doubts),
-        )
+        in_batch = None if among is None else InBatch(among.log, among.total, among.steps, among.doubts)
+        return traced(self.steps, self.seen, in_batch)
+
+
+def traced(steps: Sequence[int], seen: Sequence[Scores], in_batch: InBatch | None = None) -> Trace:
+    """Return the trace of scores by the same modes ``seen`` at checkpoints after so many ``steps``."""
+    return Trace(
+        steps=np.array(steps, np.int64),
+        loss=np.stack([scores.loss for scores in seen]),
+        squared_norm=np.stack([scores.squared_norm for scores in seen]),
+        gnq={mode: np.stack([scores.gnq[mode] for scores in seen]) for mode in seen[0].gnq},
+        doubts=tuple(scores.doubt for scores in seen),
+        in_batch=in_batch,
+    )

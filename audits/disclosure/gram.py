@@ -6,6 +6,9 @@ Formulas per layer as in Goodfellow, arXiv 1510.01799 (linear layers) and Rochet
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -50,21 +53,89 @@ def gram(
     limit = checked_limit(len(x), chunk, parameter_chunk, memory, dtype)
     with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
         K = torch.zeros(len(x), len(x), dtype=torch.float64, device=survey.device)
-        for part in parts(pieces(survey, "pairs", limit), limit):
-            numbers = sum(piece.size for piece in part) * dtype.itemsize
-            block = len(x) if numbers * len(x) <= memory else max(1, memory // (2 * numbers))
-            add_part(survey, part, x, y, min(chunk, block), block, K)
+        add_all(survey, x, y, limit, chunk, memory, K)
     check_finite(K.diagonal())
     return mirrored(K)
+
+
+def gram_rows(
+    model: nn.Module,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    low: int,
+    high: int,
+    *,
+    loss: str | Loss = "cross_entropy",
+    chunk: int = CHUNK,
+    parameter_chunk: int | None = None,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str | None = None,
+    memory: int = MEMORY,
+) -> torch.Tensor:
+    """Return rows ``low`` to ``high`` of the upper half of K, (high − low, N − low) float64, from column ``low`` on.
+
+    What ``gram`` would find, for work that is shared out among machines: ``row_shards`` cuts N rows into equal parts of
+    it, ``from_rows`` joins them. What stands below the diagonal of K is of no meaning. Points before ``low`` are not
+    passed through the model. The other arguments, and the errors, are those of ``gram``; BadInput for rows that K does
+    not have.
+    """
+    if not 0 <= low < high <= len(x):
+        raise BadInput(f"rows {low} to {high} of K; allowed: 0 ≤ low < high ≤ {len(x)}, the number of points")
+    limit = checked_limit(len(x) - low, chunk, parameter_chunk, memory, dtype)
+    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
+        K = torch.zeros(high - low, len(x) - low, dtype=torch.float64, device=survey.device)
+        add_all(survey, x[low:], y[low:], limit, chunk, memory, K)
+    check_finite(K.diagonal(), low)
+    return K
+
+
+def row_shards(points: int, shards: int) -> list[tuple[int, int]]:
+    """Return (low, high) of the rows of K that ``shards`` (at most ``points``) parts have, each of 1 row or more.
+
+    Cut so that each part has as many pairs of the upper half as can be; early rows are longer, so early parts have
+    fewer.
+    """
+    ends = [0]
+    for shard in range(1, shards + 1):
+        even = round(points * (1 - (1 - shard / shards) ** 0.5))  # r rows leave out (N − r)²/2 of N²/2 pairs
+        ends.append(min(max(even, ends[-1] + 1), points - (shards - shard)))
+    return list(pairwise(ends))
+
+
+def from_rows(rows: Iterable[torch.Tensor], points: int) -> torch.Tensor:
+    """Return K (N, N) from what ``gram_rows`` gave of all its rows, in order, N = ``points``."""
+    K: torch.Tensor | None = None
+    low = 0
+    for part in rows:
+        K = part.new_zeros(points, points) if K is None else K
+        K[low : low + len(part), low:] = part
+        low += len(part)
+    if K is None or low != points:
+        raise BadInput(f"parts of K with {low} rows in all; give all {points}")
+    return mirrored(K)
+
+
+def add_all(
+    survey: Survey, x: torch.Tensor, y: torch.Tensor, limit: int, chunk: int, memory: int, K: torch.Tensor
+) -> None:
+    """Add the inner products of the first points of ``x`` with it, over all parameters, to the upper half of ``K``."""
+    for part in parts(pieces(survey, "pairs", limit), limit):
+        numbers = sum(piece.size for piece in part) * survey.dtype.itemsize
+        block = len(x) if numbers * len(x) <= memory else max(1, memory // (2 * numbers))
+        add_part(survey, part, x, y, min(chunk, block), block, K)
 
 
 def add_part(
     survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, chunk: int, block: int, K: torch.Tensor
 ) -> None:
-    """Add the inner products over ``part`` to the upper half of ``K``, holding two blocks of points at a time."""
-    blocks = [slice(low, min(low + block, len(x))) for low in range(0, len(x), block)]
+    """Add the inner products over ``part`` to the upper half of ``K`` (n, N), holding two blocks of points at a time.
+
+    Its rows are the first n of the N points of ``x``.
+    """
+    first_rows = [slice(low, min(low + block, len(K))) for low in range(0, len(K), block)]
+    blocks = first_rows + [slice(low, min(low + block, len(x))) for low in range(len(K), len(x), block)]
     following: list[Held] | None = None
-    for first, rows in enumerate(blocks):
+    for first, rows in enumerate(first_rows):
         left = held(survey, part, x[rows], y[rows], chunk) if following is None else following
         following = None
         add_block(survey, part, left, left, K[rows, rows])
@@ -162,11 +233,11 @@ def checked_limit(points: int, chunk: int, parameter_chunk: int | None, memory: 
     return parameter_chunk or max(1, memory // (max(1, points) * dtype.itemsize))
 
 
-def check_finite(values: torch.Tensor) -> None:
-    """Raise BadInput naming the first point whose gradient is not finite."""
+def check_finite(values: torch.Tensor, first: int = 0) -> None:
+    """Raise BadInput naming the first point whose gradient is not finite; ``values`` are of points ``first``, …."""
     bad = torch.nonzero(~torch.isfinite(values)).flatten().tolist()
     if bad:
         raise BadInput(
-            f"the gradient of point {bad[0]} is not finite ({len(bad)} of {len(values)} are not); check loss and "
-            "weights, or use dtype=torch.float64"
+            f"the gradient of point {first + bad[0]} is not finite ({len(bad)} of {len(values)} are not); check loss "
+            "and weights, or use dtype=torch.float64"
         )

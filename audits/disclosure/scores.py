@@ -68,6 +68,7 @@ def gradient_uniqueness(
     Source: Abdelghafar, Aliakbarpour, Jermaine, arXiv 2510.10902, which is mode pinv; ridge is the default here since
     pinv gives 0 to a gradient that is orthogonal to all others, wherever parameters outnumber points.
     """
+    check_points(data)
     check_modes((mode,))
     if mode == "diagonal":
         return _array(
@@ -97,17 +98,20 @@ def point_scores(
     *,
     chunk: int = CHUNK,
     memory: int = MEMORY,
+    K: torch.Tensor | None = None,
 ) -> Scores:
     """Return loss, ‖g‖² and gradient uniqueness by every one of ``modes`` of all points of ``data`` under ``model``.
 
-    The Gram matrix is made once for ridge and pinv, and not at all without them. Arguments and errors are those of
-    :func:`gradient_uniqueness`, but that an uncertain rank is told in ``doubt`` and not raised.
+    The Gram matrix is made once for ridge and pinv, and not at all without them (``needs_gram``); ``K``: it, where it
+    is known already. Other arguments and errors are those of :func:`gradient_uniqueness`, but that an uncertain rank is
+    told in ``doubt`` and not raised.
     """
+    check_points(data)
     check_modes(modes)
     gnq: dict[str, Floats] = {}
     doubt = ""
-    if set(modes) & set(GRAM_MODES):
-        K = gram(model, data.x, data.y, chunk=chunk, memory=memory)
+    if needs_gram(modes):
+        K = gram(model, data.x, data.y, chunk=chunk, memory=memory) if K is None else K
         norm = _array(K.diagonal().clone())
         if "ridge" in modes:
             gnq["ridge"] = uniqueness_from_gram(K, "ridge", ridge, relative)
@@ -128,6 +132,17 @@ def point_scores(
 def losses(model: nn.Module, data: TensorSet) -> Floats:
     """Return the cross-entropy of every point (N,) in nats, float64, in whatever mode ``model`` stands."""
     return _array(F.cross_entropy(logits(model, data.x).double(), data.y, reduction="none"))
+
+
+def needs_gram(modes: tuple[str, ...]) -> bool:
+    """Return whether any of ``modes`` is made from the Gram matrix; mode diagonal is not."""
+    return bool(set(modes) & set(GRAM_MODES))
+
+
+def check_points(data: TensorSet) -> None:
+    """Raise BadInput for points that are not a ``TensorSet``: pairs of tensors, loaders."""
+    if not isinstance(data, TensorSet):
+        raise BadInput(f"data is a {type(data).__name__}; give audits.data.tensors.TensorSet(x, y)")
 
 
 def check_modes(modes: tuple[str, ...]) -> None:

@@ -27,11 +27,24 @@ class DisclosureProbe(Probe):
         defence = self.plan.arms.get(job.label) if job.stage == "defend" else None
         return self.plan.model, (defence.recipe if defence else None) or self.plan.recipe
 
+    def size(self, job: Job) -> int:
+        """Return the bytes of a job's artefact: a model, one for each look beside it, or rows of a Gram matrix."""
+        if job.document.get("kind") == "apart":
+            return int(super().size(job) * (self.plan.audit.checkpoints + 2))
+        if job.document.get("kind") == "rows":
+            low, high = job.document["settings"]["rows"]
+            return int(8 * (high - low) * (job.document["count"] - low))
+        return super().size(job)
+
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps of the recipe's batch size."""
         split, audit = self.plan.split, self.plan.audit
         epoch = math.ceil(split.train_size / recipe.batch_size)
         match job.stage:
+            case "look":
+                return float(epoch * LOOK * looked(job))
+            case "watch" if job.document.get("kind") == "apart":
+                return float(epoch * recipe.epochs)
             case "watch":
                 looks = audit.checkpoints + 1 + (recipe.epochs if job.document.get("in_batch") else 0)
                 return float(epoch * (recipe.epochs + LOOK * len(audit.modes) * looks))
@@ -46,6 +59,20 @@ class DisclosureProbe(Probe):
             case _:
                 models = 2 * (len(job.document["watched"]) + len(job.document["defended"]))
                 return float(models * epoch * ("white_box" in audit.attacks))
+
+
+def looked(job: Job) -> float:
+    """Return how much of a look in one mode a job of stage look is worth."""
+    from audits.disclosure.scores import needs_gram
+
+    match job.document["kind"]:
+        case "rows":  # a share of the pairs; the passes through the model are hardly shared
+            low, high = job.document["settings"]["rows"]
+            count = job.document["count"]
+            return float((high - low) * (2 * count - low - high) / count**2)
+        case "joined":
+            return float(sum(not needs_gram((mode,)) for mode in job.document["modes"]))
+    return float(max(1, len(job.document["modes"])))
 
 
 def disclosure_queries(settings: Iterable[tuple[BasePlan, Schedule]]) -> Iterator[Queries]:

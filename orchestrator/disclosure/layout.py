@@ -106,6 +106,38 @@ class Layout:
         ranks = any(defence.ranking == "in_batch" for defence in self.plan.defences)
         return self.plan.audit.in_batch and (ranks or model.group == "target")
 
+    @property
+    def apart(self) -> bool:
+        """Are looks at a training jobs of their own?"""
+        return bool(self.plan.audit.looks == "apart")
+
+    @cached_property
+    def every(self) -> int:
+        """How many steps a model takes between two looks."""
+        return max(1, -(-self.total_steps // self.plan.audit.checkpoints))
+
+    @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """The steps taken before each look at a model's training."""
+        from audits.disclosure.accumulate import checkpoint_steps
+
+        return checkpoint_steps(self.total_steps, self.every)
+
+    @cached_property
+    def total_steps(self) -> int:
+        """How many steps the training of a watched model takes."""
+        from audits.disclosure.accumulate import steps_of
+
+        return steps_of(self.plan.recipe, self.plan.split.train_size)
+
+    def shards(self, model: Watched) -> list[tuple[int, int]]:
+        """Return which rows of the Gram matrix each shard of a look has; none where it is not cut, or not needed."""
+        from audits.disclosure.gram import row_shards
+        from audits.disclosure.scores import needs_gram
+
+        count = self.plan.audit.look_shards
+        return row_shards(self.plan.split.train_size, count) if count > 1 and needs_gram(self.modes(model)) else []
+
     def asked(self, model: Watched) -> dict[str, Ids]:
         """Return the points at which a model is asked by name: its pool, and one that it never saw for targets.
 

@@ -57,6 +57,8 @@ class Audit(Section):
     ``checkpoints``: how often a training is looked at beside its beginning; ``bins``: groups of equally many points by
     exposure; ``onion``: models on either side that must all agree before a point counts as fully exposed;
     ``in_batch``: also sum what points are among the others of their batch, at every step (the ranking ``in_batch``);
+    ``looks``: taken by the job that trains (together), or each by a job of its own from weights that the training keeps
+    (apart), of ``look_shards`` jobs more that share out the rows of its Gram matrix;
     ``inversion``: which images are sought in the models, null for none.
     """
 
@@ -65,6 +67,8 @@ class Audit(Section):
     ridge: Annotated[float, Field(gt=0)] = 1e-3
     checkpoints: Positive = 8
     in_batch: bool = False
+    looks: Literal["together", "apart"] = "together"
+    look_shards: Positive = 1
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "shadow_posterior", "white_box")
     bins: Annotated[int, Field(ge=2)] = 5
     onion: Positive = 4

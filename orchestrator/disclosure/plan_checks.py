@@ -30,7 +30,13 @@ READS_MODE = {
 
 def contradictions(plan: DisclosurePlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
-    return [*unknown_names(plan), *split_problems(plan), *inversion_problems(plan), *defence_problems(plan)]
+    return [
+        *unknown_names(plan),
+        *split_problems(plan),
+        *look_problems(plan),
+        *inversion_problems(plan),
+        *defence_problems(plan),
+    ]
 
 
 def unknown_names(plan: DisclosurePlan) -> list[str]:
@@ -70,6 +76,27 @@ def split_problems(plan: DisclosurePlan) -> list[str]:
         lines.append("recipe is private; give it as a defence (method: dp_sgd), watched models train without noise")
     if plan.audit.bins > plan.split.train_size // 2:
         lines.append(f"audit.bins is {plan.audit.bins}; allowed: up to half of split.train_size")
+    return lines
+
+
+def look_problems(plan: DisclosurePlan) -> list[str]:
+    """Return what is wrong with how looks at a training are divided into jobs."""
+    audit, lines = plan.audit, []
+    if audit.looks == "apart" and audit.in_batch:
+        lines.append(
+            "audit.looks is apart, which keeps the weights of checkpoints alone, but audit.in_batch looks at every "
+            "step; set audit.looks to together or audit.in_batch to false"
+        )
+    if audit.looks == "together" and audit.look_shards > 1:
+        lines.append(
+            f"audit.look_shards is {audit.look_shards}, but looks are taken together with the training; set "
+            "audit.looks to apart or audit.look_shards to 1"
+        )
+    if audit.look_shards > plan.split.train_size:
+        lines.append(
+            f"audit.look_shards is {audit.look_shards}; allowed: 1 to {plan.split.train_size}, the points that a model "
+            "trains on (split.train_size)"
+        )
     return lines
 
 

@@ -104,6 +104,12 @@ def fits(setting: Setting, store: Store) -> dict[str, list[list[Row]]]:
             if len(pools) <= int(pool):
                 pools.append([])
             pools[int(pool)].append(json.loads(store.get(job.stage, job.key).read(METRICS)))
+    for job in setting.jobs.look_units:
+        pool, group, index = job.member.split("-")
+        if group == "target" and job.shard < 0:
+            model = found[NONE][int(pool)][int(index)]
+            seen = json.loads(store.get(job.stage, job.key).read(METRICS))
+            model["doubts"] = model.get("doubts", 0) + seen["doubts"]
     return found
 
 

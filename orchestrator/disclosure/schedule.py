@@ -1,7 +1,8 @@
-"""The jobs of a disclosure plan: watch models while they train, defend them, invert them, assess pools under arms."""
+"""The jobs of a disclosure plan: watch models, look at them, defend them, invert them, assess pools under arms."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from audits.training.recipe import Recipe
     from orchestrator.disclosure.plan import DisclosurePlan
     from orchestrator.store import Store
+
+LOOKED_BY = ("modes", "ridge", "chunk")
+"""What decides looks and, where they are jobs of their own, not the training."""
 
 
 class DisclosureScheduler(Layout, OneArchitecture):
@@ -43,6 +47,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
                 self.defend_job(model, arm) for arm in self.plan.arms if arm != NONE for model in self.models.values()
             ),
             utility_units=(),
+            look_units=tuple(job for model in self.models.values() for job in self.look_units(model)),
             trace_units=tuple(self.invert_job(pool, arm) for pool, arm in self.places) if self.inverts else (),
             search_units=(),
             score_units=tuple(self.assess_job(pool, arm) for pool, arm in self.places),
@@ -63,6 +68,10 @@ class DisclosureScheduler(Layout, OneArchitecture):
         match job.stage:
             case "watch":
                 return self.watch_job(self.models[job.member])
+            case "look" if job.shard >= 0:
+                return self.row_job(self.models[job.member], job.unit, job.shard)
+            case "look":
+                return self.look_job(self.models[job.member], job.unit)
             case "defend":
                 return self.defend_job(self.models[job.member], job.label)
             case "invert":
@@ -85,7 +94,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
         }
 
     def watch_job(self, model: Watched) -> Job:
-        """Return the job that trains ``model`` and sees the points that it trains on on the way."""
+        """Return the job that trains ``model`` and sees the points that it trains on, or keeps weights for looks."""
         if model.name not in self._watched:
             audit = self.plan.audit
             document = {
@@ -97,12 +106,69 @@ class DisclosureScheduler(Layout, OneArchitecture):
                 "seed": model.seed,
                 **({"in_batch": True} if self.in_batch(model) else {}),
             }
+            if self.apart:
+                document = {name: value for name, value in document.items() if name not in LOOKED_BY}
+                document["kind"] = "apart"
             self._watched[model.name] = self.job("watch", document, (), self.architecture, member=model.name)
         return self._watched[model.name]
 
     @cached_property
     def _watched(self) -> dict[str, Job]:
         return {}
+
+    def look_units(self, model: Watched) -> Iterator[Job]:
+        """Yield the jobs of all looks at a model, shards before what joins them; none where it is watched."""
+        for place in range(len(self.looks) if self.apart else 0):
+            yield from (self.row_job(model, place, shard) for shard in range(len(self.shards(model))))
+            yield self.look_job(model, place)
+
+    def look_job(self, model: Watched, place: int) -> Job:
+        """Return the job that scores the points of ``model`` at one of its checkpoints, counted by ``place``."""
+        rows = [self.row_job(model, place, shard).key for shard in range(len(self.shards(model)))]
+        asked = {
+            "kind": "joined" if rows else "whole",
+            "modes": list(self.modes(model)),
+            "ridge": self.plan.audit.ridge,
+            "rows": rows,
+        }
+        return self.looking(model, place, -1, asked)
+
+    def row_job(self, model: Watched, place: int, shard: int) -> Job:
+        """Return the job that makes the rows of one shard of the Gram matrix at a checkpoint of ``model``."""
+        asked = {"kind": "rows", "settings": {"rows": list(self.shards(model)[shard])}}
+        return self.looking(model, place, shard, asked)
+
+    def looking(self, model: Watched, place: int, shard: int, asked: dict[str, Any]) -> Job:
+        """Return a job of stage look; ``asked``: what is sought, beside what decides every look at a model."""
+        found = model.name, place, shard
+        if found not in self._looking:
+            watched = self.watch_job(model)
+            document = {
+                "watched": watched.key,
+                "step": self.looks[place],
+                **{name: watched.document[name] for name in ("data", "classes", "points", "count", "model")},
+                "chunk": self.plan.compute.chunk,
+                **asked,
+            }
+            needs = (watched.key, *asked.get("rows", ()))
+            job = self.job("look", document, needs, self.architecture, member=model.name, unit=place, shard=shard)
+            self._looking[found] = job
+        return self._looking[found]
+
+    @cached_property
+    def _looking(self) -> dict[tuple[str, int, int], Job]:
+        return {}
+
+    def trace_jobs(self, model: Watched) -> list[Job]:
+        """Return the jobs that hold what was seen of a model's points: its training, or the looks at it in turn."""
+        if not self.apart:
+            return [self.watch_job(model)]
+        return [self.look_job(model, place) for place in range(len(self.looks))]
+
+    def looks_at(self, models: Iterable[Watched]) -> dict[str, list[str]]:
+        """Return the keys of all looks at ``models``, for the document of a job that reads their traces; {} of none."""
+        keys = [job.key for model in models for job in self.trace_jobs(model)] if self.apart else []
+        return {"looks": keys} if keys else {}
 
     def defend_job(self, model: Watched, arm: str) -> Job:
         """Return the job that trains ``model`` once more behind the defence called ``arm``."""
@@ -111,14 +177,17 @@ class DisclosureScheduler(Layout, OneArchitecture):
             defence = self.plan.arms[arm]
             assert defence is not None, "arm none has no job of its own"
             watched = () if defence.method == "dp_sgd" else (self.watch_job(model).key,)
+            looks = self.looks_at([model] if watched else [])
             document = {
                 **self.fitting(model, defence.recipe or self.plan.recipe),
                 "watched": list(watched),
+                **looks,
                 "defence": defence.model_dump(mode="json", exclude={"recipe"}),
                 "method": defence.method,
                 "seed": model.retraining_seed,
             }
-            job = self.job("defend", document, watched, self.architecture, member=model.name, label=arm)
+            needs = chain(watched, *looks.values())
+            job = self.job("defend", document, needs, self.architecture, member=model.name, label=arm)
             self._defended[place] = job
         return self._defended[place]
 
@@ -140,9 +209,11 @@ class DisclosureScheduler(Layout, OneArchitecture):
         assert asked is not None, "a plan without inversion seeks no images"
         targets = self.of(pool, "target")
         watched = [self.watch_job(model).key for model in targets]  # their traces rank the images, whatever the arm
+        looks = self.looks_at(targets)
         defended = [] if arm == NONE else [self.defend_job(model, arm).key for model in targets]
         document = {
             "watched": watched,
+            **looks,
             "defended": defended,
             "data": self.data.fingerprint,
             "classes": list(self.classes),
@@ -154,7 +225,8 @@ class DisclosureScheduler(Layout, OneArchitecture):
             "seed": self.plan.seed,
             "unit": pool,
         }
-        return self.job("invert", document, chain(watched, defended), self.architecture, label=arm, unit=pool)
+        needs = chain(watched, *looks.values(), defended)
+        return self.job("invert", document, needs, self.architecture, label=arm, unit=pool)
 
     def assess_job(self, pool: int, arm: str) -> Job:
         """Return the job in which all attacks judge the targets of a pool under an arm."""
@@ -163,10 +235,12 @@ class DisclosureScheduler(Layout, OneArchitecture):
         audit = self.plan.audit
         own = [*self.of(pool, "target"), *self.of(pool, "shadow")]
         before = [self.watch_job(model).key for model in own]
+        looks = self.looks_at(self.of(pool, "target") if arm == NONE else [])  # what rankings predict is told there
         after = [] if arm == NONE else [self.defend_job(model, arm).key for model in own]
         fresh = [self.made(model, arm).key for model in self.fresh(pool)]
         document = {
             "watched": before,
+            **looks,
             "defended": after,
             "fresh": fresh,
             "model": self.plan.model.model_dump(mode="json"),
@@ -180,7 +254,8 @@ class DisclosureScheduler(Layout, OneArchitecture):
             "seed": self.plan.seed,
         }
         code = (*self.architecture, *(POOL_ATTACKS[name] for name in audit.attacks))
-        return self.job("assess", document, chain(before, after, fresh), code, label=arm, unit=pool)
+        needs = chain(before, *looks.values(), after, fresh)
+        return self.job("assess", document, needs, code, label=arm, unit=pool)
 
     def halves(self, models: list[Watched]) -> Any:
         """Return which points of their pool models train on, (M, 2n) bool."""

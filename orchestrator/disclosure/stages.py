@@ -1,4 +1,4 @@
-"""Stage watch, and what all stages of a disclosure audit do with its models."""
+"""Stages watch and look, and what all stages of a disclosure audit do with its models."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from orchestrator.stages.workshop import WEIGHTS, Workshop
 from orchestrator.store import pack_arrays, pack_json, unpack_arrays
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
     from numpy.typing import NDArray
     from torch import nn
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 ANSWERS = "answers.safetensors"
 TRACE = "trace.safetensors"
+CHECKPOINTS = "checkpoints.safetensors"
+ROWS = "rows.safetensors"
 MODE, LOG, TOTAL, OWN_STEPS = "gnq.", "in_batch.log.", "in_batch.total.", "in_batch.steps"
 
 
@@ -34,23 +39,76 @@ def scheduler(shop: Workshop) -> DisclosureScheduler:
 
 
 def watch(shop: Workshop, job: Job) -> dict[str, bytes]:
-    """Train one model, see its points at checkpoints, and ask it about its pool."""
-    from audits.disclosure.accumulate import fit_traced, steps_of
+    """Train one model, see its points at checkpoints or keep its weights there, and ask it about its pool."""
+    from audits.disclosure.accumulate import fit_kept, fit_traced
 
     layout = scheduler(shop)
     model, audit, recipe = layout.models[job.member], layout.plan.audit, layout.plan.recipe
     points = tensors(shop, layout.points(model))
-    every = max(1, -(-steps_of(recipe, len(points)) // audit.checkpoints))
     found = fresh(shop, model.seed)
     try:
+        if layout.apart:
+            kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=layout.every)
+            return {**finished(shop, model, found, points, recipe), CHECKPOINTS: pack_checkpoints(kept)}
         trace = fit_traced(
-            found, points, recipe, seed=seed_of(model.seed), every=every, modes=layout.modes(model), ridge=audit.ridge,
-            in_batch=layout.in_batch(model), chunk=layout.plan.compute.chunk,
+            found, points, recipe, seed=seed_of(model.seed), every=layout.every, modes=layout.modes(model),
+            ridge=audit.ridge, in_batch=layout.in_batch(model), chunk=layout.plan.compute.chunk,
         )  # fmt: skip
     except FloatingPointError as error:
         raise BadInput(f"recipe: {model.name}: {error}") from None
     doubts = sum(bool(text) for text in trace.doubts) + (trace.in_batch.doubts if trace.in_batch else 0)
     return {**finished(shop, model, found, points, recipe, doubts=doubts), TRACE: pack_arrays(packed(trace))}
+
+
+def look(shop: Workshop, job: Job) -> dict[str, bytes]:
+    """See a model's points at one checkpoint that its training kept, or some rows of their Gram matrix."""
+    from audits.disclosure.accumulate import traced
+    from audits.disclosure.gram import from_rows, gram_rows
+    from audits.disclosure.scores import point_scores
+
+    layout = scheduler(shop)
+    model, chunk = layout.models[job.member], layout.plan.compute.chunk
+    points = tensors(shop, layout.points(model))
+    seen = at_checkpoint(shop, model, layout.looks[job.unit])
+    shards = layout.shards(model)
+    if job.shard >= 0:
+        rows = gram_rows(seen, points.x, points.y, *shards[job.shard], chunk=chunk)
+        return {ROWS: pack_arrays({"K": rows.cpu().numpy()})}
+    parts = (rows_of(shop, layout.row_job(model, job.unit, shard)) for shard in range(len(shards)))
+    K = from_rows(parts, len(points)) if shards else None
+    scores = point_scores(seen, points, layout.modes(model), layout.plan.audit.ridge, chunk=chunk, K=K)
+    trace = traced([layout.looks[job.unit]], [scores])
+    return {TRACE: pack_arrays(packed(trace)), METRICS: pack_json({"doubts": sum(bool(text) for text in trace.doubts)})}
+
+
+def pack_checkpoints(kept: Mapping[int, Mapping[str, torch.Tensor]]) -> bytes:
+    """Return the weights of all checkpoints as one safetensors file, named STEP.parameter."""
+    from safetensors.torch import save
+
+    return bytes(save({f"{step}.{name}": value for step, state in kept.items() for name, value in state.items()}))
+
+
+def at_checkpoint(shop: Workshop, model: Watched, step: int) -> nn.Module:
+    """Return a model as it stood after ``step`` steps of its training, ready to be asked for gradients."""
+    from safetensors.torch import load
+
+    from audits.disclosure.validate import made_auditable
+
+    layout = scheduler(shop)
+    weights = load(shop.store.get("watch", layout.watch_job(model).key).read(CHECKPOINTS))
+    prefix = f"{step}."
+    found = layout.build(0)
+    found.load_state_dict(
+        {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+    )
+    return made_auditable(found.to(layout.device))
+
+
+def rows_of(shop: Workshop, job: Job) -> torch.Tensor:
+    """Return the rows of a Gram matrix that a look left."""
+    import torch
+
+    return torch.from_numpy(unpack_arrays(shop.store.get("look", job.key).read(ROWS))["K"]).to(shop.scheduler.device)
 
 
 def fresh(shop: Workshop, seed: int) -> nn.Module:
@@ -143,7 +201,9 @@ def trace_of(shop: Workshop, model: Watched) -> Trace:
     """Return what was seen of a model's own points while it trained."""
     from audits.disclosure.accumulate import InBatch, Trace
 
-    arrays = unpack_arrays(shop.store.get("watch", scheduler(shop).watch_job(model).key).read(TRACE))
+    jobs = scheduler(shop).trace_jobs(model)
+    seen = [unpack_arrays(shop.store.get(job.stage, job.key).read(TRACE)) for job in jobs]
+    arrays = seen[0] if len(seen) == 1 else {name: np.concatenate([each[name] for each in seen]) for name in seen[0]}
 
     def by_mode(prefix: str) -> dict[str, NDArray[Any]]:
         return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}

@@ -39,7 +39,7 @@ def bodies() -> Mapping[str, Body]:
     from orchestrator.disclosure.assessing import assess
     from orchestrator.disclosure.defending import defend
     from orchestrator.disclosure.inverting import invert
-    from orchestrator.disclosure.stages import watch
+    from orchestrator.disclosure.stages import look, watch
     from orchestrator.membership.judging import judge
     from orchestrator.membership.selecting import select
     from orchestrator.membership.stages import ask, fit
@@ -59,6 +59,7 @@ def bodies() -> Mapping[str, Body]:
         "ask": ask,
         "judge": judge,
         "watch": watch,
+        "look": look,
         "defend": defend,
         "invert": invert,
         "assess": assess,
