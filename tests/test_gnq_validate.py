@@ -8,10 +8,13 @@ import pytest
 import torch
 from gnq_models import CLASSES, case, drawn, labels, slow_gradients
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 from torchvision.ops import StochasticDepth
 
+from audits.data.tensors import TensorSet
 from audits.disclosure.diagonal import diagonal_uniqueness
 from audits.disclosure.gram import gradients, gram, squared_norms
+from audits.disclosure.scores import gradient_uniqueness
 from audits.disclosure.validate import made_auditable
 from audits.errors import BadInput
 
@@ -165,3 +168,15 @@ def test_gradients_that_do_not_fit_are_refused_before_they_are_made() -> None:
 def test_a_ridge_must_be_positive(ridge: float) -> None:
     with pytest.raises(BadInput, match="it must be a positive number"):
         diagonal_uniqueness(nn.Linear(6, CLASSES), drawn(4, 6), labels(4), ridge=ridge)
+
+
+def test_points_are_given_as_a_set_as_a_pair_or_as_torchs_data_set() -> None:
+    model, x, y = nn.Linear(6, CLASSES), drawn(4, 6), labels(4)
+    expected = gradient_uniqueness(model, TensorSet(x, y))
+    for data in ((x, y), [x, y], TensorDataset(x, y)):
+        assert (gradient_uniqueness(model, data) == expected).all()
+    for wrong in ((x,), (x, y, y), DataLoader(TensorDataset(x, y)), TensorDataset(x), (x.numpy(), y)):
+        with pytest.raises(BadInput, match="give inputs and labels"):
+            gradient_uniqueness(model, wrong)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="4 inputs but 3 labels"):
+        gradient_uniqueness(model, (x, y[:3]))

@@ -325,6 +325,11 @@ def test_stages_take_turns_so_that_the_first_jobs_tell_the_pace() -> None:
         return Job(stage, key, needs, {}, "plan")
 
     first = [job("train", "a"), job("train", "b"), job("train", "c")]
-    then = [job("unlearn", "ua", "a"), job("unlearn", "ub", "b"), job("utility", "uab", "ua", "ub"), job("unlearn", "x")]
+    then = [
+        job("unlearn", "ua", "a"),
+        job("unlearn", "ub", "b"),
+        job("utility", "uab", "ua", "ub"),
+        job("unlearn", "x"),
+    ]
     ordered = [each.key for each in in_turn([*first, *then])]
     assert ordered == ["a", "ua", "b", "ub", "uab", "c", "x"]

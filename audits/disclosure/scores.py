@@ -5,6 +5,7 @@ Loss and norm are the controls: at a single model GNQ in mode ridge ranks points
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import nn
+from torch.utils.data import TensorDataset
 
 from audits.data.tensors import TensorSet
 from audits.disclosure.diagonal import diagonal_uniqueness, mean_square
@@ -44,7 +46,7 @@ class Scores:
 
 def gradient_uniqueness(
     model: nn.Module,
-    data: TensorSet,
+    data: TensorSet | TensorDataset | Sequence[torch.Tensor],
     mode: str = "ridge",
     ridge: float = 1e-3,
     relative: bool = True,
@@ -57,6 +59,7 @@ def gradient_uniqueness(
 ) -> Floats:
     """Return the gradient uniqueness of every point of ``data`` among all of them, (N,) float64 ≥ 0.
 
+    ``data``: inputs (N, …) and labels (N,) as a ``TensorSet``, as a pair of tensors or as torch's ``TensorDataset``.
     ``mode``: "ridge" or "pinv" (see :func:`audits.disclosure.uniqueness_from_gram`), or "diagonal": each parameter by
     itself, D_j = Σ_p g_jp²/(Σ_{k≠j} g_kp² + λ), which needs no N × N matrix. λ = ``ridge``, if ``relative`` in units of
     the mean of ‖g_j‖² (ridge) or of g_jp² (diagonal); pinv has none.
@@ -68,7 +71,7 @@ def gradient_uniqueness(
     Source: Abdelghafar, Aliakbarpour, Jermaine, arXiv 2510.10902, which is mode pinv; ridge is the default here since
     pinv gives 0 to a gradient that is orthogonal to all others, wherever parameters outnumber points.
     """
-    check_points(data)
+    data = points_of(data)
     check_modes((mode,))
     if mode == "diagonal":
         return _array(
@@ -106,7 +109,6 @@ def point_scores(
     is known already. Other arguments and errors are those of :func:`gradient_uniqueness`, but that an uncertain rank is
     told in ``doubt`` and not raised.
     """
-    check_points(data)
     check_modes(modes)
     gnq: dict[str, Floats] = {}
     doubt = ""
@@ -139,10 +141,19 @@ def needs_gram(modes: tuple[str, ...]) -> bool:
     return bool(set(modes) & set(GRAM_MODES))
 
 
-def check_points(data: TensorSet) -> None:
-    """Raise BadInput for points that are not a ``TensorSet``: pairs of tensors, loaders."""
-    if not isinstance(data, TensorSet):
-        raise BadInput(f"data is a {type(data).__name__}; give audits.data.tensors.TensorSet(x, y)")
+def points_of(data: TensorSet | TensorDataset | Sequence[torch.Tensor]) -> TensorSet:
+    """Return inputs and labels as a ``TensorSet``; BadInput for anything that is not a pair of tensors."""
+    if isinstance(data, TensorSet):
+        return data
+    pair = data.tensors if isinstance(data, TensorDataset) else data
+    if not isinstance(pair, tuple | list) or [isinstance(part, torch.Tensor) for part in pair] != [True, True]:
+        raise BadInput(
+            f"data is a {type(data).__name__}; give inputs and labels: a pair of tensors (x, y), a TensorDataset of "
+            "them, or audits.data.tensors.TensorSet(x, y)"
+        )
+    if len(pair[0]) != len(pair[1]):
+        raise BadInput(f"data has {len(pair[0])} inputs but {len(pair[1])} labels; give one label for each input")
+    return TensorSet(pair[0], pair[1])
 
 
 def check_modes(modes: tuple[str, ...]) -> None:
