@@ -15,7 +15,7 @@ from orchestrator.report.disclosure import figures, inversion, page, predictions
 from orchestrator.report.disclosure.frontier import frontier
 from orchestrator.report.disclosure.glossary import arm_words
 from orchestrator.report.disclosure.markdown import disclosure_markdown
-from orchestrator.report.disclosure.numbers import DASH, estimate, number
+from orchestrator.report.disclosure.numbers import DASH, change, estimate, number
 from orchestrator.report.disclosure.reading import DisclosureRun
 from orchestrator.report.disclosure.verdict import REMOVAL
 
@@ -219,8 +219,22 @@ def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
     assert grid.head == ["setting", "no defence", "20\N{NO-BREAK SPACE}% removed by GNQ"]
     own = [row for row in result["arms"] if row["setting"] == "few"]
     assert grid.rows[1] == ["few", *(f"{tables.headline(row)}; {number(row['test_accuracy'])}" for row in own)]
+    foretold = predictions.setting_grid(DisclosureRun(result))
+    assert [row[0] for row in foretold.rows] == ["base", "few"]
+    (told,) = (
+        row for row in result["correlations"]
+        if (row["setting"], row["score"], row["outcome"]) == ("few", "gnq_log", result["correlations"][0]["outcome"])
+    )  # fmt: skip
+    (gained,) = (
+        row for row in result["gains"]
+        if (row["setting"], row["score"], row["control"], row["outcome"])
+        == ("few", "gnq_log", "loss_log", told["outcome"])
+    )  # fmt: skip
+    assert foretold.rows[1][1:3] == [estimate(told, "spearman", ends=("low", "high")), change(gained)]
+    assert predictions.setting_grid(DisclosureRun({**result, "settings": result["settings"][:1]})) is None
     without_figures(monkeypatch)
     text = page.write_disclosure_report(tmp_path).read_text(encoding="utf-8")
+    assert foretold.rows[1][1] in text
     assert "Shown in full: base." in text and "recipe.epochs = 2" in text and "orch sweep gnq-sweep" in text
     assert "**few: every comparison**" in disclosure_markdown(result)
 

@@ -207,3 +207,10 @@ def test_rankings_are_listed() -> None:
     assert {"gnq: Minus the loss (Yeom et al., arXiv 1709.01604): no shadows."} <= {
         text for _, text in listing("attacks")
     }
+
+
+def test_the_ridge_goes_from_a_hundredth_to_a_hundred_times_the_plans() -> None:
+    base = plan_of("gnq-fashion14")
+    found = settings_of("gnq-ridge", base)
+    assert [plan.audit.ridge for plan in found.values()] == [1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
+    assert all(plan.recipe == base.recipe and list(plan.arms) == ["none"] for plan in found.values())

@@ -103,6 +103,13 @@ def training(plan: Values) -> Settings:
     return {name: {**NOT_DEFENDED, **changes} for name, changes in found.items()}
 
 
+def ridges(plan: Values) -> Settings:
+    """Return the plan without defences at a hundredth to a hundred times its λ."""
+    own = plan["audit"]["ridge"]
+    values = [float(f"{own * factor:.6g}") for factor in (1e-2, 1e-1, 1.0, 1e1, 1e2)]
+    return {f"ridge={each:g}": {**NOT_DEFENDED, "audit.ridge": each} for each in values}
+
+
 def sizes(model: Values) -> dict[str, dict[str, Any]]:
     """Return an architecture with fewer and with more units, where its settings say how many; else nothing.
 
@@ -158,6 +165,16 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
 )
 for name, title, varies, makes in SWEEPS_OF_THE_PAPER:
     sweep(Sweep(name, title, "gnq-fashion14", varies, "AUC of the strongest attack on all contributors", makes))
+sweep(
+    Sweep(
+        "gnq-ridge",
+        "λ of mode ridge against what uniqueness foretells",
+        "gnq-fashion14",
+        ridges,
+        "Spearman of GNQ with each point's loss gap and with LiRA",
+        "how much of what GNQ foretells hangs on λ",
+    )
+)
 sweep(
     Sweep(
         "gnq-inversion",

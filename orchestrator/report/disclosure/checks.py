@@ -5,12 +5,10 @@ from __future__ import annotations
 from audits.evaluation.null import expected_misses
 from orchestrator.report.disclosure.glossary import GROUPS, SHADOWS, arm_words, ranking_words, words
 from orchestrator.report.disclosure.numbers import ENDS, change, estimate, standing
+from orchestrator.report.disclosure.predictions import RANKED_BY
 from orchestrator.report.disclosure.reading import KEPT_UNFILTERED, SAME_RULE, DisclosureRun, clear
 from orchestrator.report.reading import percent
 from orchestrator.report.verdict import Sentence
-
-RANKED_BY = "gnq_log"
-"""The score of GNQ that speaks for it."""
 
 
 def control(run: DisclosureRun, setting: str) -> Sentence:

@@ -14,7 +14,7 @@ from orchestrator.report.markdown import as_markdown
 def disclosure_markdown(document: Mapping[str, Any]) -> str:
     """Return the tables of a result (the content of result.json): all settings, then each setting in full."""
     run = DisclosureRun(document)
-    grids: list[Grid | None] = [tables.setting_grid(run)]
+    grids: list[Grid | None] = [tables.setting_grid(run), predictions.setting_grid(run)]
     for setting in run.settings:
         grids += [tables.frontier_grid(run, setting), tables.difference_grid(run, setting)]
         grids += [tables.ways_grid(run, setting, arm) for arm in run.arms(setting)]

@@ -64,6 +64,7 @@ def _page(run: DisclosureRun, setting: str, svgs: dict[str, str], images: Images
         inversion_gains=inversion.inversion_gain_grid(run, setting),
         pictures=inversion.inversion_pictures(run, setting),
         overview=tables.setting_grid(run),
+        foretold=predictions.setting_grid(run),
         unheard=[arm_words(arm) for arm in run.arms(setting) if arm["headline"] is None],
         glossary=GLOSSARY | (inversion.TERMS if inverted else {}),
         command=command(run.result, sweep=run.is_sweep),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from orchestrator.report.by_setting import Grid
 from orchestrator.report.disclosure.glossary import RULES, ranking_words, words
-from orchestrator.report.disclosure.numbers import ENDS, change, estimate, p_words
+from orchestrator.report.disclosure.numbers import DASH, ENDS, change, estimate, p_words
 from orchestrator.report.disclosure.reading import DisclosureRun
-from orchestrator.report.reading import percent
+from orchestrator.report.reading import Row, percent
+
+RANKED_BY, BESIDE = "gnq_log", "loss_log"
+"""The score that speaks, and the control that it is set beside: fixed by name, whatever they foretell."""
 
 
 def correlation_grid(run: DisclosureRun, setting: str) -> Grid | None:
@@ -25,6 +30,28 @@ def correlation_grid(run: DisclosureRun, setting: str) -> Grid | None:
     ]
     head = ["score", "", *(f"{words(outcome)} [{percent(run.level, 0)}]" for outcome in outcomes)]
     return Grid(f"{setting}: rank correlation of each score with what attacks find", head, body) if body else None
+
+
+def setting_grid(run: DisclosureRun) -> Grid | None:
+    """Return setting × outcome: Spearman of GNQ, and how much more than the summed loss; None for one setting."""
+    outcomes = list(dict.fromkeys(row["outcome"] for row in run.result["correlations"]))
+    body = []
+    for setting in run.settings:
+        cells = []
+        for outcome in outcomes:
+            place = {"score": RANKED_BY, "outcome": outcome}
+            found = matching(run.rows("correlations", setting), place)
+            gained = matching(run.rows("gains", setting), {**place, "control": BESIDE})
+            cells += [estimate(found, "spearman", ends=ENDS), change(gained) if gained else DASH]
+        body.append([setting, *cells])
+    level = percent(run.level, 0)
+    head = ["setting", *(part for name in outcomes for part in (f"{words(name)} [{level}]", "minus loss"))]
+    return Grid("GNQ with what attacks find, by setting", head, body) if outcomes and len(body) > 1 else None
+
+
+def matching(rows: Iterable[Row], place: Mapping[str, str]) -> Row | None:
+    """Return the first row that has all values of ``place``."""
+    return next((row for row in rows if all(row[name] == value for name, value in place.items())), None)
 
 
 def gain_grid(run: DisclosureRun, setting: str) -> Grid | None:

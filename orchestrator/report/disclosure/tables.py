@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.report.by_setting import Grid
+from orchestrator.report.disclosure import predictions
 from orchestrator.report.disclosure.checks import control
 from orchestrator.report.disclosure.glossary import GROUPS, MOMENTS, SHADOWS, arm_words, words
 from orchestrator.report.disclosure.numbers import DASH, change, estimate, headline, holm_mark, number, onion_change
-from orchestrator.report.disclosure.predictions import correlation_grid
 from orchestrator.report.disclosure.reading import (
     BEST_SHADOWS,
     CONTRIBUTORS,
@@ -179,11 +179,13 @@ def disclosure_tables(document: Mapping[str, Any]) -> list[Table]:
         f"{words(run.judge)}. test: accuracy."
     )
     tables = [as_rich(Grid(f"{setting}: what each arm gives away", head, lines), texts=2, caption=caption)]
-    predictions = correlation_grid(run, setting)
-    tables += [as_rich(predictions, texts=2)] if predictions else []
+    scores = predictions.correlation_grid(run, setting)
+    tables += [as_rich(scores, texts=2)] if scores else []
     if len(run.settings) > 1:
         body = [[row["setting"], row["arm"], headline(row), number(row["test_accuracy"])] for row in document["arms"]]
         tables.append(as_rich(Grid("By setting", ["setting", "arm", "headline AUC", "test"], body), texts=2))
+        foretold = predictions.setting_grid(run)
+        tables += [as_rich(foretold, texts=1)] if foretold else []
     return tables
 
 
