@@ -21,6 +21,9 @@ MAX_RESTARTS = 8
 """Restarts of the worker group (killed workers, lost nodes) before the run fails."""
 POLL_SECONDS = 0.1
 WORKER_WAIT_SECONDS = 0.1
+STOP_SECONDS = 30.0
+"""How long a run that is given up may take to end. Its thread must not outlive its Ray: one that still waits for an old
+cluster while the process starts the next can end the process (abort in Ray's core)."""
 RESIZE_SECONDS = 600.0
 """How often a group that lost a node may grow again (growing restarts it)."""
 
@@ -69,7 +72,9 @@ def _train(
             state = _follow(server, run, workers, on_progress, is_done)
         finally:
             server.stop.remote()
-        run.wait(None)
+        run.wait(STOP_SECONDS if state.given_up else None)
+        if state.given_up:
+            raise WorkersLost(f"{state.given_up}{workers.see_log()}")
         if state.failure:
             raise unpack_failure(state.failure)
         if state.done < state.total:
@@ -94,9 +99,7 @@ def _follow(
         if state.done != shown:
             shown = state.done
             on_progress(state.done, state.total)
-        if state.given_up:
-            raise WorkersLost(f"{state.given_up}{workers.see_log()}")
-        if state.failure or state.done == state.total or ended:
+        if state.given_up or state.failure or state.done == state.total or ended:
             return state
         watch.check()
         run.wait(POLL_SECONDS)

@@ -29,8 +29,11 @@ ACCUMULATED = {
     "gnq_sum": "ridge, Σ GNQ",
     "diagonal": "diagonal, Σ ½·log2(1 + D)",
     "pinv_log": "pinv, Σ ½·log2(1 + GNQ)",
+    "pinv_sum": "pinv, Σ GNQ",
     "gradient_norm_log": "Σ log2(1 + ‖g‖²)",
+    "gradient_norm_sum": "Σ ‖g‖²",
     "loss_log": "Σ log2(1 + loss)",
+    "loss_sum": "Σ loss",
 }
 ONE_MODEL = {
     "gnq_final": "ridge",

@@ -20,6 +20,8 @@ DECIDES_TIME = (
     "method",
     "settings",
     "kind",
+    "checkpoints",
+    "modes",
     "search",
     "budget",
     "chunk",

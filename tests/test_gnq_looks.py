@@ -26,7 +26,7 @@ from orchestrator.console import Terminal
 from orchestrator.disclosure.plan import DisclosurePlan
 from orchestrator.disclosure.result import fits
 from orchestrator.disclosure.schedule import DisclosureScheduler
-from orchestrator.disclosure.stages import CHECKPOINTS, TRACE, trace_of
+from orchestrator.disclosure.stages import CHECKPOINT, TRACE, trace_of
 from orchestrator.estimate import estimate
 from orchestrator.jobs import STAGES
 from orchestrator.output_folder import claim_folder
@@ -222,8 +222,10 @@ def test_trained_models_and_traces_are_those_of_watching(runs: Runs, bench: Benc
         assert one.read(WEIGHTS) == other.read(WEIGHTS)
         assert one.read("answers.safetensors") == other.read("answers.safetensors")
         assert TRACE in one.files and TRACE not in other.files
-        kept = {key.partition(".")[0] for key in load(other.read(CHECKPOINTS))}
-        assert kept == {str(step) for step in apart.looks}
+        kept = {name for name in other.files if name.startswith("checkpoint-")}
+        assert kept == {CHECKPOINT.format(step) for step in apart.looks}
+        last = load(other.read(CHECKPOINT.format(apart.looks[-1])))
+        assert last.keys() == load(other.read(WEIGHTS)).keys()
         seen, again, joined = (trace_of(Workshop(each, store), each.models[name]) for each in (whole, apart, cut))
         assert set(seen.gnq) == set(again.gnq) == set(whole.modes(model))
         np.testing.assert_array_equal(seen.steps, again.steps)
@@ -296,7 +298,7 @@ def test_models_that_no_gram_matrix_is_made_of_are_not_cut(bench: Bench) -> None
     assert len(layout.shards(layout.models["0-target-0"])) == 3
 
 
-def test_a_plan_that_says_nothing_of_looks_has_the_documents_that_it_had(bench: Bench) -> None:
+def test_documents_of_a_plan_without_looks_hold_no_word_of_them(bench: Bench) -> None:
     jobs = layout_of(plan_of(bench.store), bench.store).schedule()
     assert jobs.look_units == ()
     fitting = {"data", "classes", "points", "count", "asked", "test", "model", "recipe", "code", "platform", "seed"}
@@ -304,7 +306,7 @@ def test_a_plan_that_says_nothing_of_looks_has_the_documents_that_it_had(bench: 
     assert set(jobs.unlearn_jobs[0].document) == fitting | {"watched", "defence", "method"}
     assert set(jobs.score_units[0].document) == {
         *("watched", "defended", "fresh", "model", "pool", "halves", "attacks", "modes", "bins", "onion", "chunk"),
-        *("seed", "code", "platform"),
+        *("arm", "seed", "code", "platform"),
     }
 
 
@@ -357,3 +359,16 @@ def test_looks_that_cannot_be_taken_are_refused_in_one_line(changes: list[str], 
         load_plan("gnq-smoke", changes)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_nobody_looks_at_shadows_whose_traces_nothing_reads(bench: Bench) -> None:
+    changes = {**APART, "defences": []}
+    layout = layout_of(plan_of(bench.store, changes), bench.store)
+    jobs = layout.schedule()
+    looked = {job.member for job in jobs.look_units}
+    assert looked == {model.name for model in layout.models.values() if model.group == "target"}
+    read = {need for job in jobs.everything for need in job.needs}
+    assert all(job.key in read for job in jobs.look_units), "every look is read by a later job"
+    kinds = {job.member: job.document["kind"] for job in jobs.train_jobs}
+    assert set(kinds.values()) == {"apart", "unseen"}
+    assert {name for name, kind in kinds.items() if kind == "apart"} == looked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from orchestrator.disclosure.prediction_rows import CONTROLS
 from orchestrator.plan import load_plan
 from orchestrator.report.disclosure.glossary import RANKINGS as WORDS
 from orchestrator.report.disclosure.glossary import arm_words
+from orchestrator.schedule import open_scheduler
 
 PRIVATE = "{method: dp_sgd, recipe: {target_epsilon: 8.0, max_grad_norm: 1.0, batch_size: 20%s}}"
 
@@ -89,3 +92,15 @@ def test_rankings_of_a_mode_need_it_and_all_have_words() -> None:
         with pytest.raises(BadInput, match=f"ranking is {name}, which reads mode pinv; add it to audit.modes"):
             plan_of(change)
         assert f"{name}-0.1" in plan_of(change, "audit.modes=[ridge, pinv]").arms
+
+
+def test_an_arm_that_is_named_otherwise_is_judged_anew() -> None:
+    one, two = (
+        plan_of(f"defences=[{', '.join(PRIVATE % recipe for recipe in recipes)}]")
+        for recipes in ((", epochs: 5",), (", epochs: 5", ", epochs: 6"))
+    )
+    alone: Any = open_scheduler(one)
+    beside: Any = open_scheduler(two)
+    model = alone.models["0-target-0"]
+    assert alone.defend_job(model, "dp-8").key == beside.defend_job(model, "dp-8-epochs-5").key
+    assert alone.assess_job(0, "dp-8").key != beside.assess_job(0, "dp-8-epochs-5").key

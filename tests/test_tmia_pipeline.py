@@ -154,11 +154,14 @@ def test_an_attack_that_cannot_speak_is_named_and_the_others_are_judged(
         raise BadInput("too few pairs")
 
     monkeypatch.setattr("audits.membership.rank_attacks.fitted_map", refuse)
-    result = run(small_plan(store, audit__beta=0.25, variants={}), tmp_path)
+    plan = small_plan(store, audit__beta=0.25, variants={})
+    result = run(plan, tmp_path)
     assert "attack tmia said nothing: too few pairs" in result.document["warnings"]
     spoken = {row["attack"] for row in result.document["table"]}
     assert "tmia" not in spoken
     assert {"tmia_distance", "yeom"} <= spoken
+    (line,) = audit_kind("tmia").failed_gates(["precision_low=0.99"], result.document, plan)
+    assert "tmia (I), tmia_smoothed (I) said nothing, so it cannot be passed" in line
 
 
 @pytest.mark.usefixtures("unreported")
@@ -273,6 +276,13 @@ def test_no_attack_that_ranks_needs_no_reachable_level(store: Path) -> None:
 def test_warnings_of_some_settings_name_them() -> None:
     found = setting_warnings({"a": ["of all", "of one"], "b": ["of all", "of two"], "c": ["of all", "of two"]})
     assert found == ["of all", "setting a: of one", "settings b, c: of two"]
+
+
+@pytest.mark.usefixtures("unreported")
+def test_a_weakness_that_settings_share_is_told_once(store: Path, tmp_path: Path) -> None:
+    result = run(small_plan(store, audit__attacks=["yeom"], split__fresh=0, split__pool=300), tmp_path)
+    for text in ("raw ranks of 5 %", "split.fresh is 0"):
+        assert len([line for line in result.document["warnings"] if text in line]) == 1, text
 
 
 def test_teachers_that_are_over_fitted_are_warned_of_where_they_are_in_question() -> None:

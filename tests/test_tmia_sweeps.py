@@ -311,3 +311,11 @@ def test_levels_that_no_p_value_reaches_are_left_out(contrast: int, least: float
     plan = plan_of("tmia-fashion14", f"split.contrast={contrast}", "audit.reconstruction.models=10")
     levels = [one.audit.beta for one in settings_of("tmia-beta", plan).values()]
     assert min(levels) == least and max(levels) == 0.1
+
+
+@pytest.mark.parametrize("name", ["tmia-attack-1", "tmia-attack-3", "tmia-frozen-layers"])
+def test_sweeps_of_plans_with_a_teacher_file_leave_it_out(name: str) -> None:
+    changes = ["audit.mode=III", "variants={}", "transfer.teacher=weights.pth", "transfer.teacher_input=imagenet"]
+    plan = load_plan("tmia-flowers102", changes)
+    assert isinstance(plan, MembershipPlan)
+    assert all(one.transfer.teacher is one.transfer.teacher_input is None for one in settings_of(name, plan).values())

@@ -104,10 +104,11 @@ def training(plan: Values) -> Settings:
 
 
 def ridges(plan: Values) -> Settings:
-    """Return the plan without defences at a hundredth to a hundred times its λ."""
+    """Return the plan without defences at a hundredth to a hundred times its λ, on the same trained models."""
     own = plan["audit"]["ridge"]
+    apart = {} if plan["audit"]["in_batch"] else {"audit.looks": "apart"}  # λ decides what is seen, not what is trained
     values = [float(f"{own * factor:.6g}") for factor in (1e-2, 1e-1, 1.0, 1e1, 1e2)]
-    return {f"ridge={each:g}": {**NOT_DEFENDED, "audit.ridge": each} for each in values}
+    return {f"ridge={each:g}": {**NOT_DEFENDED, **apart, "audit.ridge": each} for each in values}
 
 
 def sizes(model: Values) -> dict[str, dict[str, Any]]:

@@ -17,6 +17,7 @@ Changes = dict[str, Any]
 Values = Mapping[str, Any]
 
 ALONE: Changes = {"variants": {}}
+NO_FILE: Changes = {"transfer.teacher": None, "transfer.teacher_input": None}
 FAR = (
     "digits?size={side}",
     "fashion-mnist?size={side}",
@@ -133,7 +134,7 @@ def beta(plan: Values) -> Settings:
 
 def attack(mode: str) -> Changes:
     """Return what makes a plan one of ``mode``, with the y* of that mode and nothing frozen."""
-    return {"audit.mode": mode, "audit.star": None, "transfer.n_frozen": 0, "transfer.teacher": None}
+    return {"audit.mode": mode, "audit.star": None, "transfer.n_frozen": 0, **NO_FILE}
 
 
 def other_side(data: str | None, classes: str | None, train_size: int) -> Changes:

@@ -6,7 +6,8 @@ that distances of one point compare models and not luck.
 
 Deviations from the paper: ``starts`` points (images of a pool, then uniform noise) are all asked, and walk r begins at
 the r-th nearest of those across; several walks share the budget, and only the nearest of them goes on for ``further``
-rounds; the number of halvings is fixed; all step sizes of a round are asked at once and the largest that stays across
+rounds; directions of a walk may be at right angles to each other (``Schedule.orthogonal``); the number of halvings is
+fixed; all step sizes of a round are asked at once and the largest that stays across
 is taken; a walk keeps its best point and ends on the boundary; finite differences are never narrower than the bracket
 that the bisection left, nor than what the dtype resolves; without a box those of round 1 are as wide as later ones.
 """

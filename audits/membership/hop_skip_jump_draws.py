@@ -16,8 +16,8 @@ class Draws:
     """The draws for K points of ``ids``; ``like`` (K, D) gives their dtype, device and D.
 
     One counter-based generator (Philox; key: seed and id) a point and round, so that neither other points nor other
-    rounds change a draw. Directions are handed over in parts of about ``rows_at_once`` of them. ``room``: so many bytes
-    of directions are kept for the models that are asked later; those of other rounds are drawn again for each.
+    rounds change a draw. Directions are handed over in parts of ``rows_at_once`` of them or fewer. ``room``: so many
+    bytes of directions are kept for the models that are asked later; those of other rounds are drawn again for each.
 
     ``orthogonal``: the directions of a walk, its rounds one after the other, are blocks of D that are at right angles
     to each other (``orthogonal_vectors``), each block by a generator of its own.
@@ -91,10 +91,11 @@ def random_signs(streams: Sequence[np.random.Generator], dimensions: int) -> npt
 def orthogonal_vectors(signs: npt.NDArray[np.float32], rows: range, like: torch.Tensor) -> torch.Tensor:
     """Return the directions ``rows`` of a point's orthonormal block of D, (K, rows, D), by its ``signs`` (K, 2, D).
 
-    Row i is row i of C·S·C·S', with the discrete cosine transform C and the signs on the diagonals of S and S'. Right
-    angles spare the estimate of a normal the overlaps of its directions: of n directions with the answers ±1, cos² of
-    the angle to the normal of a plane is about 2n/π / (D + 2n/π) for independent ones, 2n/π / (D + 2(n − D)/π) for
-    blocks. A transform takes D·log D steps, where Gram and Schmidt take n·D.
+    Row i is row i of C·S·Cᵀ·S', with the matrix C of the discrete cosine transform, whose rows are waves, and the signs
+    on the diagonals of S and S'. Right angles spare the estimate of a normal the overlaps of its directions: of n
+    directions with the answers ±1, cos² of the angle to the normal of a plane is about 2n/π / (D + 2n/π) for
+    independent ones, and 2n/π / (D + 2·max(n − D, 0)/π) for blocks. A transform takes D·log D steps a direction, where
+    Gram and Schmidt take n·D.
     """
     from scipy.fft import dct
 

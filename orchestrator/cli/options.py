@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from orchestrator.plan_base import BasePlan
+    from tune_spaces.registry import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,21 +76,31 @@ def planned(
         values["compute.store"] = store
     plan = load_plan(source, overrides, values)
     check_against_data(plan, absent=absent)
-    for setting, changed in swept(plan).items():
+    for setting, changes in swept(plan).items():
         try:
-            check_against_data(changed, absent=absent)
+            check_against_data(plan.changed(changes), absent=absent)
         except BadInput as error:
             raise BadInput(f"setting {setting}: {error}") from None
     return plan
 
 
-def swept(plan: BasePlan) -> dict[str, BasePlan]:
-    """Return the settings, by name, in which the sweep of the command in hand changes ``plan``; none without one."""
+def swept(plan: BasePlan) -> Settings:
+    """Return what the sweep of the command in hand changes in ``plan``, by setting; nothing without one.
+
+    Raises BadInput for the plan of another kind of audit.
+    """
     context = click.get_current_context(silent=True)
     name = context.params.get("name") if context and context.info_name in ("sweep", "plan") else None
     if name is None:
         return {}
+    from audits.errors import BadInput
+    from orchestrator.plan import load_plan
     from tune_spaces import SWEEPS
 
-    settings = SWEEPS[name].settings(plan.resolved())
-    return {setting: plan.changed(changes) for setting, changes in settings.items() if changes}
+    sweep = SWEEPS[name]
+    kind = load_plan(sweep.base).kind
+    if plan.kind != kind:
+        raise BadInput(
+            f"sweep {name} is of audits of kind {kind}, but the plan is of kind {plan.kind}; see orch ls sweeps"
+        )
+    return {setting: changes for setting, changes in sweep.settings(plan.resolved()).items() if changes}

@@ -106,6 +106,10 @@ class Layout:
         ranks = any(defence.ranking == "in_batch" for defence in self.plan.defences)
         return self.plan.audit.in_batch and (ranks or model.group == "target")
 
+    def seen(self, model: Watched) -> bool:
+        """Does anything read what is seen of a model's points? Of shadows only defences that choose points by it."""
+        return model.group == "target" or any(defence.method != "dp_sgd" for defence in self.plan.defences)
+
     @property
     def apart(self) -> bool:
         """Are looks at a training jobs of their own?"""

@@ -108,7 +108,9 @@ class DisclosureScheduler(Layout, OneArchitecture):
             }
             if self.apart:
                 document = {name: value for name, value in document.items() if name not in LOOKED_BY}
-                document["kind"] = "apart"
+                document["kind"] = "apart" if self.seen(model) else "unseen"
+                if self.seen(model):
+                    document["steps"] = list(self.looks)
             self._watched[model.name] = self.job("watch", document, (), self.architecture, member=model.name)
         return self._watched[model.name]
 
@@ -118,7 +120,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
 
     def look_units(self, model: Watched) -> Iterator[Job]:
         """Yield the jobs of all looks at a model, shards before what joins them; none where it is watched."""
-        for place in range(len(self.looks) if self.apart else 0):
+        for place in range(len(self.looks) if self.apart and self.seen(model) else 0):
             yield from (self.row_job(model, place, shard) for shard in range(len(self.shards(model))))
             yield self.look_job(model, place)
 
@@ -163,7 +165,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
         """Return the jobs that hold what was seen of a model's points: its training, or the looks at it in turn."""
         if not self.apart:
             return [self.watch_job(model)]
-        return [self.look_job(model, place) for place in range(len(self.looks))]
+        return [self.look_job(model, place) for place in range(len(self.looks) if self.seen(model) else 0)]
 
     def looks_at(self, models: Iterable[Watched]) -> dict[str, list[str]]:
         """Return the keys of all looks at ``models``, for the document of a job that reads their traces; {} of none."""
@@ -246,6 +248,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
             "model": self.plan.model.model_dump(mode="json"),
             "pool": digest(self.drawn.pools[pool]),
             "halves": digest(self.halves(own)),
+            "arm": arm,  # a label that depends on the other arms, written into the table
             "attacks": list(audit.attacks),
             "modes": list(audit.modes),
             "bins": audit.bins,

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 ANSWERS = "answers.safetensors"
 TRACE = "trace.safetensors"
-CHECKPOINTS = "checkpoints.safetensors"
+CHECKPOINT = "checkpoint-{}.safetensors"
+"""Weights after so many steps: a file each, since a look reads one of them."""
 ROWS = "rows.safetensors"
 MODE, LOG, TOTAL, OWN_STEPS = "gnq.", "in_batch.log.", "in_batch.total.", "in_batch.steps"
 
@@ -41,15 +42,20 @@ def scheduler(shop: Workshop) -> DisclosureScheduler:
 def watch(shop: Workshop, job: Job) -> dict[str, bytes]:
     """Train one model, see its points at checkpoints or keep its weights there, and ask it about its pool."""
     from audits.disclosure.accumulate import fit_kept, fit_traced
+    from audits.training.loop import fit
 
     layout = scheduler(shop)
     model, audit, recipe = layout.models[job.member], layout.plan.audit, layout.plan.recipe
     points = tensors(shop, layout.points(model))
     found = fresh(shop, model.seed)
     try:
+        if layout.apart and not layout.seen(model):
+            fit(found, points, recipe, seed=seed_of(model.seed))
+            return finished(shop, model, found, points, recipe)
         if layout.apart:
             kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=layout.every)
-            return {**finished(shop, model, found, points, recipe), CHECKPOINTS: pack_checkpoints(kept)}
+            weights = {CHECKPOINT.format(step): pack_state(state) for step, state in kept.items()}
+            return {**finished(shop, model, found, points, recipe), **weights}
         trace = fit_traced(
             found, points, recipe, seed=seed_of(model.seed), every=layout.every, modes=layout.modes(model),
             ridge=audit.ridge, in_batch=layout.in_batch(model), chunk=layout.plan.compute.chunk,
@@ -81,11 +87,11 @@ def look(shop: Workshop, job: Job) -> dict[str, bytes]:
     return {TRACE: pack_arrays(packed(trace)), METRICS: pack_json({"doubts": sum(bool(text) for text in trace.doubts)})}
 
 
-def pack_checkpoints(kept: Mapping[int, Mapping[str, torch.Tensor]]) -> bytes:
-    """Return the weights of all checkpoints as one safetensors file, named STEP.parameter."""
+def pack_state(state: Mapping[str, torch.Tensor]) -> bytes:
+    """Return the weights of a checkpoint as a safetensors file."""
     from safetensors.torch import save
 
-    return bytes(save({f"{step}.{name}": value for step, state in kept.items() for name, value in state.items()}))
+    return bytes(save(dict(state)))
 
 
 def at_checkpoint(shop: Workshop, model: Watched, step: int) -> nn.Module:
@@ -95,12 +101,8 @@ def at_checkpoint(shop: Workshop, model: Watched, step: int) -> nn.Module:
     from audits.disclosure.validate import made_auditable
 
     layout = scheduler(shop)
-    weights = load(shop.store.get("watch", layout.watch_job(model).key).read(CHECKPOINTS))
-    prefix = f"{step}."
     found = layout.build(0)
-    found.load_state_dict(
-        {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
-    )
+    found.load_state_dict(load(shop.store.get("watch", layout.watch_job(model).key).read(CHECKPOINT.format(step))))
     return made_auditable(found.to(layout.device))
 
 

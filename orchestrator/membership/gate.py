@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,14 +53,25 @@ def check_gates(gates: Sequence[Gate], plan: MembershipPlan) -> None:
                 )
 
 
-def failures(gates: Iterable[Gate], cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def failures(
+    gates: Iterable[Gate], cells: Sequence[Mapping[str, Any]], expected: Collection[tuple[str, str]] = ()
+) -> list[str]:
     """Return one line per gate that the cells of a result do not pass.
 
     A named value that is missing fails. Over all cells (the worst label-only attack), cells that are not defined are
     left out: an attack that called nobody a member has no precision; if none is defined the gate is passed.
+    ``expected`` (setting, attack): label-only attacks of the plan; one without any cell could not speak, and no gate
+    over all cells is passed without it.
     """
     lines = []
+    spoken = {(cell["setting"], cell["attack"]) for cell in cells}
+    silent = [f"{attack} ({setting})" for setting, attack in expected if (setting, attack) not in spoken]
     for gate in gates:
+        if gate.place is None and silent:
+            lines.append(
+                f"gate {gate.text}: {', '.join(silent)} said nothing, so it cannot be passed; see the warnings"
+            )
+            continue
         counted = [cell for cell in cells if counts(gate, cell)]
         known = [cell for cell in counted if cell.get(gate.metric) is not None]
         if not counted or (gate.place is not None and not known):

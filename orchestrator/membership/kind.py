@@ -160,6 +160,13 @@ class MembershipKind(AuditKind):
 
     def failed_gates(self, texts: Sequence[str], document: Mapping[str, Any], plan: Any) -> list[str]:
         """See ``AuditKind``."""
+        from audits.membership.attacks import ATTACKS
         from orchestrator.membership.gate import failures, parse_gate
 
-        return failures([parse_gate(text) for text in texts], document["table"])
+        asked = [
+            (name, attack)
+            for name, changes in plan.settings().items()
+            for attack in plan.changed(changes).audit.attacks
+            if ATTACKS[attack].access == "labels"
+        ]
+        return failures([parse_gate(text) for text in texts], document["table"], asked)

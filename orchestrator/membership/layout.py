@@ -221,10 +221,7 @@ class Layout:
         if self.plan.transfer.teacher_input != "imagenet":
             return model
         from audits.training.transfer import TORCHVISION_INPUTS, standardised
+        from orchestrator.membership.plan_checks import check_channels
 
-        if self.data_of_side(side).shape[0] != 3:
-            raise BadInput(
-                f"transfer.teacher_input is 'imagenet', whose weights read 3 channels, but images are "
-                f"{'×'.join(map(str, self.data_of_side(side).shape))}; use images in colour or teacher_input: raw"
-            )
+        check_channels(self.plan, self.data_of_side(side).shape)
         return standardised(model, *TORCHVISION_INPUTS[self.plan.model.name])

@@ -222,6 +222,7 @@ def check_membership_fit(plan: MembershipPlan, absent: bool) -> None:
         own = class_indices(one.split.classes, facts.classes, "split.classes")
         check_build(one.model, one.recipe, facts, "model")
         check_points(one, facts, len(own))
+        check_channels(one, facts.shape)
         if one.transferred:
             other = facts_of(one.transfer.data or one.data, absent)
             class_indices(one.transfer.classes, other.classes, "transfer.classes")
@@ -239,16 +240,28 @@ def check_points(plan: MembershipPlan, facts: Description, classes: int) -> None
         )
 
 
+def check_channels(plan: MembershipPlan, shape: tuple[int, ...]) -> None:
+    """Refuse images that weights of torchvision cannot read; ``shape`` is empty where it is not known yet."""
+    if plan.transfer.teacher_input == "imagenet" and shape and shape[0] != 3:
+        raise BadInput(
+            f"transfer.teacher_input is 'imagenet', whose weights read 3 channels, but images are "
+            f"{'×'.join(map(str, shape))}; use images in colour or teacher_input: raw"
+        )
+
+
 def check_layers(plan: MembershipPlan, facts: Description, other: Description) -> None:
     """Refuse a transfer that the architecture does not allow: shapes of images, or too many frozen layers."""
+    import torch
+
     from audits.training.transfer import student_of
 
     if not (facts.shape and facts.classes and other.shape and other.classes):
         return
     model = plan.model.architecture()
     before, after = (facts, other) if plan.audit.mode == "II" else (other, facts)
-    teacher = model.build(before.shape, len(before.classes), 0)
-    student_of(
-        teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),
-        plan.transfer.n_frozen, 0,
-    )  # fmt: skip
+    with torch.device("meta"):  # shapes alone
+        teacher = model.build(before.shape, len(before.classes), 0)
+        student_of(
+            teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),
+            plan.transfer.n_frozen, 0,
+        )  # fmt: skip

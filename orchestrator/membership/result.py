@@ -32,7 +32,10 @@ def summed_up(
     fits = [row for setting in settings for row in fit_rows(setting, store)]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     about_teachers = [setting.name for setting in settings if setting.plan.audit.mode == "II"]
-    warnings = [*plan.warnings, *setting_warnings({name: parts["warnings"] for name, parts in found.items()})]
+    said = {name: parts["warnings"] for name, parts in found.items()}
+    known = {line for lines in said.values() for line in lines}
+    known |= {f"variant {name}: {line}" for name, lines in said.items() for line in lines}  # as the plan says it
+    warnings = [*(line for line in plan.warnings if line not in known), *setting_warnings(said)]
     return {
         "schema": SCHEMA,
         "name": name,
