@@ -1,7 +1,8 @@
 """All N values of gradient uniqueness from one factorisation, against one pseudo-inverse (or factorisation) a point.
 
-The definition taken literally decomposes, for every point, the (N − 1) × P gradients of the others; against it stands
-our whole way from the same gradients, K = G Gᵀ included. The other plain forms get the Gram matrix K of random
+The definition decomposes, for every point, the (N − 1) × P gradients of the others (the paper inverts their P × P
+matrix S, which takes longer where P exceeds N); against it stands our whole way from the same gradients, K = G Gᵀ
+included. The other plain forms get the Gram matrix K of random
 gradients, N < P, and use N × N matrices only: they leave one point out, decompose the rest of K and read off that
 point's value, point after point. At large N plain forms run on a few points, spread over all, and their time for N
 points is N times the mean: every point's problem has the same size, so that nothing but the noise of the few is
