@@ -99,15 +99,21 @@ def sampled(layout: MembershipScheduler) -> NDArray[np.bool_]:
 
 
 def contrast_losses(shop: Workshop, keys: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the contrast models' losses of y* on candidates (n_ref, K) and samples (n_ref, R)."""
+    """Return the contrast models' losses of y* on candidates (n_ref, K) and samples (n_ref, R).
+
+    Unit by unit of the models: the posteriors of all, (n_ref, K + R, classes), need not fit in memory.
+    """
     from audits.membership.p_values import log_loss
 
     layout = scheduler(shop)
-    found = []
-    for name, ids in (("candidates", layout.design.candidates), ("samples", layout.samples)):
-        whole = joined(shop, keys, name)
-        found.append(log_loss(np.take_along_axis(whole, stars(layout, whole, ids)[..., None], axis=-1)[..., 0]))
-    return found[0], found[1]
+    places = {"candidates": layout.design.candidates, "samples": layout.samples}
+    found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in places}
+    for key in keys:
+        unit = unpack_arrays(shop.store.get("ask", key).read(ANSWERS))
+        for name, ids in places.items():
+            star = stars(layout, unit[name], ids)[..., None]
+            found[name].append(log_loss(np.take_along_axis(unit[name], star, axis=-1)[..., 0]))
+    return np.concatenate(found["candidates"]), np.concatenate(found["samples"])
 
 
 def stars(layout: MembershipScheduler, posterior: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.int64]:
