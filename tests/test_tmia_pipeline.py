@@ -268,6 +268,23 @@ def test_an_attack_that_needs_the_true_class_is_left_out_where_there_is_none_and
     assert any("label_gap was left out in mode II" in note for note in second.notes)
 
 
+@pytest.mark.usefixtures("unreported")
+def test_candidates_are_selected_by_gradient_uniqueness_where_the_training_set_is_in_question(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path
+) -> None:
+    plan = small_plan(store, audit__selectors=["none", "gnq"], audit__attacks=["tmia_posterior"])
+    assert any("gnq was left out in mode II" in note for note in plan.changed(plan.settings()["II"]).notes)
+    before = artefacts(store)
+    result = run(plan, tmp_path)
+    assert (artefacts(store) - before)["fit"] == 0
+    rows = {(row["setting"], row["selector"]): row for row in result.document["selections"]}
+    assert rows.keys() == {("I", "none"), ("I", "gnq"), ("II", "none"), ("III", "none"), ("III", "gnq")}
+    for setting in ("I", "III"):
+        assert rows[setting, "gnq"]["rule"] == "above the 0.8 quantile of contrast samples"
+        assert rows[setting, "gnq"]["threshold"] > 0
+        assert 0 < rows[setting, "gnq"]["chosen"] < 40
+
+
 def test_no_attack_that_ranks_needs_no_reachable_level(store: Path) -> None:
     plan = small_plan(store, audit__beta=0.01, audit__attacks=["yeom"], variants={})
     assert plan.audit.beta == 0.01

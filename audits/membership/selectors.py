@@ -33,7 +33,9 @@ class Case:
     ``features``: φ of all, candidates first: (K + R, D), or column blocks that can be read again (``Features``);
     ``loss`` (n_ref, K): contrast models' losses on candidates; ``contrast_loss`` (n_ref, R) and ``contrast_outside``
     (n_ref, R): the same on contrast samples, and which models did not train on which; ``classes`` of the models;
-    ``train_size``: points a target trains on; ``seed``. What a selector does not read may be None.
+    ``uniqueness`` (K,) and ``contrast_uniqueness`` (any number): how far the gradients of candidates and of contrast
+    samples are not made up by those of contrast models' training points. ``train_size``: points a target trains on;
+    ``seed``. What a selector does not read may be None.
     """
 
     candidates: int
@@ -44,6 +46,8 @@ class Case:
     loss: Floats | None = None
     contrast_loss: Floats | None = None
     contrast_outside: Bools | None = None
+    uniqueness: Floats | None = None
+    contrast_uniqueness: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.loss is not None and self.loss.shape[1:] != (self.candidates,):
@@ -191,6 +195,22 @@ class Neighbours(Selector):
         """See ``Selector.select``."""
         count, references = neighbours(case.known_features(), case.candidates, self.delta, self.chunk)
         return Scores(-count * case.train_size / references)
+
+
+@selector("gnq")
+@dataclass(frozen=True)
+class GradientUniqueness(Selector):
+    """Mean ½·log2(1 + GNQ) of the candidate's gradient beside the training points of contrast models, in bits.
+
+    Not of the paper: gradient uniqueness (arXiv 2510.10902) as triage, before any target is asked; the attacker's own
+    models are read as white boxes. ``audits.disclosure.newcomers`` says what is measured.
+    """
+
+    def select(self, case: Case) -> Scores:
+        """See ``Selector.select``."""
+        if case.uniqueness is None:
+            raise BadInput("selector gnq reads the uniqueness of candidates under contrast models, but none is given")
+        return Scores(case.uniqueness, case.contrast_uniqueness)
 
 
 @selector("none")

@@ -198,7 +198,7 @@ def membership_plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) ->
     """Return the checked plan of a plain mapping, the model's settings completed, its variants tried out."""
     from audits.models import MODELS
     from orchestrator.components import completed
-    from orchestrator.membership.plan_checks import contradictions, without_vacuous
+    from orchestrator.membership.plan_checks import contradictions, without_foreign, without_vacuous
     from orchestrator.plan import validated
 
     plan = validated(MembershipPlan, raw)
@@ -210,8 +210,12 @@ def membership_plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) ->
     attacks, left_out = without_vacuous(whole)
     if not attacks:
         raise PlanProblems([f"audit.attacks: none is left; {left_out[0].partition(': ')[2]}"])
-    whole = whole.model_copy(update={"audit": whole.audit.model_copy(update={"attacks": attacks})})
-    whole._notes = (*notes, *left_out)
+    selectors, foreign = without_foreign(whole)
+    if not selectors:
+        raise PlanProblems([f"audit.selectors: none is left; {foreign[0].partition(': ')[2]}"])
+    audit = whole.audit.model_copy(update={"attacks": attacks, "selectors": selectors})
+    whole = whole.model_copy(update={"audit": audit})
+    whole._notes = (*notes, *left_out, *foreign)
     for name, changes in whole.settings().items() if whole.variants else ():
         try:
             whole.changed(changes)

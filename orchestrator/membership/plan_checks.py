@@ -99,6 +99,21 @@ def without_vacuous(plan: MembershipPlan) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(name for name in names if name not in vacuous), notes
 
 
+def without_foreign(plan: MembershipPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the selectors that say something in the plan's mode, and a note about each of the others.
+
+    Gradients tell what a training set makes up; in mode II that of the models asked is not the one in question.
+    """
+    names = plan.audit.selectors
+    if plan.audit.mode != "II" or "gnq" not in names:
+        return names, ()
+    note = (
+        "audit.selectors: gnq was left out in mode II: the students that are asked were not trained on points of the "
+        "candidates' data set"
+    )
+    return tuple(name for name in names if name != "gnq"), (note,)
+
+
 def level_problems(plan: MembershipPlan) -> list[str]:
     """Return what is wrong with β for so many contrast models."""
     from audits.membership.attacks import ATTACKS

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from orchestrator.membership.layout import Fitted
     from orchestrator.membership.schedule import MembershipScheduler
 
+WATCHED = 5
+"""Contrast models under which the selector gnq measures uniqueness."""
+SAMPLED = 1000
+"""Contrast samples that are measured too, for a quantile to be read off."""
+
 
 def select(shop: Workshop, job: Job) -> dict[str, bytes]:
     """Score all candidates by every selector of the plan, and put them into the order in which they are asked.
@@ -35,6 +40,7 @@ def select(shop: Workshop, job: Job) -> dict[str, bytes]:
     everyone = np.concatenate([layout.design.candidates, layout.samples])
     models = StoredModels(shop, layout.asked("contrast"))
     x, _ = tensors(shop, "own", everyone).all()
+    unique = uniqueness(shop) if "gnq" in layout.plan.audit.selectors else (None, None)
     case = Case(
         candidates=len(layout.design.candidates),
         classes=len(layout.classes("own")),
@@ -44,6 +50,8 @@ def select(shop: Workshop, job: Job) -> dict[str, bytes]:
         loss=loss,
         contrast_loss=contrast_loss,
         contrast_outside=~sampled(layout),
+        uniqueness=unique[0],
+        contrast_uniqueness=unique[1],
     )
     found: dict[str, Any] = {}
     for name in layout.plan.audit.selectors:
@@ -96,6 +104,37 @@ def random_sample(order: NDArray[np.int64], pool: int) -> int:
 def sampled(layout: MembershipScheduler) -> NDArray[np.bool_]:
     """Return (n_ref, R): which contrast models trained on which of the attacker's samples."""
     return np.stack([np.isin(layout.samples, own) for own in layout.design.contrast])
+
+
+def uniqueness(shop: Workshop) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean ½·log2(1 + GNQ) of candidates (K,) and of contrast samples beside contrast models' own points.
+
+    Over the first ``WATCHED`` contrast models, each with the Gram matrix of its training points, the candidates and the
+    first ``SAMPLED`` samples. A sample's mean is over the models that did not train on it; others are left out.
+    """
+    from audits.disclosure.gram import gram
+    from audits.disclosure.newcomers import newcomers_uniqueness
+    from audits.disclosure.validate import made_auditable
+    from audits.training.loop import logits
+
+    layout = scheduler(shop)
+    candidates, samples = layout.design.candidates, layout.samples[:SAMPLED]
+    asked = np.concatenate([candidates, samples])
+    rows = []
+    for model in layout.asked("contrast")[:WATCHED]:
+        own = np.unique(model.train)
+        net, points = made_auditable(stored(shop, model)), tensors(shop, "own", np.concatenate([own, asked]))
+        x, y = points.all()
+        if layout.true_star(asked) is None:  # the class whose confidence counts, of those asked about
+            y = y.clone()
+            y[len(own) :] = logits(net, x[len(own) :]).argmax(1)
+        found = np.log2(1 + newcomers_uniqueness(gram(net, x, y, chunk=layout.plan.compute.chunk), len(own))) / 2
+        found[len(candidates) :][np.isin(samples, own)] = np.nan
+        rows.append(found)
+    table = np.stack(rows)
+    told = ~np.isnan(table)
+    mean = np.where(told, table, 0.0).sum(0)[told.any(0)] / told.sum(0)[told.any(0)]
+    return mean[: len(candidates)], mean[len(candidates) :]
 
 
 def contrast_losses(shop: Workshop, keys: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

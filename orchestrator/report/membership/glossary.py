@@ -20,6 +20,7 @@ NAMES = {
     "kmeans": "k-means distance",
     "contrast_loss": "contrast loss",
     "neighbours": "few neighbours",
+    "gnq": "gradient uniqueness",
 }
 
 MODES = {
