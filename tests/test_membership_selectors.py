@@ -25,6 +25,8 @@ def make_case(blocks: list[int] | None = None) -> Case:
     features[:3] = torch.eye(6)[2:5]
     loss = rng.exponential(0.3, (MODELS, CANDIDATES))
     loss[:, :3] += 2.0
+    uniqueness = rng.exponential(0.3, CANDIDATES)
+    uniqueness[:3] += 3.0
     return Case(
         candidates=CANDIDATES,
         classes=2,
@@ -34,6 +36,8 @@ def make_case(blocks: list[int] | None = None) -> Case:
         loss=loss,
         contrast_loss=rng.exponential(0.3, (MODELS, CONTRAST)),
         contrast_outside=rng.random((MODELS, CONTRAST)) < 0.7,
+        uniqueness=uniqueness,
+        contrast_uniqueness=rng.exponential(0.3, CONTRAST),
     )
 
 
