@@ -76,8 +76,15 @@ SOURCES: dict[str, tuple[str, ...]] = {
 }
 """Stage → source files; the audits modules that these import count too, those of ``DECIDE_NOTHING`` excepted."""
 
-DECIDE_IF_NAMED = frozenset({"audits/training/private_fast.py", "audits/training/private_opacus.py"})
-"""Engines of private training: they, and what they import, count for plans that train with them (``components``)."""
+DECIDE_IF_NAMED = frozenset(
+    {
+        "audits/training/private_fast.py",
+        "audits/training/private_opacus.py",
+        "audits/membership/candidate_uniqueness.py",
+    }
+)
+"""Engines of private training, and what the selector gnq reads: they, and what they import, count for plans that use
+them (``components``)."""
 
 DECIDE_NOTHING = frozenset(
     {"audits/errors.py", "audits/registry.py"}

@@ -347,6 +347,18 @@ def test_engines_of_private_training_decide_only_what_they_train(tree: Path) -> 
     assert "audits/training/private_opacus.py" not in code_files("train", tree, fast)
 
 
+def test_what_a_selector_reads_decides_only_plans_that_have_it(tree: Path) -> None:
+    own = ("audits.membership.candidate_uniqueness",)
+    assert "audits/disclosure/engine.py" in code_files("select", tree, own)
+    assert "audits/disclosure/engine.py" not in code_files("select", tree)
+    base = {"split.pool": 400}
+    plain, unique = (
+        open_scheduler(load_plan("tmia-smoke", values={**base, "variants": {}, "audit.selectors": names})).select_job()
+        for names in (["none", "kmeans"], ["none", "gnq"])
+    )
+    assert plain.document["code"] != unique.document["code"]
+
+
 def test_a_private_plan_names_the_engine_that_trains_it() -> None:
     private = {"recipe.noise_multiplier": 1.0, "recipe.max_grad_norm": 1.0}
     for values, modules in (

@@ -203,7 +203,7 @@ class GradientUniqueness(Selector):
     """Mean ½·log2(1 + GNQ) of the candidate's gradient beside the training points of contrast models, in bits.
 
     Not of the paper: gradient uniqueness (arXiv 2510.10902) as triage, before any target is asked; the attacker's own
-    models are read as white boxes. ``audits.disclosure.newcomers`` says what is measured.
+    models are read as white boxes. ``candidate_uniqueness`` says what is measured.
     """
 
     def select(self, case: Case) -> Scores:

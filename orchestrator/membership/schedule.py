@@ -191,6 +191,7 @@ class MembershipScheduler(Layout, OneArchitecture):
 
     @cached_property
     def _select_job(self) -> Job:
+        from audits.membership.candidate_uniqueness import CandidateUniqueness
         from audits.membership.selectors import SELECTORS
 
         asked = self.contrast_posteriors()
@@ -208,7 +209,8 @@ class MembershipScheduler(Layout, OneArchitecture):
             "delta": self.plan.audit.neighbours.delta,
             "seed": self.plan.seed,
         }
-        code = (*self.architecture, *(SELECTORS[name] for name in self.plan.audit.selectors))
+        watched = (CandidateUniqueness,) if "gnq" in self.plan.audit.selectors else ()
+        code = (*self.architecture, *(SELECTORS[name] for name in self.plan.audit.selectors), *watched)
         return self.job("select", document, (*asked, *models), code)
 
     def judge_job(self) -> Job:

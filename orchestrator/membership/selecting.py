@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from orchestrator.membership.layout import Fitted
     from orchestrator.membership.schedule import MembershipScheduler
 
-WATCHED = 5
-"""Contrast models under which the selector gnq measures uniqueness."""
-SAMPLED = 1000
-"""Contrast samples that are measured too, for a quantile to be read off."""
-
 
 def select(shop: Workshop, job: Job) -> dict[str, bytes]:
     """Score all candidates by every selector of the plan, and put them into the order in which they are asked.
@@ -107,33 +102,27 @@ def sampled(layout: MembershipScheduler) -> NDArray[np.bool_]:
 
 
 def uniqueness(shop: Workshop) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean ½·log2(1 + GNQ) of candidates (K,) and of contrast samples beside contrast models' own points.
+    """Return the mean bits of uniqueness of candidates (K,) and of contrast samples beside contrast models' own points.
 
-    Over the first ``WATCHED`` contrast models, each with the Gram matrix of its training points, the candidates and the
-    first ``SAMPLED`` samples. A sample's mean is over the models that did not train on it; others are left out.
+    A sample's mean is over the models that did not train on it; those that all trained on are left out.
     """
-    from audits.disclosure.gram import gram
-    from audits.disclosure.newcomers import newcomers_uniqueness
-    from audits.disclosure.validate import made_auditable
-    from audits.training.loop import logits
+    from audits.membership.candidate_uniqueness import CandidateUniqueness
 
     layout = scheduler(shop)
-    candidates, samples = layout.design.candidates, layout.samples[:SAMPLED]
-    asked = np.concatenate([candidates, samples])
+    measure = CandidateUniqueness(chunk=layout.plan.compute.chunk)
+    candidates, samples = layout.design.candidates, layout.samples[: measure.samples]
+    asked = tensors(shop, "own", np.concatenate([candidates, samples]))
     rows = []
-    for model in layout.asked("contrast")[:WATCHED]:
+    for model in layout.asked("contrast")[: measure.models]:
         own = np.unique(model.train)
-        net, points = made_auditable(stored(shop, model)), tensors(shop, "own", np.concatenate([own, asked]))
-        x, y = points.all()
-        if layout.true_star(asked) is None:  # the class whose confidence counts, of those asked about
-            y = y.clone()
-            y[len(own) :] = logits(net, x[len(own) :]).argmax(1)
-        found = np.log2(1 + newcomers_uniqueness(gram(net, x, y, chunk=layout.plan.compute.chunk), len(own))) / 2
+        found = measure.bits(
+            stored(shop, model), tensors(shop, "own", own), asked, true_class=layout.plan.audit.y_star == "true"
+        )
         found[len(candidates) :][np.isin(samples, own)] = np.nan
         rows.append(found)
     table = np.stack(rows)
-    told = ~np.isnan(table)
-    mean = np.where(told, table, 0.0).sum(0)[told.any(0)] / told.sum(0)[told.any(0)]
+    told = (~np.isnan(table)).sum(0)
+    mean = np.nansum(table, 0)[told > 0] / told[told > 0]
     return mean[: len(candidates)], mean[len(candidates) :]
 
 
