@@ -22,8 +22,8 @@ MAX_RESTARTS = 8
 POLL_SECONDS = 0.1
 WORKER_WAIT_SECONDS = 0.1
 STOP_SECONDS = 30.0
-"""How long a run that is given up may take to end. Its thread must not outlive its Ray: one that still waits for an old
-cluster while the process starts the next can end the process (abort in Ray's core)."""
+"""How long a run that is given up may take to end. Its thread should not outlive its Ray: a process that started the
+next cluster while such a thread was left was once aborted in Ray's core; whether by it was not shown."""
 RESIZE_SECONDS = 600.0
 """How often a group that lost a node may grow again (growing restarts it)."""
 
