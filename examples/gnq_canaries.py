@@ -1,6 +1,6 @@
 """Where each score of exposure ranks planted canaries: why ridge is the default and diagonal stands beside it.
 
-python examples/gnq_canaries.py                          # 5 seeds, one to two minutes on one core
+python examples/gnq_canaries.py                          # 5 seeds, about a minute on one core
 python examples/gnq_canaries.py --seeds 1 --points 300   # a look, in seconds
 
 Of each seed: points of fashion14 of which four are canaries (every image has its first 2 × 2 pixels zeroed, but for the

@@ -164,7 +164,7 @@ class StageJobs(RankingJobs):
             **self.asking(shadow_set, shard, found),
         }
         models = chain(*chain(*originals.values()), *chain(*unlearned.values()), targets)
-        place = {"label": entry.label, "kind": kind, "shadow_set": shadow_set, "shard": shard}
+        place: dict[str, Any] = {"label": entry.label, "kind": kind, "shadow_set": shadow_set, "shard": shard}
         return self.job(
             "search", document, (*models, *earlier.values(), *traced), (*self.architectures(), found), **place
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils import prune
 
 from audits.models import make_model
 
@@ -129,6 +131,29 @@ class Unbatchable(nn.Module):
         return self.head(torch.stack(rows))
 
 
+def weight_norm() -> tuple[nn.Module, torch.Tensor]:
+    """A linear layer whose weight is no parameter, but made of two in a hook."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # the old form is meant
+        return called(nn.Sequential(nn.utils.weight_norm(nn.Linear(6, 5)), nn.ReLU(), nn.Linear(5, CLASSES)))
+
+
+def pruned() -> tuple[nn.Module, torch.Tensor]:
+    """Linear layers of which one has lost part of its weight, another part of its bias."""
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, CLASSES))
+    prune.l1_unstructured(model[0], "weight", amount=0.3)
+    prune.l1_unstructured(model[2], "bias", amount=2)
+    return called(model)
+
+
+def called(model: nn.Module) -> tuple[nn.Module, torch.Tensor]:
+    """Return a model on (n, 6) after a call without gradients, which leaves in it only tensors that can be copied."""
+    x = drawn(6, 6)
+    with torch.no_grad():
+        model(x)
+    return model, x
+
+
 def convolution(layer: nn.Module, *shape: int) -> tuple[nn.Module, torch.Tensor]:
     x = drawn(6, *shape)
     width = layer(x).flatten(1).shape[1]
@@ -195,11 +220,19 @@ CASES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
 }
 
 
+READ_ONLY: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
+    "sparse_embedding": lambda: (Pooled(nn.Embedding(9, 5, padding_idx=2, sparse=True), 5), tokens(6, 7, 9)),
+    "weight_norm": weight_norm,
+    "pruned": pruned,
+}
+"""Not for tests that train: sparse gradients take no weight decay, and a step leaves weights that cannot be copied."""
+
+
 def case(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     """Return a float32 model in eval mode, N points and labels."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        model, x = CASES[name]()
+        model, x = (CASES | READ_ONLY)[name]()
     return model.eval(), x, labels(len(x))
 
 
@@ -212,5 +245,5 @@ def slow_gradients(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.
         point = point[None].double() if point.is_floating_point() else point[None]
         loss = F.cross_entropy(twin(point), label[None])
         grads = torch.autograd.grad(loss, counted, allow_unused=True, materialize_grads=True)
-        rows.append(torch.cat([gradient.flatten() for gradient in grads]))
+        rows.append(torch.cat([gradient.to_dense().flatten() for gradient in grads]))
     return torch.stack(rows)

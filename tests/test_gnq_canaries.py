@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import replace
 from pathlib import Path
+from statistics import median
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -39,6 +40,17 @@ def images(points: int = POINTS, dtype: torch.dtype = torch.float64) -> TensorSe
         x = torch.randint(1, 256, x.shape, generator=generator, dtype=dtype)
     x[..., 0, 0] = 0
     return TensorSet(x, y)
+
+
+def canaries_example() -> ModuleType:
+    """Return examples/gnq_canaries.py as a module."""
+    path = Path(__file__).resolve().parent.parent / "examples" / "gnq_canaries.py"
+    spec = importlib.util.spec_from_file_location("gnq_canaries", path)
+    assert spec and spec.loader
+    example = importlib.util.module_from_spec(spec)
+    sys.modules["gnq_canaries"] = example  # where its dataclass looks for the module
+    spec.loader.exec_module(example)
+    return example
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.uint8])
@@ -139,74 +151,111 @@ def test_in_a_deeper_model_only_the_weights_of_the_first_layer_are_orthogonal() 
     assert len(products) == 4
 
 
-def test_accumulated_diagonal_finds_the_corner_that_controls_do_not() -> None:
+def test_diagonal_puts_the_corner_in_a_small_network_first_then_ridge_pinv_and_norms() -> None:
     data = load("fashion14")
     training, rows = planted(data.tensors(np.arange(200)), KINDS, SEED, corner=3)
     model = make_model("mlp", {"hidden": [16]}).build(data.shape, len(data.classes), 1)
     recipe = Recipe(epochs=20, batch_size=20)
-    trace = fit_traced(model, training, recipe, seed=SEED, every=50, modes=("ridge", "diagonal"))
-    found = canary_ranks(trace, rows)
-    assert found["diagonal"]["corner"] == 1
-    for control in ("gradient_norm_log", "loss_log", "gradient_norm", "final_loss"):
-        assert found[control]["corner"] > 20, control
+    trace = fit_traced(model, training, recipe, seed=SEED, every=50, modes=MODES)
+    corner = {score: ranks["corner"] for score, ranks in canary_ranks(trace, rows).items()}
+    assert corner["diagonal"] == corner["diagonal_final"] == 1
+    for ridge, pinv, norm, loss in (
+        ("gnq_log", "pinv_log", "gradient_norm_log", "loss_log"),
+        ("gnq_sum", "pinv_sum", "gradient_norm_sum", "loss_sum"),
+        ("gnq_final", "pinv_final", "gradient_norm", "final_loss"),
+    ):
+        assert 1 < corner[ridge] <= 25
+        assert corner[ridge] < corner[pinv] <= 100
+        assert corner[ridge] < corner[loss] <= 150
+        assert corner[norm] > 130
 
 
 RANKS = {
-    "trained": {
-        "gnq_final": {"noise": (80, 400), "checkerboard": (150, 400), "wrong_label": (1, 20)},
-        "diagonal_final": {"noise": (4, 400), "checkerboard": (40, 400), "wrong_label": (1, 40)},
-        "gradient_norm": {"noise": (140, 400), "checkerboard": (180, 400), "wrong_label": (1, 120)},
-        "final_loss": {"noise": (140, 400), "checkerboard": (180, 400), "wrong_label": (1, 120)},
+    "along": {
+        "gnq_log": ((10, 150), (30, 210), (1, 12), (60, 220)),
+        "gnq_sum": ((1, 30), (1, 15), (1, 12), (40, 140)),
+        "diagonal": ((1, 50), (1, 170), (1, 15), (1, 3)),
+        "pinv_log": ((35, 235), (110, 310), (1, 12), (120, 280)),
+        "pinv_sum": ((80, 280), (150, 350), (1, 40), (200, 320)),
+        "gradient_norm_log": ((140, 330), (190, 370), (1, 90), (260, 390)),
+        "gradient_norm_sum": ((70, 190), (90, 250), (1, 90), (320, 400)),
+        "loss_log": ((110, 260), (160, 340), (1, 50), (80, 210)),
+        "loss_sum": ((40, 240), (130, 320), (1, 40), (50, 190)),
     },
     "early": {
-        "gnq_final": {"noise": (1, 30), "checkerboard": (1, 12), "wrong_label": (1, 25)},
-        "diagonal_final": {"noise": (1, 8), "checkerboard": (1, 10), "wrong_label": (1, 120)},
-        "gradient_norm": {"noise": (2, 80), "checkerboard": (8, 250), "wrong_label": (1, 200)},
-        "final_loss": {"noise": (1, 220), "checkerboard": (8, 400), "wrong_label": (1, 40)},
+        "gnq_final": ((1, 8), (1, 8), (1, 12), (15, 80)),
+        "diagonal_final": ((1, 10), (1, 10), (1, 70), (1, 3)),
+        "pinv_final": ((1, 10), (1, 12), (1, 30), (60, 260)),
+        "gradient_norm": ((1, 40), (1, 110), (1, 140), (350, 400)),
+        "final_loss": ((1, 40), (1, 200), (1, 15), (10, 70)),
     },
-    "along": {
-        "gnq_log": {"noise": (5, 180), "checkerboard": (60, 260), "wrong_label": (1, 8)},
-        "gnq_sum": {"noise": (1, 80), "checkerboard": (1, 40), "wrong_label": (1, 8)},
-        "diagonal": {"noise": (1, 50), "checkerboard": (1, 220), "wrong_label": (1, 20)},
-        "gradient_norm_log": {"noise": (100, 400), "checkerboard": (180, 400), "wrong_label": (1, 100)},
-        "gradient_norm_sum": {"noise": (40, 250), "checkerboard": (100, 330), "wrong_label": (1, 120)},
-        "loss_log": {"noise": (80, 260), "checkerboard": (180, 400), "wrong_label": (1, 20)},
-        "loss_sum": {"noise": (25, 250), "checkerboard": (140, 400), "wrong_label": (1, 20)},
+    "trained": {
+        "gnq_final": ((150, 350), (190, 390), (1, 50), (170, 330)),
+        "diagonal_final": ((10, 210), (90, 290), (1, 50), (1, 70)),
+        "pinv_final": ((120, 320), (160, 350), (1, 40), (180, 350)),
+        "gradient_norm": ((190, 390), (200, 400), (1, 130), (220, 370)),
+        "final_loss": ((200, 400), (200, 400), (1, 120), (180, 330)),
     },
 }
-"""Seen → score → canary → lowest and highest rank of 400: what four draws of points and seeds gave, with slack."""
+"""Seen → score → lowest and highest rank of 400 for each of ``KINDS``: medians of three seeds, with slack.
+
+Of all choices of three of ten seeds at least 93 in 100 keep within each, 82 in the three cells that differ most: noise
+by pinv along training and by diagonal in the trained model. None is wider than half of the ranks.
+"""
+
+PATTERNS = ("noise", "checkerboard")
+ALONG = [("along", score) for score in RANKS["along"]]
+TRAINED = [("trained", score) for score in ("gnq_final", "pinv_final", "gradient_norm", "final_loss")]
+ORDERS = [
+    # Early looks show by every mode of GNQ what the trained model hides; so do sums along training, by ridge.
+    *((("early", mode), TRAINED, PATTERNS) for mode in ("gnq_final", "diagonal_final", "pinv_final")),
+    (("along", "gnq_log"), TRAINED, (*PATTERNS, "corner")),
+    (("along", "gnq_sum"), TRAINED, (*PATTERNS, "corner")),
+    # The plain sum by ridge beats the logarithm, and plain sums of its controls: a plain sum alone does not do it.
+    (("along", "gnq_sum"), [each for each in ALONG if each[1] not in ("gnq_sum", "diagonal")], PATTERNS),
+    (("along", "diagonal"), [("along", "pinv_sum"), ("along", "gradient_norm_log")], PATTERNS),
+    (("early", "gnq_final"), [("early", "gradient_norm")], ("checkerboard",)),
+    # Diagonal finds the corner before all others do; ridge ranks it above pinv and above the norm.
+    (("along", "diagonal"), [each for each in ALONG if each[1] != "diagonal"] + TRAINED, ("corner",)),
+    (("early", "diagonal_final"), [("early", "gnq_final"), ("early", "final_loss")], ("corner",)),
+    (("early", "gnq_final"), [("early", "pinv_final")], ("corner",)),
+    (("early", "pinv_final"), [("early", "gradient_norm")], ("corner",)),
+    (("along", "gnq_log"), [("along", "pinv_log"), ("along", "gradient_norm_log")], ("corner",)),
+    (("along", "gnq_sum"), [("along", "pinv_sum"), ("along", "gradient_norm_sum")], ("corner",)),
+    # At one early look a wrong label is less visible by diagonal than by ridge.
+    (("early", "gnq_final"), [("early", "diagonal_final")], ("wrong_label",)),
+]
+"""What ranks higher, than what, for which canaries: in each of ten seeds that were looked at, three of them here."""
 
 
 @pytest.mark.slow
-def test_ranks_of_noise_checkerboard_and_wrong_label_at_one_model_and_accumulated() -> None:
-    data = load("fashion14")
-    training, rows = planted(data.tensors(np.arange(400)), KINDS, SEED, corner=2)
-    model = make_model("mlp", {}).build(data.shape, len(data.classes), 1)
-    trace = fit_traced(model, training, Recipe(epochs=30, batch_size=50), seed=SEED, every=30)
-    first = replace(
-        trace,
-        steps=trace.steps[1:2],
-        loss=trace.loss[1:2],
-        squared_norm=trace.squared_norm[1:2],
-        gnq={mode: gnq[1:2] for mode, gnq in trace.gnq.items()},
-    )
-    whole = canary_ranks(trace, rows)
-    found = {"trained": whole, "early": canary_ranks(first, rows), "along": whole}
+def test_ranks_of_all_canaries_by_every_score_early_accumulated_and_trained() -> None:
+    example, seeds = canaries_example(), range(3)
+    runs = [example.run(seed, 400, Recipe(epochs=30, batch_size=50), 8) for seed in seeds]
+    found = {
+        "along": [run.along for run in runs],
+        "early": [run.early for run in runs],
+        "trained": [run.along for run in runs],
+    }
+    assert all(set(RANKS[seen]) == set(example.ONE_MODEL) for seen in ("early", "trained"))
+    assert set(RANKS["along"]) == set(example.ACCUMULATED)
     off = [
         (seen, score, canary, rank)
         for seen, scores in RANKS.items()
-        for score, canaries in scores.items()
-        for canary, (low, high) in canaries.items()
-        if not low <= (rank := found[seen][score][canary]) <= high
+        for score, bounds in scores.items()
+        for canary, (low, high) in zip(KINDS, bounds, strict=True)
+        if not low <= (rank := median(ranks[score][canary] for ranks in found[seen])) <= high
     ]
     assert not off, off
-    # What the default rests on: looks along training find by ridge and diagonal what norms and the trained model hide.
-    for canary in ("noise", "checkerboard"):
-        early, along = found["early"], found["along"]
-        assert early["gnq_final"][canary] < early["gradient_norm"][canary]
-        assert along["diagonal"][canary] < along["gradient_norm_log"][canary]
-        assert along["gnq_sum"][canary] < along["gradient_norm_sum"][canary]
-        assert early["gnq_final"][canary] < found["trained"]["gnq_final"][canary]
+    swapped = [
+        (seed, above, below, canary)
+        for above, others, canaries in ORDERS
+        for below in others
+        for canary in canaries
+        for seed in seeds
+        if not found[above[0]][seed][above[1]][canary] < found[below[0]][seed][below[1]][canary]
+    ]
+    assert not swapped, swapped
 
 
 def test_ranks_count_from_the_highest_and_ties_share() -> None:
@@ -240,12 +289,7 @@ def test_accumulated_pinv_weighs_checkpoints_with_the_steps_they_stand_for() -> 
 
 
 def test_the_example_shows_every_score(capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(__file__).resolve().parent.parent / "examples" / "gnq_canaries.py"
-    spec = importlib.util.spec_from_file_location("gnq_canaries", path)
-    assert spec and spec.loader
-    example = importlib.util.module_from_spec(spec)
-    sys.modules["gnq_canaries"] = example  # where its dataclass looks for the module
-    spec.loader.exec_module(example)
+    example = canaries_example()
     (run,) = example.main(["--seeds", "1", "--points", "30", "--epochs", "2", "--checkpoints", "2"])
     assert {*example.ACCUMULATED, *example.ONE_MODEL, "random"} == set(run.along)
     assert run.step == 1

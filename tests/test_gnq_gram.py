@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from gnq_models import CASES, CLASSES, case, drawn, labels, slow_gradients
+from gnq_models import CASES, CLASSES, READ_ONLY, case, drawn, labels, slow_gradients
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
@@ -42,7 +42,7 @@ def error(found: torch.Tensor, truth: torch.Tensor) -> float:
     return float((found - truth).abs().max() / truth.abs().max())
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *READ_ONLY])
 def test_gram_norms_and_gradients_are_those_of_one_backward_pass_a_point(name: str) -> None:
     model, x, y = case(name)
     truth, before = slow_gradients(model, x, y), x.clone()
@@ -126,6 +126,9 @@ def test_the_order_of_the_points_changes_nothing() -> None:
         ("tied", ["words.weight"]),
         ("in_place", ["token"]),
         ("unbatchable", ["scale"]),
+        ("sparse_embedding", []),
+        ("weight_norm", ["0.bias", "0.weight_g", "0.weight_v"]),
+        ("pruned", ["0.bias", "0.weight_orig", "2.weight", "2.bias_orig"]),
     ],
 )
 def test_layers_are_read_by_hooks_where_that_is_right_and_only_there(name: str, whole: list[str]) -> None:
@@ -216,6 +219,21 @@ def test_a_loss_of_ones_own_is_differentiated() -> None:
     assert error(own, gram.gram(model, x, y)) < EXACT
     half = gram.gram(model, x, y, loss=lambda logits, labels: logits.square().sum(1) / 2)
     assert error(half, gram.gram(model, x, y)) > 0.1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_loss_of_ones_own_sees_labels_that_are_no_integers(dtype: torch.dtype) -> None:
+    def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return (logits[:, 0] - targets) ** 2
+
+    model, x, targets = nn.Linear(6, 1).double(), drawn(5, 6), torch.tensor([0.9, 0.1, 0.7, 0.4, 0.2], dtype=dtype)
+    rows = []
+    for point, target in zip(x.double(), targets, strict=True):
+        grads = torch.autograd.grad(loss(model(point[None]), target[None]).sum(), list(model.parameters()))
+        rows.append(torch.cat([gradient.flatten() for gradient in grads]))
+    truth = torch.stack(rows)
+    assert error(gram.gram(model, x, targets, loss=loss), truth @ truth.T) < EXACT
+    assert error(gram.squared_norms(model, x, targets, loss=loss), truth.square().sum(1)) < EXACT
 
 
 def test_images_are_read_as_in_training() -> None:

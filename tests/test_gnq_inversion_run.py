@@ -21,12 +21,13 @@ from audits.disclosure.inversion import InversionSettings
 from audits.disclosure.rankings import RANKINGS
 from audits.errors import BadInput
 from audits.evaluation.intervals import ibragimov_mueller_t
+from audits.training import loop
 from orchestrator.console import Terminal
 from orchestrator.disclosure.inversion_rows import JUDGED, inversion_gains, inversion_warnings, inversions
 from orchestrator.disclosure.inverting import IMAGES, LIKENESS, MEASURES
 from orchestrator.disclosure.plan import DisclosurePlan, Inversion
 from orchestrator.disclosure.schedule import DisclosureScheduler
-from orchestrator.disclosure.stages import stored, trace_of
+from orchestrator.disclosure.stages import seed_of, stored, trace_of
 from orchestrator.jobs import Job
 from orchestrator.kinds import audit_kind
 from orchestrator.output_folder import claim_folder
@@ -251,6 +252,34 @@ def test_a_second_run_does_nothing_and_says_the_same(finished: tuple[Result, Pat
     assert again["population"]["trained"] == 0
     for field in ("inversions", "inversion_gains", "inversion_pictures", "table"):
         assert again[field] == finished[0].to_json()[field]
+
+
+def test_an_arm_whose_target_cannot_be_trained_is_left_out_and_nothing_is_compared_with_it(
+    finished: tuple[Result, Path], shop: Workshop, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlucky, fit, calls = seed_of(shop.scheduler.models["1-target-0"].retraining_seed), loop.fit, Counter[int]()
+
+    def diverging(*args: Any, seed: int, **kwargs: Any) -> Any:
+        calls[seed] += 1
+        if seed == unlucky and calls[seed] == 2:  # behind the second arm
+            raise FloatingPointError("training diverged in epoch 1")
+        return fit(*args, seed=seed, **kwargs)
+
+    monkeypatch.setattr(loop, "fit", diverging)
+    monkeypatch.setattr("orchestrator.pipeline.Run.track", lambda self, document: None)
+    monkeypatch.setattr("orchestrator.report.disclosure.page.draw", lambda makers, folder: {})
+    document = run(plan_of(place, compute__store=str(place / "other")), place / "lost").to_json()
+    assert [row["arm"] for row in document["arms"] if row["diverged"]] == [ARMS[2]]
+    for field in ("inversions", "inversion_gains"):
+        told, whole = (
+            [{name: value for name, value in row.items() if name != "p_holm"} for row in each[field]]
+            for each in (document, finished[0].to_json())
+        )
+        assert told == [row for row in whole if row["arm"] != ARMS[2] and row.get("against") != "random"]
+    for row in document["inversion_pictures"]:
+        assert [arm["arm"] for arm in row["arms"]] == (ARMS if row["pool"] == 0 else ARMS[:2])
+    page = (place / "lost" / "report.html").read_text("utf-8")
+    assert "Not judged" not in page and f"arm {ARMS[2]} is not judged: 1 of its 12 models" in page
 
 
 def test_without_inversion_every_other_key_is_the_same_and_nothing_is_sought(place: Path) -> None:

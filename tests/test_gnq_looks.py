@@ -26,7 +26,7 @@ from orchestrator.console import Terminal
 from orchestrator.disclosure.plan import DisclosurePlan
 from orchestrator.disclosure.result import fits
 from orchestrator.disclosure.schedule import DisclosureScheduler
-from orchestrator.disclosure.stages import CHECKPOINT, TRACE, trace_of
+from orchestrator.disclosure.stages import ANSWERS, CHECKPOINT, TRACE, trace_of, watch
 from orchestrator.estimate import estimate
 from orchestrator.jobs import STAGES
 from orchestrator.output_folder import claim_folder
@@ -329,7 +329,7 @@ def test_ranks_in_doubt_are_counted_where_looks_are_apart(bench: Bench) -> None:
         plan = plan_of(bench.store, changes, change)
         run_audit(plan, bench.out, Terminal(claim_folder(bench.out, plan, force=True)))
         setting = Setting("base", {}, plan, layout_of(plan, bench.store).schedule())
-        counts.append([model["doubts"] for model in fits(setting, Store(str(bench.store)))["none"][0]])
+        counts.append([model["doubts"] for model in fits(setting, Store(str(bench.store)), ["none"])["none"][0]])
     assert counts[0] == counts[1]
     assert sum(counts[0]) > 0
 
@@ -372,3 +372,18 @@ def test_nobody_looks_at_shadows_whose_traces_nothing_reads(bench: Bench) -> Non
     kinds = {job.member: job.document["kind"] for job in jobs.train_jobs}
     assert set(kinds.values()) == {"apart", "unseen"}
     assert {name for name, kind in kinds.items() if kind == "apart"} == looked
+
+
+def test_shadows_whose_traces_nothing_reads_are_trained_alike_and_unseen_where_looks_are_together(bench: Bench) -> None:
+    together, apart = (layout_of(plan_of(bench.store, {**how, "defences": []}), bench.store) for how in ({}, APART))
+    for name, model in together.models.items():
+        job = together.watch_job(model)
+        assert (job.document.get("kind") == "unseen") == (model.group == "shadow")
+        assert (job.key == apart.watch_job(apart.models[name]).key) == (model.group == "shadow")
+    ranked = layout_of(plan_of(bench.store), bench.store)
+    shadow = next(model for model in ranked.models.values() if model.group == "shadow")
+    shop = Workshop(together, Store(str(bench.store)))
+    files = watch(shop, together.watch_job(together.models[shadow.name]))
+    seen = watch(Workshop(ranked, shop.store), ranked.watch_job(shadow))
+    assert TRACE in seen and TRACE not in files
+    assert all(files[name] == seen[name] for name in (WEIGHTS, ANSWERS))

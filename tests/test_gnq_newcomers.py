@@ -44,11 +44,34 @@ def test_points_that_cannot_be_measured_are_refused() -> None:
     for known in (0, 4):
         with pytest.raises(BadInput, match="allowed: 1 to 3"):
             newcomers_uniqueness(K, known)
-    with pytest.raises(BadInput, match="must be above 0"):
-        newcomers_uniqueness(K, 2, ridge=0.0)
+    for ridge in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(BadInput, match="allowed: above 0 and finite"):
+            newcomers_uniqueness(K, 2, ridge=ridge)
+    with pytest.raises(BadInput, match="it has a negative eigenvalue"):
+        newcomers_uniqueness(1.9 * torch.eye(4, dtype=K.dtype) - 0.9, 3, ridge=1e-3)
     K[:2] = K[:, :2] = 0
     with pytest.raises(BadInput, match="all zero"):
         newcomers_uniqueness(K, 2)
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_a_ridge_that_rounding_hides_is_refused_and_the_one_that_is_offered_is_exact(relative: bool) -> None:
+    G = gradients(6, 3, seed=4)
+    K, S = G @ G.T, G[:5].T @ G[:5]
+    for ridge in (1e-13, 1e-15, 1e-20, 1e-320):
+        with pytest.raises(BadInput, match="is hidden by rounding of K") as caught:
+            newcomers_uniqueness(K, 5, ridge=ridge, relative=relative)
+        assert "\n" not in str(caught.value)
+        offered = float(str(caught.value).split("give ")[1].split(" or more")[0])
+        penalty = offered * (float(S.diagonal().sum()) / 5 if relative else 1.0)
+        expected = float(G[5] @ torch.linalg.solve(S + penalty * torch.eye(3, dtype=S.dtype), G[5]))
+        assert newcomers_uniqueness(K, 5, offered, relative)[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_values_beyond_the_range_of_float64_are_refused() -> None:
+    K = torch.diag(torch.tensor([0.0, 0.0, 1e10], dtype=torch.float64))
+    with pytest.raises(BadInput, match="beyond the range of float64"):
+        newcomers_uniqueness(K, 2, ridge=1e-300, relative=False)
 
 
 def test_the_selector_reads_uniqueness_or_says_that_it_is_missing() -> None:

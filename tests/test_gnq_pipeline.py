@@ -17,7 +17,7 @@ from audits.errors import BadInput
 from orchestrator.console import Terminal
 from orchestrator.disclosure.plan import DisclosurePlan
 from orchestrator.disclosure.schedule import DisclosureScheduler
-from orchestrator.disclosure.stages import ANSWERS, trace_of
+from orchestrator.disclosure.stages import ANSWERS, seed_of, trace_of
 from orchestrator.estimate import estimate
 from orchestrator.estimate_table import cost_lines
 from orchestrator.kinds import audit_kind
@@ -118,6 +118,11 @@ def test_the_table_of_scores_gives_the_numbers_of_the_result(finished: tuple[Res
     table = pq.read_table(finished[1] / "scores.parquet").to_pandas()
     document = finished[0].to_json()
     assert len(table) == 5 * 2 * 2 * 120
+    own = table[(table.arm == "none") & table.member]
+    level = {row["score"]: row["median"] for row in document["levels"]}
+    assert set(level) == {"gnq_log", "gnq_sum", "gnq_final", "diagonal"}
+    for score, value in level.items():
+        assert value == pytest.approx(own.groupby(["pool", "twin"])[f"rank_{score}"].median().mean())
     for arm in ("none", "gnq_log-0.2", "dp-8"):
         for column in ("loss", "lira_naive"):
             rows = table[table.arm == arm]
@@ -215,6 +220,17 @@ def test_mode_pinv_has_rankings_and_plain_sums_have_controls(store: Path, tmp_pa
     assert {("gnq_sum", "loss_sum"), ("pinv_sum", "gradient_norm_sum"), ("gnq_log", "loss_log")} <= gained
 
 
+def test_a_plan_without_mode_ridge_ranks_points_by_what_it_has(store: Path, tmp_path: Path) -> None:
+    plan = small_plan(store, audit__modes=["pinv"], audit__attacks=["loss", "lira"], defences=[])
+    document = run(plan, tmp_path / "out").to_json()
+    assert {row["ranked_by"] for row in document["points"]} == {"pinv_log"}
+    told = [row["pinv_log"] for row in document["points"]]
+    assert told == sorted(told, reverse=True) and len(told) == 24
+    assert all(row["bits"] == min(1.0, row["pinv_log"]) and row["gnq_log"] is None for row in document["points"])
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "By pinv GNQ along training" in page and "What GNQ predicts" in page
+
+
 def test_a_setting_warns_of_its_own_weaknesses(store: Path, tmp_path: Path, unreported: None) -> None:
     change = {"audit.onion": 3, "audit.attacks": ["loss"], "defences": REMOVED_AT_RANDOM}
     odd = replace(SWEEPS["gnq-bins"], name="gnq-odd", varies=lambda plan: {"base": {}, "more": change})
@@ -226,16 +242,48 @@ def test_a_setting_warns_of_its_own_weaknesses(store: Path, tmp_path: Path, unre
     assert onion["base"] and onion["more"] is None
 
 
-def test_a_defence_that_diverges_is_named_and_costs_nothing_else(store: Path, tmp_path: Path, unreported: None) -> None:
+def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path
+) -> None:
     recipe = {"learning_rate": 1e30, "epochs": 2, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
     plan = small_plan(store, defences=[*REMOVED_AT_RANDOM, {"method": "dp_sgd", "recipe": recipe}])
-    before = artefacts(store)
-    with pytest.raises(BadInput) as caught:
-        run(plan, tmp_path / "out")
-    said = str(caught.value)
-    assert "arm dp-noise-1, model " in said and "training diverged" in said and "\n" not in said
-    assert "lower the learning rate (defences.1.recipe.learning_rate), or leave the arm out; all that is" in said
-    assert not before - artefacts(store)
+    document = run(plan, tmp_path / "out").to_json()
+    (line,) = (line for line in document["warnings"] if "dp-noise-1" in line)
+    assert line.startswith("setting base: arm dp-noise-1 is not judged: 12 of its 12 models could not be trained (")
+    assert "0-target-0: training diverged in epoch 0" in line and "defences.1.recipe.learning_rate)" in line
+    kept, lost = ({row["arm"]: row for row in document["arms"]}[arm] for arm in ("random-0.2", "dp-noise-1"))
+    assert lost["diverged"] and lost["headline"] is None and lost["test_accuracy"] is None and not kept["diverged"]
+    assert {row["arm"] for row in document["comparisons"]} == {"random-0.2"}
+    whole = finished[0].to_json()
+    for field in ("table", "correlations"):
+        assert document[field] == [row for row in whole[field] if row.get("arm") in (None, "none", "random-0.2")], field
+    assert audit_kind("gnq").failed_gates(["dp-noise-1.auc=0.9"], document, plan) == [
+        "gate dp-noise-1.auc=0.9: auc was not measured, so it cannot be passed"
+    ]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Not judged: training diverged in some of its models" in page
+    assert "dp-noise-1" not in set(pq.read_table(tmp_path / "out" / "scores.parquet")["arm"].to_pylist())
+
+
+def test_an_arm_is_judged_only_if_all_its_models_could_be_trained(
+    store: Path, tmp_path: Path, unreported: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from audits.training import loop
+
+    plan = small_plan(store, seed=5, defences=REMOVED_AT_RANDOM)
+    unlucky = scheduler_of(plan, store).models["1-shadow-2"]
+    fit, seeds = loop.fit, seed_of(unlucky.retraining_seed)
+
+    def diverging(*args: Any, seed: int, **kwargs: Any) -> Any:
+        if seed == seeds:
+            raise FloatingPointError("training diverged in epoch 1: the loss is nan; lower the learning rate")
+        return fit(*args, seed=seed, **kwargs)
+
+    monkeypatch.setattr(loop, "fit", diverging)
+    document = run(plan, tmp_path / "out").to_json()
+    (line,) = (line for line in document["warnings"] if "is not judged" in line)
+    assert "arm random-0.2 is not judged: 1 of its 12 models could not be trained (1-shadow-2: tr" in line
+    assert {row["arm"] for row in document["table"]} == {"none"}
 
 
 def test_batches_of_shadows_are_looked_at_only_where_a_defence_ranks_by_them(store: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from audits.attacks.confidence import scaled
 from audits.disclosure.onion import exposure, onion
+from audits.disclosure.pool_attacks import drop_rates, mixture_ratio
 from audits.disclosure.removal import (
     GROUPS,
     PoolAnswers,
@@ -86,10 +87,23 @@ def test_groups_are_told_apart(group: str, members: list[int], others: list[int]
     assert np.flatnonzero(outside[0]).tolist() == others
 
 
+def rates_slowly(dropped: list[int], held: list[int]) -> list[float]:
+    """Return beta-binomial means of each point's rate, the correlation by moments."""
+    p = sum(dropped) / sum(held)
+    spread = sum((k - n * p) ** 2 for k, n in zip(dropped, held, strict=True)) / (p * (1 - p))
+    alike = min(max((spread - sum(held)) / sum(n * (n - 1) for n in held), 0.0), 0.99)
+    if not alike:
+        return [p] * len(held)
+    weight = 1 / alike - 1  # a + b of the beta
+    return [(k + p * weight) / (n + weight) for k, n in zip(dropped, held, strict=True)]
+
+
 def lira_slowly(target: np.ndarray, shadows: PoolAnswers, labels: np.ndarray, group: str) -> np.ndarray:
     """Return log-likelihood ratios (N,) with variances pooled over points, one point after another."""
     inside, outside = compared(shadows.half, shadows.kept, group)
     logits = shadows.logits
+    gone = inside & ~shadows.kept if group == "contributors" else np.zeros_like(inside)
+    inside = inside & ~gone
     phi = np.array(
         [[z[y] - np.log(np.exp(np.delete(z, y)).sum()) for z, y in zip(row, labels, strict=True)] for row in logits]
     )
@@ -100,7 +114,10 @@ def lira_slowly(target: np.ndarray, shadows: PoolAnswers, labels: np.ndarray, gr
         variance = sum(((v - v.mean()) ** 2).sum() for v in held) / sum(len(v) - 1 for v in held)
         density.append(np.array([-((own[j] - v.mean()) ** 2) / (2 * variance) for j, v in enumerate(held)]))
         density[-1] -= np.log(variance) / 2
-    return density[0] - density[1]
+    if not gone.any():
+        return density[0] - density[1]
+    share = np.array(rates_slowly(gone.sum(0).tolist(), shadows.half.sum(0).tolist()))
+    return np.log((1 - share) * np.exp(density[0] - density[1]) + share)
 
 
 def pool(pairs: int, share: float, seed: int, gap: float = 0.0, points: int = 12) -> PoolAnswers:
@@ -145,6 +162,51 @@ def test_a_trace_in_the_kept_points_shows_and_its_absence_does_not() -> None:
     assert (found["contributors"].auc < found["kept"].auc - 0.03).all()  # removed contributors leave no trace here
     for row in group_aucs(without, labels, None, adaptive, ["contributors", "kept"]):
         np.testing.assert_allclose(row.auc, 0.5, atol=0.1)
+
+
+def test_contributors_are_found_at_least_as_well_by_shadows_that_know_the_rule() -> None:
+    """Removal at random, dropped points leave no trace: to know that some are dropped cannot be a disadvantage."""
+    labels = np.zeros(2000, np.int64)
+    naive, adaptive = pool(24, 0.0, 11, gap=3.0, points=2000), pool(24, 0.4, 12, gap=3.0, points=2000)
+    target = pool(4, 0.4, 13, gap=3.0, points=2000)
+    rows = group_aucs(target, labels, naive, adaptive, ["contributors"], ["lira"])
+    found = {row.shadows: row.auc.mean() for row in rows}
+    assert found["adaptive"] > found["naive"] - 0.001  # one Gaussian over both finds .003 less than naive shadows
+    nobody = pool(1, 0.4, 14, points=2000)
+    (row,) = group_aucs(nobody, labels, None, adaptive, ["contributors"], ["lira"])
+    np.testing.assert_allclose(row.auc, 0.5, atol=0.04)
+
+
+def test_a_rule_that_drops_the_same_points_again_and_again_is_known_to_shadows_that_follow_it() -> None:
+    labels, always = np.zeros(2000, np.int64), np.arange(2000) % 5 < 2
+
+    def follow(answers: PoolAnswers, gap: float) -> PoolAnswers:
+        logits = answers.logits.copy()
+        logits[..., 0] += gap * (answers.half & ~always)
+        return PoolAnswers(logits, answers.half, answers.half & ~always)
+
+    naive, adaptive, target = pool(24, 0.0, 21, gap=3.0, points=2000), *(pool(n, 0.0, n, points=2000) for n in (24, 4))
+    rows = group_aucs(follow(target, 3.0), labels, naive, follow(adaptive, 3.0), ["contributors"], ["lira"])
+    found = {row.shadows: row.auc.mean() for row in rows}
+    # nobody can tell dropped points from outsiders: AUC is at most that of the kept, and ½ for the other two fifths
+    assert found["adaptive"] > found["naive"] + 0.01
+    rates = drop_rates(np.array([20, 0, 20, 0]), np.full(4, 20))
+    np.testing.assert_allclose(rates, [1, 0, 1, 0], atol=0.01)
+    np.testing.assert_allclose(drop_rates(np.array([5, 4, 6, 5]), np.full(4, 10)), 0.5)
+
+
+def test_a_point_that_no_shadow_kept_or_none_has_outside_takes_the_mean_gap() -> None:
+    seen = np.array([[3.0, 0.0, 2.0], [1.0, 0.5, 4.0], [2.0, 1.0, 1.0], [0.0, 2.5, 2.0]])
+    half = np.array([[1, 1, 1], [0, 0, 1], [1, 1, 1], [0, 0, 1]], bool)
+    kept, outside = half.copy(), ~half
+    kept[:, 1] = False
+    found = mixture_ratio(np.full((1, 3), 1.5), seen, half, kept, outside)
+    means = np.array([[2.5, 1.5 + 2.0, 2.25], [0.5, 1.5, 2.25 - 2.0]])  # the gap of the first point is 2
+    inside = ((3 - 2.5) ** 2 + (2 - 2.5) ** 2 + 0.25**2 + 1.75**2 + 1.25**2 + 0.25**2) / (1 + 3)
+    out = ((1 - 0.5) ** 2 + (0 - 0.5) ** 2 + 1 + 1) / 2
+    ratio = [-((1.5 - m) ** 2) / (2 * v) - np.log(v) / 2 for m, v in zip(means, (inside, out), strict=True)]
+    dropped = np.array(rates_slowly([0, 2, 0], [2, 2, 4]))
+    np.testing.assert_allclose(found[0], np.log((1 - dropped) * np.exp(ratio[0] - ratio[1]) + dropped), rtol=1e-12)
 
 
 def test_nobody_removed_is_nothing_to_tell_apart() -> None:

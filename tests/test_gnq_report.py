@@ -11,7 +11,7 @@ from test_gnq_verdict import GNQ, changed, sentence
 from test_report import Outline
 
 from audits.errors import BadInput
-from orchestrator.report.disclosure import figures, inversion, page, predictions, tables
+from orchestrator.report.disclosure import figures, inversion, page, predictions, sweeps, tables
 from orchestrator.report.disclosure.frontier import frontier
 from orchestrator.report.disclosure.glossary import arm_words
 from orchestrator.report.disclosure.markdown import disclosure_markdown
@@ -237,6 +237,80 @@ def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
     assert foretold.rows[1][1] in text
     assert "Shown in full: base." in text and "recipe.epochs = 2" in text and "orch sweep gnq-sweep" in text
     assert "**few: every comparison**" in disclosure_markdown(result)
+
+
+def test_a_sweep_of_trainings_shows_uniqueness_attack_and_bins_side_by_side(tmp_path, monkeypatch):
+    result = write_gnq_run(
+        tmp_path, {"base": {"signal": 2.0}, "few": {"recipe.epochs": 2, "signal": 0.0}}, arms=("none",)
+    )
+    levels = [
+        {"setting": name, "score": "gnq_log", "median": value, "low": value - 2.0, "high": value + 2.0}
+        for name, value in (("base", 7.25), ("few", 14.0))
+    ]
+    result["levels"] = [*levels, {**levels[0], "score": "diagonal"}]
+    run = DisclosureRun(result)
+    grid = sweeps.level_grid(run)
+    (cell,) = (
+        row for row in result["table"]
+        if (row["setting"], row["attack"], row["moment"]) == ("few", "lira", "after") and row["group"] == "contributors"
+    )  # fmt: skip
+    (arm,) = (row for row in result["arms"] if row["setting"] == "few")
+    assert arm["steps"] == 40
+    told = ["14.0 [12.0, 16.0]", ".350 [.300, .400]", estimate(cell, "auc"), estimate(arm, "test_accuracy")]
+    assert grid.rows[1] == ["few", *told]
+    drawn = sweeps.levels(run)
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["base", "few"]
+    spots = [line.get_xdata()[0] for line in drawn.axes[0].get_lines() if len(line.get_xdata()) == 1]
+    assert spots == [7.25, 14.0]
+    bins = sweeps.bin_setting_grid(run)
+    rows = [
+        row for row in result["bins"]
+        if (row["setting"], row["score"], row["rule"]) == ("few", "gnq_log", "same")
+    ]  # fmt: skip
+    assert bins.rows[1] == ["few", *(estimate(row, "auc", ends=("low", "high")) for row in rows)]
+    lines = [line for line in sweeps.bin_settings(run).axes[0].get_lines() if line.get_label() in ("base", "few")]
+    assert lines[1].get_ydata().tolist() == [row["auc"] for row in rows]
+    text = disclosure_markdown(result)
+    assert "| few | 14.0 [12.0, 16.0] | .350" in text and "by bin of GNQ" in text
+    del result["levels"]  # of an older version
+    assert sweeps.level_grid(DisclosureRun(result)).rows[1][1] == DASH
+    without_figures(monkeypatch)
+    page.write_disclosure_report(tmp_path)
+    alike = write_gnq_run(tmp_path, arms=("none",))
+    assert not any(make(DisclosureRun(alike)) for make in (sweeps.levels, sweeps.level_grid, sweeps.bin_settings))
+
+
+def test_removal_of_several_shares_is_drawn_against_the_share(tmp_path, monkeypatch):
+    shares = {f"removed={share:g}": share for share in (0.1, 0.2, 0.4)}
+    result = write_gnq_run(tmp_path, {name: {} for name in shares}, arms=("none", GNQ, "random-0.2"))
+    for entry in result["settings"]:
+        entry["overrides"] = {"defences": []}
+    for field in ("arms", "table", "comparisons"):
+        for row in result[field]:
+            for name in ("arm", "against"):
+                if row.get(name, "none") != "none":
+                    row[name] = row[name].replace("0.2", f"{shares[row['setting']]:g}")
+            if row.get("share"):
+                row["share"] = shares[row["setting"]]
+    run = DisclosureRun(result)
+    grid = sweeps.cut_grid(run)
+    assert [row[:2] for row in grid.rows] == [
+        [name, f"{share}\N{NO-BREAK SPACE}%"] for name in ("GNQ", "at random") for share in (10, 20, 40)
+    ]
+    arm = next(row for row in result["arms"] if row["arm"] == "gnq_log-0.4")
+    kept = run.kept("removed=0.4", arm)
+    assert grid.rows[2][2] == tables.headline(arm) and grid.rows[2][6] == estimate(kept, "auc")
+    left, right = sweeps.cut_curves(run).axes
+    lines = {line.get_label(): line for line in right.get_lines()}
+    np.testing.assert_allclose(lines["GNQ"].get_xdata(), [0, 0.1, 0.2, 0.4])
+    assert lines["GNQ"].get_ydata()[-1] == kept["auc"]
+    assert {line.get_label() for line in left.get_lines()} >= {"GNQ", "at random"}
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    without_figures(monkeypatch)
+    assert "Removal by share" in page.write_disclosure_report(tmp_path).read_text(encoding="utf-8")
+    assert "Removal by share" in disclosure_markdown(result)
+    result["settings"][0]["overrides"] = {"recipe.epochs": 2}
+    assert sweeps.cut_grid(DisclosureRun(result)) is None  # other models: no curve
 
 
 def test_unfinished_and_foreign_runs_are_refused_in_one_line(tmp_path, audit):

@@ -15,11 +15,13 @@ from audits.disclosure.rankings import RANKINGS
 from audits.disclosure.twins import kept_points
 from audits.errors import BadInput
 from orchestrator.cli.main import main
+from orchestrator.disclosure.arm_rows import at_random, opponents
 from orchestrator.disclosure.plan import DisclosurePlan, Inversion
 from orchestrator.listing import listing
 from orchestrator.plan import load_plan
 from orchestrator.plan_checks import check_against_data
 from tune_spaces import SWEEPS
+from tune_spaces.gnq import REMOVED_BY
 
 EXAMPLE = str(Path(__file__).resolve().parent.parent / "examples" / "gnq-fashion-mnist.yaml")
 PAPER = ("gnq-cifar10", "gnq-cifar100", "gnq-mnist", "gnq-imdb")
@@ -123,9 +125,16 @@ def test_table_one_has_every_arm_at_the_share_of_the_plan() -> None:
         "none",
         *(f"{name}-0.1" for name in ("gnq_log", "gnq_sum", "diagonal", "loss_log", "final_loss", "gradient_norm")),
         "random-0.1",
-        "noise-gnq_log-0.1-1",
+        *("noise-gnq_log-0.1-1", "noise-random-0.1-1"),
         *("dp-2", "dp-8", "dp-512"),
     ]
+    against = opponents(plan)
+    assert [arm for arm, other in against if other == "none"] == list(plan.arms)[1:]
+    assert [(arm, other) for arm, other in against if "noise" in arm and other != "none"] == [
+        ("noise-gnq_log-0.1-1", "noise-random-0.1-1")
+    ]
+    assert [other for arm, other in against if arm == "diagonal-0.1"] == ["none", "random-0.1", "loss_log-0.1"]
+    assert at_random(plan) == {f"{name}-0.1": "random-0.1" for name in REMOVED_BY if name != "random"}
     recipes = [defence.recipe for defence in plan.defences if defence.recipe is not None]
     assert {(recipe.learning_rate, recipe.delta) for recipe in recipes} == {(0.5, 1e-5)}
 
@@ -142,7 +151,7 @@ def test_table_one_makes_a_private_recipe_where_the_plan_has_none() -> None:
     assert [recipe.target_epsilon for recipe in recipes] == [2.0, 8.0, 512.0]
     assert recipes == [private_recipe(epsilon) for epsilon in (2.0, 8.0, 512.0)]
     (warned,) = (line for line in plan.warnings if "recipe of DP-SGD" in line)
-    assert warned.startswith("defences.8, defences.9, defences.10: the default recipe")
+    assert warned.startswith("defences.9, defences.10, defences.11: the default recipe")
     assert not [line for line in plan_of("gnq-fashion14").warnings if "recipe of DP-SGD" in line]
     few = SWEEPS["gnq-table1"].settings(plan_of("gnq-mnist", "split.train_size=60").resolved())["base"]["defences"]
     assert [entry["recipe"]["batch_size"] for entry in few if entry["method"] == "dp_sgd"] == [60] * 3

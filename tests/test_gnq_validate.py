@@ -8,6 +8,7 @@ import pytest
 import torch
 from gnq_models import CLASSES, case, drawn, labels, slow_gradients
 from torch import nn
+from torch.nn.utils import prune
 from torch.utils.data import DataLoader, TensorDataset
 from torchvision.ops import StochasticDepth
 
@@ -37,10 +38,45 @@ class Noisy(Centred):
         return self.head(x + torch.rand_like(x) if self.training else x)
 
 
+class Routed(nn.Module):
+    """Two linear branches, each called with the points that the sign of their first number sends to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(6, CLASSES), nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = x.new_zeros(len(x), CLASSES)
+        for branch, here in ((self.left, x[:, 0] > 0), (self.right, x[:, 0] <= 0)):
+            rows = here.nonzero()[:, 0]
+            if len(rows):
+                found = found.index_put((rows,), branch(x[rows]))
+        return found
+
+
+class Cropped(nn.Module):
+    """Cuts texts to the longest one among them, so that a layer sees as many positions as the pass has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.head = nn.Embedding(90, 5, padding_idx=0), nn.Linear(5, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x[:, : int((x > 0).sum(1).max())]
+        return self.head(self.words(x).sum(1))
+
+
 def broken() -> nn.Module:
     model = nn.Linear(6, CLASSES)
     with torch.no_grad():
         model.bias[1] = torch.nan
+    return model
+
+
+def fresh() -> nn.Module:
+    """Return a pruned model as training leaves it: with a weight that is no leaf of autograd's graph."""
+    model = nn.Sequential(nn.Linear(6, CLASSES))
+    prune.l1_unstructured(model[0], "weight", amount=0.3)
     return model
 
 
@@ -76,6 +112,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "empty": (nn.Flatten, "it has no parameters"),
     "nan": (broken, "parameter bias is not finite"),
+    "not to be copied": (fresh, r"cannot be copied \(.*graph leaves.*; call it once under torch.no_grad"),
     "not alone": (lambda: nn.Sequential(nn.Linear(6, 4), nn.GroupNorm(4, 4)), "cannot answer one point alone"),
     "no logits": (lambda: nn.Sequential(nn.Linear(6, 4), nn.Unflatten(1, (2, 2))), "returns shape"),
 }
@@ -87,6 +124,40 @@ def test_models_without_a_gradient_of_each_point_are_refused(name: str, ask: Cal
     build, says = MODELS[name]
     with pytest.raises(BadInput, match=says) as caught:
         ask(build(), drawn(4, 6), labels(4))
+    assert "\n" not in str(caught.value)
+
+
+def signed(*signs: int) -> torch.Tensor:
+    """Return points (N, 6) whose first numbers have these signs."""
+    x = drawn(len(signs), 6)
+    x[:, 0] = torch.tensor(signs) * x[:, 0].abs()
+    return x
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 32])
+@pytest.mark.parametrize("ask", [gram, squared_norms, gradients, diagonal_uniqueness])
+def test_points_that_a_layer_does_not_see_are_not_given_the_gradients_of_others(
+    ask: Callable[..., torch.Tensor], chunk: int
+) -> None:
+    with pytest.raises(BadInput, match=r"layer left .*allowed: every point.*mask") as caught:
+        ask(Routed(), signed(1, 1, -1, 1, -1, 1, -1, 1), labels(8), chunk=chunk)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 32])
+def test_a_model_that_routes_points_is_exact_where_that_shows_at_once(chunk: int) -> None:
+    model, x = Routed(), signed(1, -1, -1, 1, -1, 1, 1, 1)
+    truth = slow_gradients(model, x, labels(8))
+    assert torch.allclose(gram(model, x, labels(8), chunk=chunk), truth @ truth.T, rtol=1e-9)
+    assert torch.allclose(squared_norms(model, x, labels(8), chunk=chunk), truth.square().sum(1), rtol=1e-9)
+
+
+def test_passes_in_which_a_layer_sees_other_numbers_of_positions_are_not_mixed() -> None:
+    model, x = Cropped(), torch.tensor([[1, 2, 3], [4, 5, 0], [6, 7, 8], [6, 0, 0], [7, 0, 0], [8, 0, 0]])
+    truth = slow_gradients(model, x, labels(6))
+    assert torch.allclose(gram(model, x, labels(6)), truth @ truth.T, rtol=1e-9)
+    with pytest.raises(BadInput, match=r"layer words .*allowed: one number.*give chunk=6") as caught:
+        gram(model, x, labels(6), chunk=3)
     assert "\n" not in str(caught.value)
 
 

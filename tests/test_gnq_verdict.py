@@ -1,5 +1,7 @@
 """What a disclosure run is said to show: nulls, controls that fail and defences that gain nothing included."""
 
+import copy
+
 import pytest
 from gnq_result import write_gnq_run
 
@@ -73,6 +75,29 @@ def test_removal_is_called_better_than_a_control_only_beyond_interval_and_holm(r
     assert said(0.02, 0.08, 0.01).text.count(": higher.") == 3
     row = {"low": -0.08, "high": -0.02, "p_holm": 0.05}
     assert (clear(row, 0.95), clear(row, 0.99), clear(row | {"low": 0.01, "high": 0.02}, 0.95)) == (-1, 0, 1)
+
+
+def test_noise_helps_by_a_score_only_beyond_the_same_noise_at_random(run):
+    name, other = "noise-gnq_log-0.2-1", "noise-random-0.2-1"
+    result = copy.deepcopy(run.result)
+    arm = next(row for row in result["arms"] if row["arm"] == name)
+    result["arms"].append({**arm, "arm": other, "ranking": "random"})
+    (base,) = (
+        row for row in result["comparisons"]
+        if (row["arm"], row["against"], row["group"], row["attack"], row["shadows"])
+        == (name, "none", "contributors", "lira", "adaptive")
+    )  # fmt: skip
+    base |= {"difference": -0.05, "low": -0.08, "high": -0.02, "p_holm": 0.01}
+    beside = {**base, "against": other}
+    result["comparisons"].append(beside)
+
+    def said():
+        return sentence(DisclosureRun(result), "Noise 1 on 20\N{NO-BREAK SPACE}% by GNQ")
+
+    assert said().kind == "good" and "Against noise on as many points at random −.050 [−.080, −.020]" in said().text
+    beside |= {"difference": 0.0, "low": -0.02, "high": 0.02, "p_holm": 1.0}
+    assert said().kind == "plain" and "not told from it, a null result. Noise on some gradients" in said().text
+    assert sentence(DisclosureRun(result), "Noise 1 on 20\N{NO-BREAK SPACE}% at random").text.count("at random") == 0
 
 
 def test_comparisons_are_those_of_one_attack_on_contributors_with_shadows_that_know(run):

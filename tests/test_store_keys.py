@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from audits.training.recipe import Recipe
 from orchestrator import codeversion
 from orchestrator.codeversion import SOURCES, code_files, source_root
+from orchestrator.keyed_jobs import engines
 from orchestrator.plan import load_plan
 from orchestrator.schedule import open_scheduler
 from orchestrator.store import (
@@ -366,4 +367,18 @@ def test_a_private_plan_names_the_engine_that_trains_it() -> None:
         (private, ("audits.training.private_fast",)),
         ({**private, "recipe.private_engine": "opacus"}, ("audits.training.private_opacus",)),
     ):
-        assert open_scheduler(load_plan("apollo-smoke", values=values)).engines == modules
+        assert engines(open_scheduler(load_plan("apollo-smoke", values=values)).recipes) == modules
+
+
+def test_a_private_defence_decides_no_job_but_its_own() -> None:
+    recipe = {"learning_rate": 0.1, "epochs": 1, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+    removal = [{"method": "remove", "ranking": name, "share": 0.2} for name in ("gnq_log", "random")]
+    jobs: list[set[tuple[str, str, str]]] = []
+    private = []
+    for more in ([], [{"method": "dp_sgd", "recipe": recipe}]):
+        scheduler = open_scheduler(load_plan("gnq-smoke", values={"defences": [*removal, *more]}))
+        listed = list(scheduler.schedule().everything)
+        jobs.append({(job.stage, job.label, job.key) for job in listed})
+        private = [job for job in listed if job.label == "dp-noise-1" and job.stage == "defend"]
+    assert {label for _, label, _ in jobs[1] - jobs[0]} == {"dp-noise-1"} and jobs[0] < jobs[1]
+    assert all("opacus" in job.document["platform"] for job in private)

@@ -51,13 +51,13 @@ def private(plan: Values) -> list[dict[str, Any]]:
 
 
 def table_one(plan: Values) -> Settings:
-    """Return one setting with every arm: removal by all rankings, noise on the exposed points, DP-SGD at three ε.
+    """Return one setting with every arm: removal by all rankings, noise on exposed and on random points, DP-SGD.
 
     The share is that of the plan's first removal; a plan with ``audit.in_batch`` ranks by that too.
     """
     share = next((entry["share"] for entry in plan["defences"] if entry["method"] == "remove"), 0.2)
     within = ("in_batch",) if plan["audit"].get("in_batch") else ()
-    noise = [{"method": "noise", "ranking": "gnq_log", "share": share, "strength": 1.0}]
+    noise = [{"method": "noise", "ranking": name, "share": share, "strength": 1.0} for name in ("gnq_log", "random")]
     return {"base": {"defences": [*removals(share, (*REMOVED_BY, *within)), *noise, *private(plan)]}}
 
 

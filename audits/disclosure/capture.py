@@ -132,4 +132,4 @@ def one_row(
     if not result.requires_grad:
         return {name: torch.zeros_like(leaf).flatten() for name, leaf in leaves.items()}
     grads = torch.autograd.grad(result, list(leaves.values()), allow_unused=True, materialize_grads=True)
-    return {name: gradient.flatten() for name, gradient in zip(leaves, grads, strict=True)}
+    return {name: gradient.to_dense().flatten() for name, gradient in zip(leaves, grads, strict=True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,9 @@ from audits.disclosure.gram import CHUNK, MEMORY, check_finite, checked_limit, s
 from audits.disclosure.residuals import Loss
 from audits.disclosure.survey import Survey, surveyed
 from audits.errors import BadInput
+
+BLOCK = 1024
+"""Parameters that are worked on at once on a CPU; all of them together would go through memory a dozen times."""
 
 
 @dataclass
@@ -95,17 +99,20 @@ def add_part(
     """Add the sum over the parameters of ``part`` to ``D``; ``shift`` is λ."""
     totals: list[Totals] = []
     for low in range(0, len(x), chunk):
-        new = squares(survey, part, x[low : low + chunk], y[low : low + chunk])
-        if not totals:
-            totals = [Totals.of_none(one) for one in new]
-        for total, one in zip(totals, new, strict=True):
-            total.add(one, low)
+        blocks = squares(survey, part, x[low : low + chunk], y[low : low + chunk])
+        for place, one in enumerate(blocks):
+            if place == len(totals):
+                totals.append(Totals.of_none(one))
+            totals[place].add(one, low)
     for low in range(0, len(x), chunk):
         rows = slice(low, low + chunk)
         for total, one in zip(totals, squares(survey, part, x[rows], y[rows]), strict=True):
             D[rows] += (one / (total.of_others(one, low) + shift)).sum(1)
 
 
-def squares(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
-    """Return the squares of the gradients of a few points, (n, numbers) float64 a piece."""
-    return [rows.double().square() for (rows,) in passed(survey, part, x, y)]
+def squares(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield the squares of the gradients of a few points, (n, numbers) float64, in blocks that a CPU's cache holds."""
+    for (rows,) in passed(survey, part, x, y):
+        width = max(1, rows.shape[1]) if rows.is_cuda else BLOCK
+        for low in range(0, rows.shape[1], width):
+            yield rows[:, low : low + width].double().square()

@@ -11,6 +11,7 @@ import torch
 from audits.disclosure.capture import calls_of, whole_rows
 from audits.disclosure.layers import Call, OuterRule, rule_of
 from audits.disclosure.survey import Survey, Tapped
+from audits.errors import BadInput
 
 Purpose = Literal["pairs", "norms", "rows"]
 # What is held of a piece: (a, b) of a ghost or (rows,) of numbers, each with the points in the first axis.
@@ -83,7 +84,10 @@ def parts(found: Iterable[Piece], limit: int) -> list[list[Piece]]:
 
 
 def held(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, chunk: int) -> list[Held]:
-    """Return what the pieces of ``part`` hold of all points of ``x``, reading ``chunk`` points in one pass."""
+    """Return what the pieces of ``part`` hold of all points of ``x``, reading ``chunk`` points in one pass.
+
+    Raises BadInput as ``passed`` does, and for a layer that has other numbers of positions in other passes.
+    """
     found: list[Held] = []
     for low in range(0, len(x), chunk):
         high = min(low + chunk, len(x))
@@ -92,14 +96,27 @@ def held(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, ch
             return new
         if not found:
             found = [tuple(one.new_empty((len(x), *one.shape[1:])) for one in each) for each in new]
-        for whole, each in zip(found, new, strict=True):
+        for piece, whole, each in zip(part, found, new, strict=True):
             for target, one in zip(whole, each, strict=True):
+                if one.shape[1:] != target.shape[1:]:
+                    raise uneven(piece, target, one, len(x))
                 target[low:high] = one
     return found
 
 
+def uneven(piece: Piece, first: torch.Tensor, later: torch.Tensor, points: int) -> BadInput:
+    """Return the error of a ghost whose factors (n, groups, positions, ...) do not fit those of an earlier pass."""
+    return BadInput(
+        f"model: layer {piece.module} sees {later.shape[2]} positions of a point in one pass and {first.shape[2]} in "
+        f"another; allowed: one number for all points; pad them alike, or give chunk={points} or more"
+    )
+
+
 def passed(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) -> list[Held]:
-    """Return what the pieces hold after one pass of a few points."""
+    """Return what the pieces hold after one pass of a few points.
+
+    Raises BadInput for a layer that does not see every point in each of its calls: whose its rows are is not known.
+    """
     points, labels = survey.points(x, y)
 
     def seeds(logits: torch.Tensor) -> torch.Tensor:
@@ -107,6 +124,8 @@ def passed(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) 
 
     layers = list(dict.fromkeys(piece.module for piece in part if piece.module is not None))
     calls = calls_of(survey.model, layers, points, seeds) if layers else {}
+    for name, each in calls.items():
+        check_rows(name, each, len(points))
     whole = [piece.parameter for piece in part if piece.module is None]
     rows = whole_rows(survey.model, whole, points, seeds, batched=survey.batched) if whole else {}
     factors: dict[str, Held] = {}  # a divided layer's are made once
@@ -117,6 +136,18 @@ def passed(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) 
         else:
             found.append(of_layer(survey, piece, calls[piece.module], factors))
     return found
+
+
+def check_rows(name: str, calls: list[Call], points: int) -> None:
+    """Refuse calls of the layer ``name`` that are not of all ``points`` of the pass, and a pass without any."""
+    seen = [rows for call in calls for rows in (len(call.input), len(call.grad))] or [0]
+    wrong = [rows for rows in seen if rows != points]
+    if wrong:
+        raise BadInput(
+            f"model: layer {name} is called with {wrong[0]} rows in a pass of {points} points, so that whose they are "
+            "is not known; allowed: every point in every call; where points are routed, call the layer with all of "
+            "them and mask what it returns"
+        )
 
 
 def of_layer(survey: Survey, piece: Piece, calls: list[Call], factors: dict[str, Held]) -> Held:

@@ -39,7 +39,8 @@ def gram(
     ``x`` (N, ...) and ``y`` (N,) as the model was trained on them: floats, uint8 images, or integer tokens. Parameters
     without requires_grad do not count. The model must be auditable (``validate``); it is copied, never changed.
 
-    ``loss``: "cross_entropy", or a function of float64 logits (n, classes) and labels that gives n losses.
+    ``loss``: "cross_entropy", or a function of float64 logits (n, classes) and labels that gives n losses. It sees
+    labels as they are given, integers as int64; cross entropy takes integers only.
     ``dtype``: of the passes through the model; products are summed in float64 always.
     ``device``: where K is computed and left; default, where the model stands.
     ``chunk``: points in one pass. ``memory``: bytes of what is held of the gradients. Beside it stand K (8 N² bytes), a

@@ -86,7 +86,7 @@ def loss_log(trace: Trace, seed: int) -> Floats:
 
 @RANKINGS.register("gradient_norm_log")
 def gradient_norm_log(trace: Trace, seed: int) -> Floats:
-    """Return Σ log2(1 + ‖g‖²): the control that shares everything with gnq_log but the other points."""
+    """Return Σ log2(1 + ‖g‖²): the control that has gnq_log's transform and neither the other points nor λ."""
     return 2 * log_uniqueness(trace.squared_norm, trace.weights)
 
 
@@ -99,7 +99,7 @@ def loss_sum(trace: Trace, seed: int) -> Floats:
 
 @RANKINGS.register("gradient_norm_sum")
 def gradient_norm_sum(trace: Trace, seed: int) -> Floats:
-    """Return Σ ‖g‖²: the control of the plain sum gnq_sum that shares all but the other points."""
+    """Return Σ ‖g‖²: the control of the plain sum gnq_sum that has neither the other points nor λ."""
     found: Floats = trace.weights @ trace.squared_norm
     return found
 

@@ -58,8 +58,13 @@ class Survey:
     batched: bool
 
     def points(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return points as the copy reads them: on its device, images and floats in its dtype, labels int64."""
-        return prepared(x, self.device, self.dtype), y.detach().to(self.device, torch.int64)
+        """Return points as the copy reads them: on its device, images and floats in its dtype.
+
+        Labels keep their dtype if they are floats, which a loss of one's own may ask for; integers become int64.
+        """
+        y = y.detach().to(self.device)
+        labels = y if y.is_floating_point() or y.is_complex() else y.long()
+        return prepared(x, self.device, self.dtype), labels
 
 
 @contextmanager
@@ -85,7 +90,7 @@ def surveyed(
     where = torch.device(device) if device is not None else next(model.parameters()).device
     with exact(where):
         wanted = tuple(name for name, parameter in model.named_parameters() if parameter.requires_grad)
-        twin = contiguous(model).to(where, dtype).requires_grad_(False)
+        twin = copied(model).to(where, dtype).requires_grad_(False)
         probe = prepared(x[:PROBE], where, dtype)
         logits = checked_answers(twin, probe)
         if loss == "cross_entropy":
@@ -97,6 +102,20 @@ def surveyed(
         whole = tuple(name for name in wanted if name not in read)
         batched = bool(whole) and vmap_works(twin, whole, probe, start, truth)
         yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched)
+
+
+def copied(model: nn.Module) -> nn.Module:
+    """Return a contiguous copy; BadInput for a model that holds what cannot be copied."""
+    try:
+        return contiguous(model)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError) as error:  # a weight that a hook has made, or an attribute such as a lock
+        reason = " ".join(str(error).split())[:120]
+        raise BadInput(
+            f"model: it cannot be copied ({reason}); call it once under torch.no_grad(), and if that does not help "
+            "take off weight_norm or pruning (torch.nn.utils.remove_weight_norm, prune.remove)"
+        ) from error
 
 
 def checked_answers(model: nn.Module, probe: torch.Tensor) -> torch.Tensor:
@@ -139,7 +158,7 @@ def trusted(
     for module_name, module in model.named_modules():
         own = {own: names[id(parameter)] for own, parameter in module.named_parameters(recurse=False)}
         own = {own_name: full for own_name, full in own.items() if full in wanted}
-        if own and rule_of(module) is not None:
+        if own and rule_of(module) is not None and plain(module):
             owned[module_name] = own
     calls = calls_of(model, owned, probe, lambda logits: start)
     return [
@@ -147,6 +166,12 @@ def trusted(
         for name, own in owned.items()
         if agrees(model, name, own, calls[name], truth)
     ]
+
+
+def plain(module: nn.Module) -> bool:
+    """Say whether a layer's parameters are its weight and bias themselves, not what a hook makes these of."""
+    names = {name for name, _ in module.named_parameters(recurse=False)}
+    return "weight" in names and names <= {"weight", "bias"}
 
 
 def agrees(model: nn.Module, name: str, own: dict[str, str], calls: list[Call], truth: dict[str, torch.Tensor]) -> bool:

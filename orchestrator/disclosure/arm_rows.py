@@ -20,7 +20,7 @@ from orchestrator.disclosure.gathering import (
 from orchestrator.disclosure.plan import NONE
 
 AGAINST = ("random", "loss_log")
-"""Rankings whose removal a removal is compared with."""
+"""Rankings by which the same is done as a control: removal, or noise."""
 
 
 def table(found: Assessments, level: float) -> list[Row]:
@@ -61,16 +61,25 @@ def cells(found: Assessments) -> list[tuple[str, Place, list[list[float | None]]
 
 def at_random(plan: Any) -> dict[str, str]:
     """Return arm → the removal of as many points at random, for removals by another ranking."""
-    return {arm: other for arm, other in opponents(plan) if other.startswith(f"{AGAINST[0]}-")}
+    found = {}
+    for arm, other in opponents(plan):
+        defence = plan.arms[other]
+        if defence is not None and (defence.method, defence.ranking) == ("remove", AGAINST[0]):
+            found[arm] = other
+    return found
 
 
 def arms(
     plan: Any, found: Assessments, fitted: Mapping[str, list[list[Row]]], rows: Sequence[Row], level: float
 ) -> list[Row]:
-    """Return one row an arm: what it is, how well its models fit, its headline, and its onion effect."""
+    """Return one row an arm: what it is, how well its models fit, its headline, and its onion effect.
+
+    An arm that is not in ``found`` has diverged: what is measured is None there.
+    """
     lines = []
     for arm, defence in plan.arms.items():
         every = [model for pool in fitted[arm] for model in pool]
+        first = every[0] if every else {}
         test = interval([mean(model["test_accuracy"] for model in pool) for pool in fitted[arm]], level, RATE)
         lines.append(
             {
@@ -79,15 +88,16 @@ def arms(
                 "ranking": None if defence is None else defence.ranking,
                 "share": None if defence is None else defence.share,
                 "strength": None if defence is None else defence.strength,
-                "epsilon": every[0].get("epsilon"),
-                "delta": every[0].get("delta"),
-                "trained_on": mean(model["points"] for model in every),
-                "steps": every[0]["steps"],
-                "last_batch": every[0]["last_batch"],
-                "train_accuracy": mean(model["train_accuracy"] for model in every),
+                "diverged": arm not in found,
+                "epsilon": first.get("epsilon"),
+                "delta": first.get("delta"),
+                "trained_on": mean(model["points"] for model in every) if every else None,
+                "steps": first.get("steps"),
+                "last_batch": first.get("last_batch"),
+                "train_accuracy": mean(model["train_accuracy"] for model in every) if every else None,
                 **test.row("test_accuracy"),
                 "headline": headline(arm, rows),
-                "onion": onion(found[arm], level),
+                "onion": onion(found.get(arm, ()), level),
             }
         )
     return lines
@@ -130,7 +140,7 @@ def onion(pools: Sequence[Row], level: float) -> Row | None:
 def comparisons(plan: Any, found: Assessments, fitted: Mapping[str, list[list[Row]]], level: float) -> list[Row]:
     """Return the differences between arms, paired by pool; Holm's correction is over the arms of one comparison."""
     areas = {(arm, place): pool_means(pools) for arm, place, pools in cells(found)}
-    accuracy = {arm: [mean(model["test_accuracy"] for model in pool) for pool in fitted[arm]] for arm in plan.arms}
+    accuracy = {arm: [mean(model["test_accuracy"] for model in pool) for pool in fitted[arm]] for arm in found}
     rows = []
     for arm, other in opponents(plan):
         for group in ("contributors", "kept"):
@@ -162,13 +172,17 @@ def comparisons(plan: Any, found: Assessments, fitted: Mapping[str, list[list[Ro
 
 
 def opponents(plan: Any) -> list[tuple[str, str]]:
-    """Return which arm is compared with which: all with none, removals with the controls of their share."""
+    """Return which arm is compared with which: all with none, removal and noise with the same by control rankings."""
+    defended = {arm: defence for arm, defence in plan.arms.items() if defence is not None}
     found = []
-    for arm, defence in plan.arms.items():
-        if defence is None:
-            continue
+    for arm, own in defended.items():
         found.append((arm, NONE))
-        if defence.method == "remove":
-            others = [f"{name}-{defence.share:g}" for name in AGAINST if name != defence.ranking]
-            found += [(arm, other) for other in others if other in plan.arms]
+        for name in AGAINST if own.ranking is not None else ():
+            same = (own.method, own.share, own.strength, name)
+            controls = [
+                other
+                for other, defence in defended.items()
+                if (defence.method, defence.share, defence.strength, defence.ranking) == same
+            ]
+            found += [(arm, other) for other in controls if other != arm]
     return found

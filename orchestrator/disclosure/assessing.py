@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.disclosure.defending import DIVERGED, diverged
 from orchestrator.disclosure.plan import NONE
 from orchestrator.disclosure.predicting import listed, predictions, ranked
 from orchestrator.disclosure.stages import ANSWERS, scheduler, stored, tensors, trace_of
@@ -47,8 +48,11 @@ class Scene:
 
 
 def assess(shop: Workshop, job: Job) -> dict[str, bytes]:
-    """Let all attacks of the plan judge the targets of a pool under an arm."""
+    """Let all attacks of the plan judge the targets of a pool under an arm, if all of its trainings came to an end."""
     layout, arm = scheduler(shop), job.label
+    models = [*layout.of(job.unit, "target"), *layout.of(job.unit, "shadow"), *layout.fresh(job.unit)]
+    if lost := diverged(shop, models, arm):
+        return {SCORES: pack_table(table_of({})), ASSESSMENT: pack_json({DIVERGED: lost})}
     scene = gathered(shop, job.unit, arm)
     judged = judgements(layout, scene, shop.seed("assess", arm, str(job.unit)))
     found: dict[str, Any] = {

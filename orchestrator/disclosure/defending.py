@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from audits.errors import BadInput
+from orchestrator.disclosure.plan import NONE
 from orchestrator.disclosure.stages import finished, fresh, scheduler, seed_of, tensors, trace_of
 from orchestrator.jobs import Job
+from orchestrator.stages.models import METRICS
 from orchestrator.stages.workshop import Workshop
+from orchestrator.store import pack_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from audits.disclosure.accumulate import Trace
     from orchestrator.disclosure.layout import Watched
     from orchestrator.disclosure.plan import Defence
 
+DIVERGED = "diverged"
+"""What a stage says in place of a model, or of what attacks make of models: how their training ended."""
+
 
 def defend(shop: Workshop, job: Job) -> dict[str, bytes]:
-    """Train one model again behind a defence: without the points on top, with noise on them, or with DP-SGD."""
+    """Train one model again behind a defence: without the points on top, with noise on them, or with DP-SGD.
+
+    A training that diverges leaves its error in place of the model: it costs its arm, not the others.
+    """
     from audits.disclosure.noise import fit_noised, noise_scale
     from audits.training.loop import fit
 
@@ -44,20 +55,20 @@ def defend(shop: Workshop, job: Job) -> dict[str, bytes]:
         else:
             fit(found, points, recipe, seed=seed_of(model.retraining_seed))
     except FloatingPointError as error:
-        raise BadInput(
-            diverged(job.label, model, list(layout.plan.arms).index(job.label) - 1, defence, error)
-        ) from None
+        return {METRICS: pack_json({DIVERGED: str(error)})}
     return finished(shop, model, found, points, recipe, kept=kept)
 
 
-def diverged(arm: str, model: Watched, index: int, defence: Defence, error: Exception) -> str:
-    """Return the line about an arm whose training diverged: whose recipe that was, and that nothing else is lost."""
-    rate = f"defences.{index}.recipe.learning_rate" if defence.recipe else "recipe.learning_rate"
-    calmer = f", lower defences.{index}.strength" if defence.method == "noise" else ""
-    return (
-        f"arm {arm}, model {model.name}: {error} ({rate}){calmer}, or leave the arm out; all that is "
-        "finished is kept and used again"
-    )
+def diverged(shop: Workshop, models: Iterable[Watched], arm: str) -> list[dict[str, str]]:
+    """Return which of ``models`` an arm could not train, with their errors."""
+    layout = scheduler(shop)
+    found = []
+    for model in models if arm != NONE else ():  # a plan whose own recipe diverges is refused
+        place = layout.made(model, arm)
+        told = json.loads(shop.store.get(place.stage, place.key).read(METRICS))
+        if DIVERGED in told:
+            found.append({"model": model.name, "error": told[DIVERGED]})
+    return found
 
 
 def kept_by(model: Watched, defence: Defence, trace: Trace) -> NDArray[np.bool_]:

@@ -37,11 +37,14 @@ MOST_PIXELS = 128
 
 
 def read_likeness(setting: Setting, store: Store) -> Likeness:
-    """Return what stage invert left, arm by arm and pool by pool; nothing for a plan without inversion."""
+    """Return what stage invert left, arm by arm and pool by pool; nothing for a plan without inversion.
+
+    Arms are left out in which the training of a target diverged.
+    """
     found: dict[str, list[list[Row]]] = {}
     for job in setting.jobs.trace_units:
         found.setdefault(job.label, []).append(json.loads(store.get(job.stage, job.key).read(LIKENESS))["rows"])
-    return found
+    return {arm: pools for arm, pools in found.items() if all(pools)}
 
 
 def values_of(pools: Sequence[Sequence[Row]], model: str, measure: str) -> list[float | None]:
@@ -83,7 +86,7 @@ def inversion_gains(found: Likeness, controls: Mapping[str, str], level: float) 
                 others[NONE] = values_of(found[NONE], OWN, measure)
             else:
                 others[START] = values_of(found[NONE], START, measure)
-            if arm in controls:
+            if controls.get(arm) in found:
                 others[AGAINST[0]] = values_of(found[controls[arm]], OWN, measure)
             for against, values in others.items():
                 difference = paired(own, values, level)
@@ -110,6 +113,8 @@ def inversion_pictures(setting: Setting, store: Store, data: Dataset) -> list[Ro
         if job.unit >= PICTURED:
             continue
         artefact = store.get(job.stage, job.key)
+        if not json.loads(artefact.read(LIKENESS))["rows"]:
+            continue  # the arm's training diverged
         arrays = unpack_arrays(artefact.read(IMAGES))
         shown = {name: picture(arrays[name][0, 0], data) for name in ("image", "class_mean", OWN, TWIN)}
         if job.unit not in rows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from orchestrator.disclosure.defending import DIVERGED, diverged
 from orchestrator.disclosure.plan import NONE
 from orchestrator.disclosure.stages import scheduler, stored, tensors, trace_of
 from orchestrator.jobs import Job
@@ -59,6 +60,8 @@ def invert(shop: Workshop, job: Job) -> dict[str, bytes]:
     assert asked is not None, "a plan without inversion has no job of this stage"
     seed = shop.seed("invert", str(job.unit))
     targets = layout.of(job.unit, "target")
+    if lost := diverged(shop, targets, job.label):
+        return {LIKENESS: pack_json({"rows": [], DIVERGED: lost})}
     rows: list[dict[str, Any]] = []
     images: dict[str, list[torch.Tensor]] = {}
     for target, twin in zip(targets, targets[::-1], strict=True):

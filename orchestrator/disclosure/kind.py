@@ -73,7 +73,7 @@ class DisclosureKind(AuditKind):
         """See ``AuditKind``."""
         from orchestrator.disclosure.result import summed_up
 
-        return summed_up(name, settings, store, scheduler, counts)
+        return summed_up(name, settings, scores, store, scheduler, counts)
 
     def summary(self, setting: Setting, store: Store) -> dict[str, float]:
         """Return the mean AUC of each arm × attack on all contributors."""

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 SHOWN = 24
-OF_POINTS = ("gnq_log", "gnq_final", "diagonal")
+OF_POINTS = ("gnq_log", "pinv_log", "gnq_final", "diagonal")
 """Rankings that are told of each exposed point."""
+FIRST = ("gnq_log", "pinv_log", "diagonal")
+"""Rankings that say which points are the most exposed: the first that the plan's modes allow."""
 
 
 def ranked(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> dict[str, Floats]:
@@ -80,16 +82,17 @@ def predictions(
 def exposed(
     layout: DisclosureScheduler, pool: int, scores: Mapping[str, Floats], gap: Floats, traces: Sequence[Trace]
 ) -> list[dict[str, Any]]:
-    """Return the points of highest Σ ½·log2(1 + GNQ), or of the first score that there is."""
+    """Return the points of highest Σ ½·log2(1 + GNQ), by the first of ``FIRST`` that there is."""
     from audits.disclosure.bits import bits_upper
 
-    first = "gnq_log" if "gnq_log" in scores else next(iter(scores))
+    first = next(name for name in FIRST if name in scores)
     ids = layout.drawn.pools[pool]
     rows: list[tuple[float, dict[str, Any]]] = []
     for twin, (model, trace) in enumerate(zip(layout.of(pool, "target"), traces, strict=True)):
         own = np.flatnonzero(model.half)
         order = np.argsort(-scores[first][twin, own], kind="stable")
-        bits = bits_upper(trace.gnq["ridge"], trace.weights) if "ridge" in trace.gnq else None
+        mode = next((name for name in ("ridge", "pinv") if name in trace.gnq), None)
+        bits = bits_upper(trace.gnq[mode], trace.weights) if mode else None
         for rank, place in enumerate(order[:SHOWN], start=1):
             point = own[place]
             told = {
@@ -98,6 +101,7 @@ def exposed(
                 "label": str(layout.data.classes[layout.data.labels[ids[point]]]),
                 "rank": rank,
                 "of": len(own),
+                "ranked_by": first,
                 **{name: float(scores[name][twin, point]) if name in scores else None for name in OF_POINTS},
                 "bits": None if bits is None else float(bits[place]),
                 "squared_norm": float(trace.squared_norm[-1][place]),

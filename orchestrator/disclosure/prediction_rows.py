@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from orchestrator.disclosure.gathering import CORRELATION, RATE, Row, corrected, interval, mean, paired, pool_means
+from orchestrator.disclosure.plan import NONE
 from orchestrator.disclosure.plan_checks import READS_MODE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SHOWN = 24
 CONTROLS = ("loss_log", "gradient_norm_log", "loss_sum", "gradient_norm_sum", "final_loss", "gradient_norm")
@@ -79,11 +86,29 @@ def bins(pools: Sequence[Row], plan: Any, level: float) -> list[Row]:
     return rows
 
 
+def levels(scores: pa.Table, setting: str, level: float) -> list[Row]:
+    """Return the median of each score of GNQ over a target's own points, means over pools, from the table of scores."""
+    import pyarrow.compute as pc
+
+    here = pc.and_(pc.equal(scores["setting"], setting), pc.equal(scores["arm"], NONE))
+    own = scores.filter(pc.and_(here, scores["member"]))
+    rows = []
+    for score in READS_MODE:
+        if (column := f"rank_{score}") not in own.column_names or own[column].null_count == len(own):
+            continue
+        medians: dict[int, dict[int, float]] = {}
+        for pool, twin in sorted(set(zip(own["pool"].to_pylist(), own["twin"].to_pylist(), strict=True))):
+            target = own.filter(pc.and_(pc.equal(own["pool"], pool), pc.equal(own["twin"], twin)))
+            medians.setdefault(pool, {})[twin] = float(np.median(target[column].to_numpy()))
+        values = pool_means([list(twins.values()) for twins in medians.values()])
+        rows.append({"score": score, **interval(values, level, (0.0, math.inf)).named("median", "low", "high")})
+    return rows
+
+
 def points(pools: Sequence[Row]) -> list[Row]:
     """Return the most exposed points of all targets."""
     every = [row for pool in pools for row in pool["points"]]
-    ranked = sorted(every, key=lambda row: -(row["gnq_log"] if row["gnq_log"] is not None else row["loss_gap"]))
-    return ranked[:SHOWN]
+    return sorted(every, key=lambda row: -float(row[row["ranked_by"]]))[:SHOWN]
 
 
 def traces(pools: Sequence[Row]) -> list[Row]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.disclosure.arm_rows import arms, at_random, comparisons, table
+from orchestrator.disclosure.defending import DIVERGED
 from orchestrator.disclosure.gathering import Assessments, Row, mean
 from orchestrator.disclosure.inversion_rows import (
     inversion_gains,
@@ -16,9 +17,12 @@ from orchestrator.disclosure.inversion_rows import (
     read_likeness,
 )
 from orchestrator.disclosure.plan import NONE
-from orchestrator.disclosure.prediction_rows import bins, correlations, gains, points, traces
+from orchestrator.disclosure.prediction_rows import bins, correlations, gains, levels, points, traces
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from orchestrator.disclosure.plan import DisclosurePlan
     from orchestrator.disclosure.schedule import DisclosureScheduler
     from orchestrator.setting import Setting
     from orchestrator.store import Store
@@ -30,13 +34,18 @@ WRECKED = 0.5
 
 
 def summed_up(
-    name: str, settings: Sequence[Setting], store: Store, scheduler: DisclosureScheduler, counts: Mapping[str, int]
+    name: str,
+    settings: Sequence[Setting],
+    scores: pa.Table,
+    store: Store,
+    scheduler: DisclosureScheduler,
+    counts: Mapping[str, int],
 ) -> Row:
     """Return the document of a run: arms, AUCs, comparisons, what scores predict, and all that is needed to repeat."""
     from orchestrator.result import SCHEMA, versions
 
     plan = scheduler.plan
-    fields = ("arms", "table", "comparisons", "correlations", "gains", "bins", "points", "traces", *INVERTED)
+    fields = ("arms", "table", "comparisons", "correlations", "gains", "bins", "levels", "points", "traces", *INVERTED)
     rows: dict[str, list[Row]] = {field: [] for field in fields}
     warnings = list(plan.warnings)
     for setting in settings:
@@ -47,6 +56,7 @@ def summed_up(
             "correlations": correlations(found[NONE], level),
             "gains": gains(found[NONE], level),
             "bins": bins(found[NONE], setting.plan, level),
+            "levels": levels(scores, setting.name, level),
             "points": points(found[NONE]),
             "traces": traces(found[NONE]),
         }
@@ -56,13 +66,19 @@ def summed_up(
             "inversion_gains": inversion_gains(likeness, at_random(setting.plan), level),
             "inversion_pictures": inversion_pictures(setting, store, scheduler.data),
         }
-        fitted = fits(setting, store)
+        fitted = fits(setting, store, found)
         parts["arms"] = arms(setting.plan, found, fitted, parts["table"], level)
         parts["comparisons"] = comparisons(setting.plan, found, fitted, level)
         for field, these in parts.items():
             rows[field] += [{"setting": setting.name, **row} for row in these]
         own = [line for line in setting.plan.warnings if line not in plan.warnings]
-        said = [*own, *control_warnings(parts["table"], level), *fit_warnings(fitted), *inversion_warnings(likeness)]
+        said = [
+            *own,
+            *diverged_warnings(setting, store),
+            *control_warnings(parts["table"], level),
+            *fit_warnings(fitted),
+            *inversion_warnings(likeness),
+        ]
         warnings += [f"setting {setting.name}: {line}" for line in said]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     return {
@@ -83,7 +99,13 @@ def summed_up(
 
 
 def read(setting: Setting, store: Store) -> Assessments:
-    """Return what stage assess left, pool by pool."""
+    """Return what stage assess left of the arms that could be judged in every pool, pool by pool."""
+    found = read_all(setting, store)
+    return {arm: pools for arm, pools in found.items() if not any(DIVERGED in pool for pool in pools)}
+
+
+def read_all(setting: Setting, store: Store) -> Assessments:
+    """Return what stage assess left, pool by pool: what attacks say, or that trainings diverged."""
     from orchestrator.disclosure.assessing import ASSESSMENT
 
     found: Assessments = {}
@@ -92,14 +114,35 @@ def read(setting: Setting, store: Store) -> Assessments:
     return found
 
 
-def fits(setting: Setting, store: Store) -> dict[str, list[list[Row]]]:
-    """Return arm → pool → what was measured of its targets."""
+def diverged_warnings(setting: Setting, store: Store) -> list[str]:
+    """Return a line for each arm whose training diverged: for how many models, how, and what to do."""
+    plan: DisclosurePlan = setting.plan  # type: ignore[assignment]  # plans of this kind are
+    lines = []
+    for arm, pools in read_all(setting, store).items():
+        lost = {model["model"]: model["error"] for pool in pools for model in pool.get(DIVERGED, ())}
+        defence = plan.arms[arm]
+        if not lost or defence is None:
+            continue
+        place = f"defences.{list(plan.arms).index(arm) - 1}"  # the first arm is no defence
+        rate = f"{place}.recipe.learning_rate" if defence.recipe else "recipe.learning_rate"
+        calmer = f" or {place}.strength" if defence.method == "noise" else ""
+        models = sum(job.label == arm for job in setting.jobs.unlearn_jobs)
+        name, error = next(iter(lost.items()))
+        lines.append(
+            f"arm {arm} is not judged: {len(lost)} of its {models} models could not be trained ({name}: {error}: "
+            f"{rate}{calmer})"
+        )
+    return lines
+
+
+def fits(setting: Setting, store: Store, judged: Collection[str]) -> dict[str, list[list[Row]]]:
+    """Return arm → pool → what was measured of its targets; nothing of arms that are not ``judged``."""
     from orchestrator.stages import METRICS
 
     found: dict[str, list[list[Row]]] = {arm: [] for arm in setting.plan.arms}  # type: ignore[attr-defined]  # plans of this kind have arms
     for job in (*setting.jobs.train_jobs, *setting.jobs.unlearn_jobs):
         pool, group, _ = job.member.split("-")
-        if group == "target":
+        if group == "target" and (job.label or NONE) in judged:
             pools = found[job.label or NONE]
             if len(pools) <= int(pool):
                 pools.append([])
@@ -135,6 +178,8 @@ def fit_warnings(fitted: Mapping[str, list[list[Row]]]) -> list[str]:
     base = mean(model["test_accuracy"] for model in found[NONE])
     lines = []
     for arm, models in found.items():
+        if not models:
+            continue  # diverged: told elsewhere
         accuracy = mean(model["test_accuracy"] for model in models)
         if accuracy < WRECKED * base:
             lines.append(f"arm {arm} wrecks the model: test accuracy {accuracy:.3f}, without defence {base:.3f}")

@@ -106,12 +106,15 @@ class DisclosureScheduler(Layout, OneArchitecture):
                 "seed": model.seed,
                 **({"in_batch": True} if self.in_batch(model) else {}),
             }
-            if self.apart:
+            if not self.seen(model):
+                document = {name: value for name, value in document.items() if name not in (*LOOKED_BY, "checkpoints")}
+                document["kind"] = "unseen"
+            elif self.apart:
                 document = {name: value for name, value in document.items() if name not in LOOKED_BY}
-                document["kind"] = "apart" if self.seen(model) else "unseen"
-                if self.seen(model):
-                    document["steps"] = list(self.looks)
-            self._watched[model.name] = self.job("watch", document, (), self.architecture, member=model.name)
+                document |= {"kind": "apart", "steps": list(self.looks)}
+            self._watched[model.name] = self.job(
+                "watch", document, (), self.architecture, (self.plan.recipe,), member=model.name
+            )
         return self._watched[model.name]
 
     @cached_property
@@ -153,7 +156,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
                 **asked,
             }
             needs = (watched.key, *asked.get("rows", ()))
-            job = self.job("look", document, needs, self.architecture, member=model.name, unit=place, shard=shard)
+            job = self.job("look", document, needs, self.architecture, (), member=model.name, unit=place, shard=shard)
             self._looking[found] = job
         return self._looking[found]
 
@@ -189,7 +192,8 @@ class DisclosureScheduler(Layout, OneArchitecture):
                 "seed": model.retraining_seed,
             }
             needs = chain(watched, *looks.values())
-            job = self.job("defend", document, needs, self.architecture, member=model.name, label=arm)
+            recipe = defence.recipe or self.plan.recipe
+            job = self.job("defend", document, needs, self.architecture, (recipe,), member=model.name, label=arm)
             self._defended[place] = job
         return self._defended[place]
 
@@ -228,7 +232,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
             "unit": pool,
         }
         needs = chain(watched, *looks.values(), defended)
-        return self.job("invert", document, needs, self.architecture, label=arm, unit=pool)
+        return self.job("invert", document, needs, self.architecture, (), label=arm, unit=pool)
 
     def assess_job(self, pool: int, arm: str) -> Job:
         """Return the job in which all attacks judge the targets of a pool under an arm."""
@@ -258,7 +262,7 @@ class DisclosureScheduler(Layout, OneArchitecture):
         }
         code = (*self.architecture, *(POOL_ATTACKS[name] for name in audit.attacks))
         needs = chain(before, *looks.values(), after, fresh)
-        return self.job("assess", document, needs, code, label=arm, unit=pool)
+        return self.job("assess", document, needs, code, (), label=arm, unit=pool)
 
     def halves(self, models: list[Watched]) -> Any:
         """Return which points of their pool models train on, (M, 2n) bool."""

@@ -49,7 +49,7 @@ def watch(shop: Workshop, job: Job) -> dict[str, bytes]:
     points = tensors(shop, layout.points(model))
     found = fresh(shop, model.seed)
     try:
-        if layout.apart and not layout.seen(model):
+        if not layout.seen(model):
             fit(found, points, recipe, seed=seed_of(model.seed))
             return finished(shop, model, found, points, recipe)
         if layout.apart:

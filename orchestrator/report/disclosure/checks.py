@@ -5,7 +5,6 @@ from __future__ import annotations
 from audits.evaluation.null import expected_misses
 from orchestrator.report.disclosure.glossary import GROUPS, SHADOWS, arm_words, ranking_words, words
 from orchestrator.report.disclosure.numbers import ENDS, change, estimate, standing
-from orchestrator.report.disclosure.predictions import RANKED_BY
 from orchestrator.report.disclosure.reading import KEPT_UNFILTERED, SAME_RULE, DisclosureRun, clear
 from orchestrator.report.reading import percent
 from orchestrator.report.verdict import Sentence
@@ -50,13 +49,13 @@ def _artefact(run: DisclosureRun, setting: str) -> str:
 
 def predictions(run: DisclosureRun, setting: str) -> list[Sentence]:
     """Say how well GNQ predicts what attacks find, and whether it beats scores that cost nothing."""
-    rows = [row for row in run.rows("correlations", setting) if row["score"] == RANKED_BY]
+    rows = [row for row in run.rows("correlations", setting) if row["score"] == run.speaker]
     parts, beaten = [], []
     for row in (row for row in rows if row["spearman"] is not None):
         gains = [
             gain
             for gain in run.rows("gains", setting)
-            if (gain["score"], gain["outcome"]) == (RANKED_BY, row["outcome"]) and gain["control"] != "random"
+            if (gain["score"], gain["outcome"]) == (run.speaker, row["outcome"]) and gain["control"] != "random"
         ]
         gains = [gain for gain in gains if gain["difference"] is not None]
         parts.append(f"With {words(row['outcome'])}: Spearman {estimate(row, 'spearman', ends=ENDS)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from orchestrator.disclosure.plan_checks import READS_MODE
 from orchestrator.report.disclosure.figures import within
 from orchestrator.report.disclosure.glossary import arm_words
 from orchestrator.report.disclosure.reading import DisclosureRun
@@ -61,8 +62,8 @@ def _mark(axes: Axes, arm: Row) -> None:
 
 
 def is_control(arm: Row) -> bool:
-    """Say whether an arm removes points by a ranking that is not made of GNQ."""
-    return arm["method"] == "remove" and not any(part in arm["ranking"] for part in ("gnq", "diagonal"))
+    """Say whether an arm removes points, or puts noise on them, by a ranking that is not made of GNQ."""
+    return arm["ranking"] is not None and arm["ranking"] not in READS_MODE
 
 
 def _label(figure: Figure, axes: Axes, arms: Sequence[Row]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from orchestrator.report.disclosure import figures, inversion, predictions, tables
+from orchestrator.report.disclosure import figures, inversion, predictions, sweeps, tables
 from orchestrator.report.disclosure.frontier import frontier
-from orchestrator.report.disclosure.glossary import GLOSSARY, arm_words, words
+from orchestrator.report.disclosure.glossary import GLOSSARY, arm_words, ranking_words, words
 from orchestrator.report.disclosure.reading import DisclosureRun, read_disclosure_run
 from orchestrator.report.disclosure.verdict import disclosure_verdict
 from orchestrator.report.exposure import Images, thumbnail
@@ -30,6 +30,9 @@ def write_disclosure_report(out: Path, images: Images | None = None) -> Path:
         "bins": lambda: figures.bins(run, setting),
         "correlations": lambda: figures.correlations(run, setting),
         "traces": lambda: figures.traces(run, setting),
+        "levels": lambda: sweeps.levels(run),
+        "bin_settings": lambda: sweeps.bin_settings(run),
+        "cuts": lambda: sweeps.cut_curves(run),
     }
     page = out / "report.html"
     page.write_text(_page(run, setting, draw(makers, out / "figures"), images or {}), encoding="utf-8")
@@ -60,11 +63,15 @@ def _page(run: DisclosureRun, setting: str, svgs: dict[str, str], images: Images
         gains=predictions.gain_grid(run, setting),
         cells=tables.cell_grid(run, setting),
         points=_points(run, setting, images),
+        ranked_by=ranking_words(run.speaker),
         inversion=inverted,
         inversion_gains=inversion.inversion_gain_grid(run, setting),
         pictures=inversion.inversion_pictures(run, setting),
         overview=tables.setting_grid(run),
         foretold=predictions.setting_grid(run),
+        levels=sweeps.level_grid(run),
+        bin_settings=sweeps.bin_setting_grid(run),
+        cuts=sweeps.cut_grid(run),
         unheard=[arm_words(arm) for arm in run.arms(setting) if arm["headline"] is None],
         glossary=GLOSSARY | (inversion.TERMS if inverted else {}),
         command=command(run.result, sweep=run.is_sweep),

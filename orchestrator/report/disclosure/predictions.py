@@ -10,8 +10,8 @@ from orchestrator.report.disclosure.numbers import DASH, ENDS, change, estimate,
 from orchestrator.report.disclosure.reading import DisclosureRun
 from orchestrator.report.reading import Row, percent
 
-RANKED_BY, BESIDE = "gnq_log", "loss_log"
-"""The score that speaks, and the control that it is set beside: fixed by name, whatever they foretell."""
+BESIDE = "loss_log"
+"""The control that the score that speaks is set beside: fixed by name, whatever they foretell."""
 
 
 def correlation_grid(run: DisclosureRun, setting: str) -> Grid | None:
@@ -33,20 +33,21 @@ def correlation_grid(run: DisclosureRun, setting: str) -> Grid | None:
 
 
 def setting_grid(run: DisclosureRun) -> Grid | None:
-    """Return setting × outcome: Spearman of GNQ, and how much more than the summed loss; None for one setting."""
+    """Return setting × outcome: Spearman of GNQ, and its gain over the summed loss; None where all say the same."""
     outcomes = list(dict.fromkeys(row["outcome"] for row in run.result["correlations"]))
     body = []
     for setting in run.settings:
         cells = []
         for outcome in outcomes:
-            place = {"score": RANKED_BY, "outcome": outcome}
+            place = {"score": run.speaker, "outcome": outcome}
             found = matching(run.rows("correlations", setting), place)
             gained = matching(run.rows("gains", setting), {**place, "control": BESIDE})
             cells += [estimate(found, "spearman", ends=ENDS), change(gained) if gained else DASH]
         body.append([setting, *cells])
     level = percent(run.level, 0)
     head = ["setting", *(part for name in outcomes for part in (f"{words(name)} [{level}]", "minus loss"))]
-    return Grid("GNQ with what attacks find, by setting", head, body) if outcomes and len(body) > 1 else None
+    differ = len({tuple(row[1:]) for row in body}) > 1
+    return Grid("GNQ with what attacks find, by setting", head, body) if outcomes and differ else None
 
 
 def matching(rows: Iterable[Row], place: Mapping[str, str]) -> Row | None:

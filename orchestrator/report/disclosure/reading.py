@@ -18,9 +18,11 @@ REMOVED, REMOVED_UNFILTERED = "removed", "removed_unfiltered"
 SAME_RULE = (CONTRIBUTORS, KEPT, REMOVED)
 """Groups whose two sides went through the same rule: on models that saw nobody their AUC must be ½."""
 CONTROLS = ("random", "loss_log")
-"""Rankings that removal by another ranking is compared with."""
+"""Rankings by which the same is done as a control: removal, or noise."""
 JUDGES = ("lira", "shadow_posterior", "white_box", "loss")
 """The attack by which groups and arms are compared: the first that the run has, whatever the attacks found."""
+SPEAKERS = ("gnq_log", "pinv_log", "diagonal")
+"""Scores of GNQ summed along training: the mode that a run has comes first in this order."""
 
 BEST_SHADOWS = ("adaptive", "naive", "none")
 """Shadows in the order in which a comparison takes them: those that know the defence first."""
@@ -63,8 +65,8 @@ class DisclosureRun:
         return changes[path] if path in changes else look_up(self.plan, path)
 
     def rows(self, field: str, setting: str) -> list[Row]:
-        """Return the rows of a list of result.json that belong to a setting."""
-        return [row for row in self.result[field] if row["setting"] == setting]
+        """Return the rows of a list of result.json that belong to a setting; none where the result is older."""
+        return [row for row in self.result.get(field, ()) if row["setting"] == setting]
 
     def arms(self, setting: str) -> list[Row]:
         """Return the arms of a setting in the run's order."""
@@ -82,6 +84,12 @@ class DisclosureRun:
     def attacks(self) -> list[str]:
         """Attacks in the order of the table."""
         return list(dict.fromkeys(row["attack"] for row in self.result["table"]))
+
+    @cached_property
+    def speaker(self) -> str:
+        """The score of GNQ that speaks, by name and never by what it foretells: the first that the run has."""
+        held = {row["score"] for row in self.result["correlations"]}
+        return next((name for name in SPEAKERS if name in held), SPEAKERS[0])
 
     @cached_property
     def judge(self) -> str:
@@ -120,14 +128,15 @@ class DisclosureRun:
         return [name for name in (*RANKINGS, *(name for name in held if name not in RANKINGS)) if name in held]
 
     def against(self, setting: str, arm: Row) -> list[Row | None]:
-        """Return what an arm changes against no defence and against removing the same share by each of ``CONTROLS``."""
-        others = [self.undefended(setting), *(self.control_arm(setting, name, arm["share"]) for name in CONTROLS)]
+        """Return what an arm changes against no defence and against the same done by each ranking of ``CONTROLS``."""
+        others = [self.undefended(setting), *(self.control_arm(setting, name, arm) for name in CONTROLS)]
         return [self.comparison(setting, arm["arm"], other["arm"]) if other else None for other in others]
 
-    def control_arm(self, setting: str, ranking: str, share: float | None) -> Row | None:
-        """Return the arm that removes the same ``share`` (None: any) by a control ranking; None without one."""
+    def control_arm(self, setting: str, ranking: str, arm: Row) -> Row | None:
+        """Return the arm that does the same as ``arm`` by a control ranking; None without one, or for DP-SGD."""
+        same = ("method", "share", "strength")
         for row in self.arms(setting):
-            if row["method"] == "remove" and row["ranking"] == ranking and share in (None, row["share"]):
+            if arm["ranking"] and row["ranking"] == ranking and all(row[name] == arm[name] for name in same):
                 return row
         return None
 

@@ -44,6 +44,8 @@ FILTERS = {
 }
 KNOWN = {"adaptive": "shadows know the defence", "naive": "shadows do not know the defence"}
 BEFORE = "what leaving the others out does by itself"
+REFERENCES = ("no defence", "the same at random", "the same by loss")
+"""What ``DisclosureRun.against`` compares an arm with, in its order."""
 
 
 def frontier_grid(run: DisclosureRun, setting: str) -> Grid:
@@ -67,7 +69,7 @@ def frontier_grid(run: DisclosureRun, setting: str) -> Grid:
 
 
 def difference_grid(run: DisclosureRun, setting: str) -> Grid | None:
-    """Return what each arm changes against no defence, removal at random and by loss; None without comparisons."""
+    """Return what each arm changes against no defence, and the same at random and by loss; None without comparisons."""
     body = []
     for arm in run.arms(setting):
         rows = run.against(setting, arm)
@@ -75,8 +77,7 @@ def difference_grid(run: DisclosureRun, setting: str) -> Grid | None:
             ends = ("accuracy_low", "accuracy_high")
             cost = estimate(rows[0], "accuracy_difference", signed=True, ends=ends)
             body.append([arm_words(arm), *(f"{change(row)}{holm_mark(row, run.level)}" for row in rows), cost])
-    references = ("no defence", "removal at random", "removal by loss")
-    head = ["arm", *(f"AUC minus {name}" for name in references), "test accuracy minus no defence"]
+    head = ["arm", *(f"AUC minus {name}" for name in REFERENCES), "test accuracy minus no defence"]
     title = f"{setting}: differences by {words(run.judge)}, paired by pool; * after Holm’s correction"
     return Grid(title, head, body) if body else None
 

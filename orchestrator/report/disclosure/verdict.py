@@ -25,6 +25,7 @@ REMOVAL = (
     "Removal lowers average exposure, mostly by leaving out exposed points; those kept are not protected and some "
     "become exposed."
 )
+DIVERGED = "Not judged: training diverged in some of its models; the warnings say how."
 MOST_REMOVALS = 4
 """Removals of which the verdict speaks one by one, in the order of the plan."""
 
@@ -67,6 +68,8 @@ def published(run: DisclosureRun, setting: str) -> Sentence:
 
 def removal_gain(run: DisclosureRun, setting: str, arm: Row) -> Sentence:
     """Say what one removal changes, and whether that is more than removing at random or by loss does."""
+    if arm.get("diverged"):
+        return Sentence("bad", _title(arm), DIVERGED)
     base, random, loss = run.against(setting, arm)
     parts = [_change_words(run, setting, arm, base)]
     for row, name in ((random, "removing as many at random"), (loss, "removing as many by their loss along training")):
@@ -81,7 +84,9 @@ def removal_gain(run: DisclosureRun, setting: str, arm: Row) -> Sentence:
 
 def other_arm(run: DisclosureRun, setting: str, arm: Row) -> Sentence:
     """Say what DP-SGD, or noise on some gradients, changes and costs."""
-    base, *_ = run.against(setting, arm)
+    if arm.get("diverged"):
+        return Sentence("bad", _title(arm), DIVERGED)
+    base, random, _ = run.against(setting, arm)
     text = _change_words(run, setting, arm, base)
     if arm["method"] == "dp_sgd":
         delta = "" if arm["delta"] is None else f" (δ = {arm['delta']:g})"
@@ -89,8 +94,12 @@ def other_arm(run: DisclosureRun, setting: str, arm: Row) -> Sentence:
             f" Its ε{delta} bounds every attack on every point, loosely where ε is large; removal has no such bound."
         )
     else:
+        if random is not None:
+            found = standing(random, run.level, "lower", "higher", "not told from it, a null result")
+            text += f" Against noise on as many points at random {change(random)}: {found}."
         text += " Noise on some gradients alone carries no such bound as ε."
-    return Sentence("good" if clear(base, run.level) < 0 else "plain", _title(arm), text)
+    helps = all(clear(row, run.level) < 0 for row in (base, *([random] if random else [])))
+    return Sentence("good" if helps else "plain", _title(arm), text)
 
 
 def removal(run: DisclosureRun, setting: str) -> Sentence:
@@ -129,7 +138,7 @@ def _steps(run: DisclosureRun, setting: str, arm: Row) -> str:
 
 def _random_onion(run: DisclosureRun, setting: str, arm: Row) -> str:
     """Return what as many points removed at random do to the points kept, for a bracket."""
-    other = run.control_arm(setting, "random", arm["share"])
+    other = run.control_arm(setting, "random", arm)
     return f"; removal at random {number(other['onion']['after'])}" if other and other["onion"] else ""
 
 
