@@ -119,6 +119,18 @@ class InPlace(nn.Module):
         return self.head(self.second(x).sigmoid_() + self.token)
 
 
+class Sorted(nn.Module):
+    """Calls a layer with the points in the order of their first numbers, and puts the answers back in their places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 6), nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        order = x[:, 0].argsort()
+        return self.head(self.body(x[order]).tanh()[order.argsort()])
+
+
 class Unbatchable(nn.Module):
     """Reads a number of the input on the way, which vmap cannot."""
 
@@ -208,6 +220,7 @@ CASES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "two_names": lambda: (TwoNames(), drawn(6, 6)),
     "tied": lambda: (Tied(), tokens(6, 4, 7)),
     "in_place": lambda: (InPlace(), drawn(6, 6)),
+    "sorted": lambda: (Sorted(), drawn(6, 6)),
     "unbatchable": lambda: (Unbatchable(), drawn(6, 6)),
     "encoder": lambda: (Encoder(), tokens(5, 6, 11)),
     "cnn": lambda: architecture("cnn", 12, channels=[4, 6], hidden=8, dropout=0.2),

@@ -28,6 +28,7 @@ WHOLE = (
     "two_names",
     "tied",
     "in_place",
+    "sorted",
     "unbatchable",
 )
 WHOLE += ("encoder", "swin_t")
@@ -125,6 +126,7 @@ def test_the_order_of_the_points_changes_nothing() -> None:
         ("two_names", ["scale"]),
         ("tied", ["words.weight"]),
         ("in_place", ["token"]),
+        ("sorted", ["body.weight", "body.bias"]),
         ("unbatchable", ["scale"]),
         ("sparse_embedding", []),
         ("weight_norm", ["0.bias", "0.weight_g", "0.weight_v"]),

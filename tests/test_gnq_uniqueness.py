@@ -61,8 +61,8 @@ def test_pinv_is_the_definition_in_every_rank(regime, seed, n, p):
         return
     want = by_svd(G)
     # A value is known as well as the least eigenvalue that it rests on: 1e-9 where that is 1e-5 of the largest or more.
-    np.testing.assert_allclose(report.gnq, want, rtol=max(1e-9, 100 * report.cut / report.smallest_kept), atol=1e-12)
-    np.testing.assert_array_equal(uniqueness_from_gram(G @ G.T, "pinv"), report.gnq)
+    for found in (report.gnq, uniqueness_from_gram(G @ G.T, "pinv")):
+        np.testing.assert_allclose(found, want, rtol=max(1e-9, 100 * report.cut / report.smallest_kept), atol=1e-12)
 
 
 def test_two_hundred_and_ten_random_cases_agree_to_nine_digits():
@@ -71,9 +71,27 @@ def test_two_hundred_and_ten_random_cases_agree_to_nine_digits():
         G = gradients(REGIMES[case % len(REGIMES)], case, 4 + case % 12, [3, 6, 40][case // 7 % 3])
         report = report_from_gram(G @ G.T)
         if report.smallest_kept > 1e-5 and not report.doubt:  # else the values have fewer digits, see above
-            np.testing.assert_allclose(report.gnq, by_svd(G), rtol=1e-9, atol=1e-13, err_msg=str(case))
+            for found in (report.gnq, uniqueness_from_gram(G @ G.T, "pinv")):
+                np.testing.assert_allclose(found, by_svd(G), rtol=1e-9, atol=1e-13, err_msg=str(case))
             done += 1
     assert done >= 200
+
+
+def test_only_surely_independent_rows_are_read_off_a_factor():
+    for regime in REGIMES:
+        G = gradients(regime, 5, 8, 40)
+        found = pinv.independent_uniqueness(torch.from_numpy(G @ G.T))
+        assert (found is not None) == (regime in ("any", "graded")), regime
+        if found is not None:
+            np.testing.assert_allclose(found.numpy(), by_svd(G), rtol=1e-10)
+    G = gradients("any", 5, 8, 40)
+    for share in (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8):  # of its length by which the last leaves the others' span
+        G[7] = G[:7].sum(0) + share * np.linalg.norm(G[7]) * (np.arange(40) == 39)
+        K = torch.from_numpy(G @ G.T)
+        found = pinv.independent_uniqueness(K)
+        assert (found is None) == (share < 1e-2), share
+        if found is not None:
+            np.testing.assert_allclose(found.numpy(), by_svd(G), rtol=1e-9)
 
 
 @pytest.mark.parametrize("span", [0, 8, 20])
@@ -203,7 +221,7 @@ def test_neither_unit_nor_kind_of_array_nor_strips_change_the_values(monkeypatch
         with monkeypatch.context() as patch:
             patch.setattr(ridge, "COLUMNS", 4)
             patch.setattr(pinv, "ROWS", 4)
-            patch.setattr(gram_checks, "ROWS", 4)
+            patch.setattr(gram_checks, "TILE", 4)
             np.testing.assert_allclose(uniqueness_from_gram(K, mode), want, rtol=1e-11)
     np.testing.assert_array_equal(K, before)
 
@@ -258,9 +276,22 @@ def changed(value, at=(0, 1)):
         (np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]), "eigenvalue"),
     ],
 )
-def test_what_is_not_a_gram_matrix_is_refused(ask, K, message):
+def test_what_is_not_a_gram_matrix_is_refused(ask, K, message, monkeypatch):
     with pytest.raises(BadInput, match=message):
         ask(K)
+    monkeypatch.setattr(gram_checks, "TILE", 2)
+    with pytest.raises(BadInput, match=message):
+        ask(K)
+
+
+@pytest.mark.parametrize("at", [(0, 6), (6, 0), (3, 4), (6, 6), (5, 6)])
+def test_one_wrong_entry_is_seen_in_whatever_tile_it_is(at, monkeypatch):
+    monkeypatch.setattr(gram_checks, "TILE", 3)
+    for value in (np.nan, np.inf, -9.0):
+        K = np.eye(7) + 0.5
+        K[at] = value
+        with pytest.raises(BadInput, match="NaN" if value != -9 else r"symmetric|is -9"):
+            uniqueness_from_gram(K)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_points_that_a_layer_does_not_see_are_not_given_the_gradients_of_others(
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 32])
 def test_a_model_that_routes_points_is_exact_where_that_shows_at_once(chunk: int) -> None:
-    model, x = Routed(), signed(1, -1, -1, 1, -1, 1, 1, 1)
+    model, x = Routed(), signed(1, -1, -1, 1, -1, 1, 1, -1)
     truth = slow_gradients(model, x, labels(8))
     assert torch.allclose(gram(model, x, labels(8), chunk=chunk), truth @ truth.T, rtol=1e-9)
     assert torch.allclose(squared_norms(model, x, labels(8), chunk=chunk), truth.square().sum(1), rtol=1e-9)
@@ -178,6 +178,8 @@ def test_made_auditable_keeps_what_is_frozen_on_purpose_and_refuses_what_it_cann
     assert [each.requires_grad for each in made_auditable(model).parameters()] == [False, False, True, True]
     with pytest.raises(BadInput, match="without running statistics"):
         made_auditable(MODELS["no statistics"][0]())
+    with pytest.raises(BadInput, match="cannot be copied"):
+        made_auditable(fresh())
 
 
 def test_dropout_that_never_drops_is_no_obstacle() -> None:

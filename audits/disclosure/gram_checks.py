@@ -13,8 +13,8 @@ Gram = NDArray[np.float64] | torch.Tensor
 SYMMETRY = 1e-10
 """How far K_ij and K_ji may differ, and K_ij exceed ‖g_i‖·‖g_j‖, in units of ‖g_i‖·‖g_j‖."""
 
-ROWS = 1024
-"""Rows that are checked at once, so that no further N × N array is made."""
+TILE, DEVICE_TILE = 256, 2048
+"""Rows and columns that are checked at once: what a CPU's cache holds, or what keeps an accelerator busy."""
 
 FEWEST = 100
 """Entries of K are sums over parameters: their rounding does not shrink with N, so neither do tolerances below this."""
@@ -61,19 +61,35 @@ def not_positive(how: str) -> BadInput:
 
 def _check_values(K: torch.Tensor) -> None:
     """Raise BadInput for values that no Gram matrix has."""
+    norm = K.diagonal().sqrt()
+    tiles = norm.split(DEVICE_TILE if K.is_cuda else TILE)
+    start = 0
+    for place, rows in enumerate(tiles):
+        stop = start
+        for columns in tiles[place:]:
+            low, stop = stop, stop + len(columns)
+            upper, lower = K[start : start + len(rows), low:stop], K[low:stop, start : start + len(rows)].mT
+            _check_tile(K, upper, lower, rows[:, None] * columns)
+        start += len(rows)
+
+
+def _check_tile(K: torch.Tensor, upper: torch.Tensor, lower: torch.Tensor, most: torch.Tensor) -> None:
+    """Raise BadInput unless the two tiles (r, c) are alike and no entry is larger than ``most``, up to rounding.
+
+    NaN and infinities, and norms that are the root of a negative square, fail both.
+    """
+    apart = (upper - lower).abs_()
+    fits = (apart <= SYMMETRY * most) & (upper.abs() <= (1 + SYMMETRY) * most)
+    if bool(fits.all()):
+        return
     square = K.diagonal()
-    if not bool(torch.isfinite(square).all()) or any(not bool(torch.isfinite(rows).all()) for rows in K.split(ROWS)):
+    if not bool(torch.isfinite(square).all()) or any(not bool(torch.isfinite(rows).all()) for rows in K.split(TILE)):
         raise BadInput(
             "K has NaN or infinite values; find the points whose gradients are not finite and leave them out"
         )
     if bool((square < 0).any()):
         at = int(square.argmin())
         raise not_positive(f"K[{at}, {at}] is {float(square[at]):.3g}")
-    norm = square.sqrt()
-    for start in range(0, len(K), ROWS):
-        rows = slice(start, start + ROWS)
-        most = norm[rows, None] * norm
-        if bool(((K[rows] - K[:, rows].mT).abs_() > SYMMETRY * most).any()):
-            raise BadInput("K is not symmetric beyond rounding; allowed: K = G Gᵀ; if (K + Kᵀ)/2 is meant, give that")
-        if bool((K[rows].abs() > most.mul_(1 + SYMMETRY)).any()):
-            raise not_positive("an entry is larger than the product of the norms of its two points")
+    if bool((apart > SYMMETRY * most).any()):
+        raise BadInput("K is not symmetric beyond rounding; allowed: K = G Gᵀ; if (K + Kᵀ)/2 is meant, give that")
+    raise not_positive("an entry is larger than the product of the norms of its two points")

@@ -30,8 +30,9 @@ NARROWEST, COLUMNS = 64, 128
 def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Tensor:
     """Return GNQ (N,) float64 on the device of ``K``, a matrix that ``checked_gram`` has passed.
 
-    One Cholesky factorisation and N columns of its inverse, N³/3 operations each, and N³/3 to see that K has no
-    negative eigenvalues. Holds one more N × N array beside K (3.2 GB for N = 20 000) and a strip of 128 columns.
+    One Cholesky factorisation and N columns of its inverse, N³/3 operations each, and, unless these show it, N³/3 to
+    see that K has no negative eigenvalues. Holds one more N × N array beside K (3.2 GB for N = 20 000) and a strip of
+    128 columns.
     Raises BadInput for a ridge that is not positive, one that rounding of K hides, and a K with negative eigenvalues.
     """
     penalty = _scaled_penalty(K, ridge, relative)
@@ -39,17 +40,19 @@ def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Ten
         return torch.zeros(len(K), dtype=K.dtype, device=K.device)
     scale = _scale(K)
     square = K.diagonal() / scale
-    # A matrix within the tolerance of K has a factor: so no eigenvalue of K is more negative than that.
-    if _factor(K, scale, square * rank_tolerance(len(K)) + NEGATIVE * penalty) is None:
-        raise not_positive("it has a negative eigenvalue")
     worst = len(K) * (float(square.max()) / penalty + 1)
     factor = _factor(K, scale, torch.full_like(square, penalty))
     if factor is None:
+        _check_positive(K, scale, square, penalty)
         raise _hidden(worst, worst, ridge, relative)
     pivot = factor.diagonal().square()
     # The diagonal is put to zero while the rest of a row is summed: a sum minus L_jj² would lose the small rows.
     explained = _off_diagonal_row_squares(factor) / pivot
     rho = explained + (square + penalty) * _below_diagonal_column_squares(factor)
+    del factor
+    # No eigenvalue of A⁻¹ exceeds its trace. Where that is below 1/λ, all of A exceed λ, and so all of K exceed 0.
+    if not float(((1 + rho) / (square + penalty)).sum()) * penalty < 1:
+        _check_positive(K, scale, square, penalty)
     # The inverse of A, scaled to unit diagonal, has trace Σ(1 + ρ) and no eigenvalue above max(diag A)/λ.
     amplified = min(len(K) * float((1 + rho).sum()), worst)
     if EPS * amplified > ERROR:
@@ -100,6 +103,15 @@ def _scale(K: torch.Tensor) -> float:
     """Return the power of two next to mean(diag K): dividing by it is exact and keeps squares in range."""
     mean = float(K.diagonal().mean())
     return float(2.0 ** np.round(np.log2(mean))) if mean > 0 else 1.0
+
+
+def _check_positive(K: torch.Tensor, scale: float, square: torch.Tensor, penalty: float) -> None:
+    """Raise BadInput unless a matrix within the tolerance of K has a factor: no eigenvalue is more negative than that.
+
+    ``square`` (N,), the diagonal of K, and ``penalty`` are in units of ``scale``.
+    """
+    if _factor(K, scale, square * rank_tolerance(len(K)) + NEGATIVE * penalty) is None:
+        raise not_positive("it has a negative eigenvalue")
 
 
 def _factor(K: torch.Tensor, scale: float, added: torch.Tensor) -> torch.Tensor | None:

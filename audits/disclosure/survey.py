@@ -1,8 +1,9 @@
 """Which layers of a model can be read from what they see, and which parameters need a pass of their own for each point.
 
-A layer is read by hooks only after its rule gave, on two points, the gradients that autograd gives to each point alone.
-That sorts out weights that are used without calling their layer (attention), tied weights and layers that do not keep
-the points in the first axis; their parameters are read through the whole model, which is slower and always right.
+A layer is read by hooks only after its rule gave, on two points in either order, the gradients that autograd gives to
+each point alone. That sorts out weights that are used without calling their layer (attention), tied weights, and layers
+that do not keep the points in the first axis or do not see them in their order; their parameters are read through the
+whole model, which is slower and always right.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from audits.data.tensors import as_float
 from audits.disclosure.capture import answer, calls_of, exact, whole_rows
 from audits.disclosure.layers import Call, OuterRule, rule_of
 from audits.disclosure.residuals import Loss, Residual, residual_of
-from audits.disclosure.validate import check_alone, check_auditable, check_labels, check_points
+from audits.disclosure.validate import check_alone, check_auditable, check_labels, check_points, copied
 from audits.errors import BadInput
 from audits.training.private import contiguous
 
@@ -90,8 +91,8 @@ def surveyed(
     where = torch.device(device) if device is not None else next(model.parameters()).device
     with exact(where):
         wanted = tuple(name for name, parameter in model.named_parameters() if parameter.requires_grad)
-        twin = copied(model).to(where, dtype).requires_grad_(False)
-        probe = prepared(x[:PROBE], where, dtype)
+        twin = copied(model, contiguous).to(where, dtype).requires_grad_(False)
+        probe = prepared(torch.stack([x[0], x[-1]]), where, dtype)
         logits = checked_answers(twin, probe)
         if loss == "cross_entropy":
             check_labels(y, logits.shape[1])
@@ -102,20 +103,6 @@ def surveyed(
         whole = tuple(name for name in wanted if name not in read)
         batched = bool(whole) and vmap_works(twin, whole, probe, start, truth)
         yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched)
-
-
-def copied(model: nn.Module) -> nn.Module:
-    """Return a contiguous copy; BadInput for a model that holds what cannot be copied."""
-    try:
-        return contiguous(model)
-    except torch.OutOfMemoryError:
-        raise
-    except (RuntimeError, TypeError) as error:  # a weight that a hook has made, or an attribute such as a lock
-        reason = " ".join(str(error).split())[:120]
-        raise BadInput(
-            f"model: it cannot be copied ({reason}); call it once under torch.no_grad(), and if that does not help "
-            "take off weight_norm or pruning (torch.nn.utils.remove_weight_norm, prune.remove)"
-        ) from error
 
 
 def checked_answers(model: nn.Module, probe: torch.Tensor) -> torch.Tensor:
@@ -152,7 +139,10 @@ def trusted(
     start: torch.Tensor,
     truth: dict[str, torch.Tensor],
 ) -> list[Tapped]:
-    """Return the layers whose rules reproduce ``truth`` on the probe points."""
+    """Return the layers whose rules reproduce ``truth`` on the probe points, in their order and in the reverse.
+
+    A model that sorts points before a layer sees them as they stand in one of the two at most.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     owned: dict[str, dict[str, str]] = {}
     for module_name, module in model.named_modules():
@@ -161,10 +151,13 @@ def trusted(
         if own and rule_of(module) is not None and plain(module):
             owned[module_name] = own
     calls = calls_of(model, owned, probe, lambda logits: start)
+    found = {name: own for name, own in owned.items() if agrees(model, name, own, calls[name], truth)}
+    turned = {name: rows.flip(0) for name, rows in truth.items()}
+    again = calls_of(model, found, probe.flip(0), lambda logits: start)
     return [
         layer_of(model, name, own, calls[name])
-        for name, own in owned.items()
-        if agrees(model, name, own, calls[name], truth)
+        for name, own in found.items()
+        if agrees(model, name, own, again[name], turned)
     ]
 
 

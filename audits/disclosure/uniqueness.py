@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.disclosure.gram_checks import Gram, checked_gram
-from audits.disclosure.pinv import report_from_gram
+from audits.disclosure.pinv import independent_uniqueness, report_from_gram
 from audits.disclosure.ridge import ridge_uniqueness
 from audits.errors import BadInput, did_you_mean
 
@@ -39,8 +39,10 @@ def uniqueness_from_gram(
         raise BadInput("mode 'diagonal' needs the gradients themselves, K does not hold them; use gradient_uniqueness")
     if mode not in MODES:
         raise BadInput(f"mode is {mode!r}{did_you_mean(mode, MODES)}; allowed: {', '.join(MODES)}")
-    if mode == "ridge":
-        found: NDArray[np.float64] = ridge_uniqueness(checked_gram(K), ridge, relative).cpu().numpy()
+    gram = checked_gram(K)
+    values = ridge_uniqueness(gram, ridge, relative) if mode == "ridge" else independent_uniqueness(gram)
+    if values is not None:
+        found: NDArray[np.float64] = values.cpu().numpy()
         return found
     report = report_from_gram(K)
     if report.doubt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -19,13 +20,27 @@ def made_auditable(model: nn.Module) -> nn.Module:
     """Return a copy of ``model`` in eval mode (dropout off, BatchNorm's running statistics in use).
 
     If no parameter needs a gradient, all do in the copy. Raises BadInput for what no mode repairs: BatchNorm without
-    running statistics.
+    running statistics, and for what cannot be copied.
     """
-    found = copy.deepcopy(model).eval()
+    found = copied(model).eval()
     if not any(parameter.requires_grad for parameter in found.parameters()):
         found.requires_grad_(True)
     check_auditable(found)
     return found
+
+
+def copied(model: nn.Module, how: Callable[[nn.Module], nn.Module] = copy.deepcopy) -> nn.Module:
+    """Return a copy of ``model`` made by ``how``; BadInput for a model that holds what cannot be copied."""
+    try:
+        return how(model)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError) as error:  # a weight that a hook has made, or an attribute such as a lock
+        reason = " ".join(str(error).split())[:120]
+        raise BadInput(
+            f"model: it cannot be copied ({reason}); call it once under torch.no_grad(), and if that does not help "
+            "take off weight_norm or pruning (torch.nn.utils.remove_weight_norm, prune.remove)"
+        ) from error
 
 
 def check_auditable(model: nn.Module) -> None:
