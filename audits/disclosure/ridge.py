@@ -8,6 +8,8 @@ whose gradient is tiny keeps its relative precision; with eigenvectors, Σ V²w/
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -35,10 +37,12 @@ def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Ten
     128 columns.
     Raises BadInput for a ridge that is not positive, one that rounding of K hides, and a K with negative eigenvalues.
     """
-    penalty = _scaled_penalty(K, ridge, relative)
-    if not bool(K.diagonal().any()):
+    _check_ridge(ridge)
+    mean = _mean_square(K)
+    if not mean > 0:
         return torch.zeros(len(K), dtype=K.dtype, device=K.device)
-    scale = _scale(K)
+    scale = _scale(mean)
+    penalty = ridge * (mean / scale) if relative else ridge / scale
     square = K.diagonal() / scale
     worst = len(K) * (float(square.max()) / penalty + 1)
     factor = _factor(K, scale, torch.full_like(square, penalty))
@@ -71,10 +75,13 @@ def ridge_path(K: Gram, ridges: ArrayLike, relative: bool = True) -> NDArray[np.
     wanted = np.asarray(ridges, np.float64)
     if wanted.ndim != 1 or not len(wanted):
         raise BadInput(f"ridges has shape {wanted.shape}; allowed: (R,), one or more")
-    penalties = [_scaled_penalty(gram, float(ridge), relative) for ridge in wanted]
-    if not bool(gram.diagonal().any()):
+    for ridge in wanted:
+        _check_ridge(float(ridge))
+    mean = _mean_square(gram)
+    if not mean > 0:
         return np.zeros((len(wanted), len(gram)))
-    scale = _scale(gram)
+    scale = _scale(mean)
+    penalties = [float(ridge) * (mean / scale) if relative else float(ridge) / scale for ridge in wanted]
     values, weights = torch.linalg.eigh(gram / scale)
     weights.square_()
     least, most = float(values[0]), float(values[-1])
@@ -91,18 +98,20 @@ def ridge_path(K: Gram, ridges: ArrayLike, relative: bool = True) -> NDArray[np.
     return np.stack(found)
 
 
-def _scaled_penalty(K: torch.Tensor, ridge: float, relative: bool) -> float:
-    """Return λ/scale of K/scale. Raises BadInput unless ``ridge`` is positive."""
+def _check_ridge(ridge: float) -> None:
+    """Raise BadInput unless ``ridge`` is positive."""
     if not (0 < ridge < float("inf")):
         raise BadInput(f"ridge is {ridge}; allowed: above 0 and finite; for no ridge use mode='pinv'")
-    scale = _scale(K)
-    return float(ridge) * (float(K.diagonal().mean()) / scale) if relative else float(ridge) / scale
 
 
-def _scale(K: torch.Tensor) -> float:
-    """Return the power of two next to mean(diag K): dividing by it is exact and keeps squares in range."""
-    mean = float(K.diagonal().mean())
-    return float(2.0 ** np.round(np.log2(mean))) if mean > 0 else 1.0
+def _mean_square(K: torch.Tensor) -> float:
+    """Return mean(diag K), 0 if all gradients are; finite if these are."""
+    return float((K.diagonal() / len(K)).sum())
+
+
+def _scale(mean: float) -> float:
+    """Return the power of two next to ``mean``: dividing by it is exact and keeps squares in range."""
+    return 2.0 ** round(math.log2(mean))
 
 
 def _check_positive(K: torch.Tensor, scale: float, square: torch.Tensor, penalty: float) -> None:
