@@ -2,11 +2,12 @@
 
 The definition decomposes, for every point, the (N − 1) × P gradients of the others (the paper inverts their P × P
 matrix S, which takes longer where P exceeds N); against it stands our whole way from the same gradients, K = G Gᵀ
-included. The other plain forms get the Gram matrix K of random
-gradients, N < P, and use N × N matrices only: they leave one point out, decompose the rest of K and read off that
-point's value, point after point. At large N plain forms run on a few points, spread over all, and their time for N
-points is N times the mean: every point's problem has the same size, so that nothing but the noise of the few is
-extrapolated. Before anything is timed the forms must agree to 1e-8.
+included. The other plain forms get the Gram matrix K of random gradients, N < P, and use N × N matrices only: they
+leave one point out, decompose the rest of K and read off that point's value, point after point. Random gradients are
+independent, so that mode pinv needs no eigendecomposition; one form gets gradients of which half are made up of four.
+At large N plain forms run on a few points, spread over all, and their time for N points is N times the mean: every
+point's problem has the same size, so that nothing but the noise of the few is extrapolated. Before anything is timed
+the forms must agree to 1e-8.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ RIDGE = 1e-3
 TOLERANCE = 1e-8
 
 
+DEPENDENT = "pinv of dependent gradients"
 DEFINITION = "definition, one pseudo-inverse of (N − 1) × P gradients a point"
 
 
@@ -64,6 +66,12 @@ def symmetric_pseudo_inverse(K: Floats, j: int, penalty: float) -> float:
     """Return the same by an eigendecomposition, which is cheaper and asks NumPy to know that K is symmetric."""
     others, products = left_out(K, j)
     return float(np.sum((np.linalg.pinv(others, rcond=1e-12, hermitian=True) @ products) ** 2))
+
+
+def dependent_pseudo_inverse(K: Floats, j: int, penalty: float) -> float:
+    """Return the definition's value of point j where the rest of K has no inverse: with NumPy told what is zero."""
+    others, products = left_out(K, j)
+    return float(np.sum((np.linalg.pinv(others, rcond=1e-10) @ products) ** 2))
 
 
 def ridge_pseudo_inverse(K: Floats, j: int, penalty: float) -> float:
@@ -91,6 +99,7 @@ def left_out(K: Floats, j: int) -> tuple[Floats, Floats]:
 PLAIN: dict[str, tuple[str, Callable[[Floats, int, float], float]]] = {
     "pinv, one pseudo-inverse a point": ("pinv", pseudo_inverse),
     "pinv, one symmetric pseudo-inverse a point": ("pinv", symmetric_pseudo_inverse),
+    "pinv of dependent gradients, one pseudo-inverse a point": (DEPENDENT, dependent_pseudo_inverse),
     "ridge, one pseudo-inverse a point": ("ridge", ridge_pseudo_inverse),
     "ridge, one Cholesky factor a point": ("ridge", ridge_cholesky),
 }
@@ -104,21 +113,23 @@ def measure(quick: bool, repeats: int) -> dict[str, Any]:
 def measure_size(n: int, few: int, repeats: int) -> dict[str, Any]:
     """Return the CPU seconds for all ``n`` points by every form, median over repeats, and the ratios of each repeat."""
     G = numpy_generator(derive_seed(0, "benchmark gnq uniqueness", n)).normal(size=(n, PARAMETERS * n))
-    K = G @ G.T
-    penalty = RIDGE * float(np.trace(K)) / n
+    half = G.copy()
+    half[n // 2 :] = numpy_generator(derive_seed(1, "benchmark gnq uniqueness", n)).normal(size=(n - n // 2, 4)) @ G[:4]
+    grams = {"pinv": G @ G.T, "ridge": G @ G.T, DEPENDENT: half @ half.T}
+    penalty = RIDGE * float(np.trace(grams["ridge"])) / n
     asked, fewer = (np.linspace(0, n - 1, count).astype(int) for count in (few, min(few, FROM_GRADIENTS.get(n, few))))
-    difference = max(largest_difference(K, asked, penalty), largest_of_definition(G, fewer))
+    difference = max(largest_difference(grams, asked, penalty), largest_of_definition(G, fewer))
     if not difference <= TOLERANCE:
         raise SystemExit(f"N = {n}: the forms differ by {difference:.1e} of the value; allowed: {TOLERANCE:.0e}")
-    seconds: dict[str, list[float]] = {name: [] for name in ("whole", "pinv", "ridge", DEFINITION, *PLAIN)}
+    seconds: dict[str, list[float]] = {name: [] for name in ("whole", *grams, DEFINITION, *PLAIN)}
     for turn in range(repeats):
         print(f"N = {n}: repeat {turn + 1} of {repeats}", file=sys.stderr)
         seconds["whole"].append(one_call(lambda: whole_way(G)))
-        for mode in ("pinv", "ridge"):
-            seconds[mode].append(one_call(lambda mode=mode: uniqueness_from_gram(K, mode, RIDGE)))
+        for mode, K in grams.items():
+            seconds[mode].append(one_call(lambda mode=mode, K=K: ours(mode, K)))
         seconds[DEFINITION].append(all_points(lambda j: definition(G, j), fewer, n))
-        for name, (_, form) in PLAIN.items():
-            seconds[name].append(all_points(lambda j, form=form: form(K, j, penalty), asked, n))
+        for name, (mode, form) in PLAIN.items():
+            seconds[name].append(all_points(lambda j, form=form, K=grams[mode]: form(K, j, penalty), asked, n))
     against = {DEFINITION: "whole", **{name: mode for name, (mode, _) in PLAIN.items()}}
     return {
         "n": n,
@@ -129,6 +140,11 @@ def measure_size(n: int, few: int, repeats: int) -> dict[str, Any]:
         "against": against,
         "ratio": {name: ratio(seconds[name], seconds[fast]) for name, fast in against.items()},
     }
+
+
+def ours(mode: str, K: Floats) -> Floats:
+    """Return all values of a Gram matrix in one of the modes that ``PLAIN`` names."""
+    return uniqueness_from_gram(K, "pinv" if mode == DEPENDENT else mode, RIDGE)
 
 
 def one_call(form: Callable[[], object]) -> float:
@@ -154,10 +170,14 @@ def largest_of_definition(G: Floats, asked: NDArray[np.int_]) -> float:
     return max(abs(definition(G, int(j)) / float(fast[j]) - 1) for j in asked)
 
 
-def largest_difference(K: Floats, asked: NDArray[np.int_], penalty: float) -> float:
+def largest_difference(grams: dict[str, Floats], asked: NDArray[np.int_], penalty: float) -> float:
     """Return the largest relative difference of a plain form from ours; also the first, untimed run of all."""
-    fast = {mode: uniqueness_from_gram(K, mode, RIDGE) for mode in ("pinv", "ridge")}
-    return max(abs(form(K, int(j), penalty) / float(fast[mode][j]) - 1) for mode, form in PLAIN.values() for j in asked)
+    fast = {mode: ours(mode, K) for mode, K in grams.items()}
+    return max(
+        abs(form(grams[mode], int(j), penalty) / float(fast[mode][j]) - 1)
+        for mode, form in PLAIN.values()
+        for j in asked
+    )
 
 
 def ratio(plain: list[float], fast: list[float]) -> dict[str, float]:
