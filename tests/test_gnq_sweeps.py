@@ -139,10 +139,15 @@ def test_table_one_has_every_arm_at_the_share_of_the_plan() -> None:
     assert {(recipe.learning_rate, recipe.delta) for recipe in recipes} == {(0.5, 1e-5)}
 
 
-def test_table_one_ranks_by_batches_where_they_are_looked_at() -> None:
-    plan = load_plan("gnq-fashion14", ["audit.in_batch=true"]).model_dump(mode="json")
-    arms = SWEEPS["gnq-table1"].settings(plan)["base"]["defences"]
-    assert {"method": "remove", "ranking": "in_batch", "share": 0.2} in arms
+@pytest.mark.parametrize(
+    ("change", "ranking"),
+    [("audit.in_batch=true", "in_batch"), ("audit.modes=[ridge, diagonal, pinv]", "pinv_sum")],
+)
+def test_table_one_ranks_by_batches_and_by_the_papers_mode_where_they_are_looked_at(change: str, ranking: str) -> None:
+    wanted = {"method": "remove", "ranking": ranking, "share": 0.2}
+    for changes, found in (([], False), ([change], True)):
+        plan = load_plan("gnq-fashion14", changes).model_dump(mode="json")
+        assert (wanted in SWEEPS["gnq-table1"].settings(plan)["base"]["defences"]) == found
 
 
 def test_table_one_makes_a_private_recipe_where_the_plan_has_none() -> None:

@@ -53,12 +53,14 @@ def private(plan: Values) -> list[dict[str, Any]]:
 def table_one(plan: Values) -> Settings:
     """Return one setting with every arm: removal by all rankings, noise on exposed and on random points, DP-SGD.
 
-    The share is that of the plan's first removal; a plan with ``audit.in_batch`` ranks by that too.
+    The share is that of the plan's first removal. A plan with ``audit.in_batch`` ranks by that too, one that looks in
+    mode pinv by the paper's own ranking, the plain sum.
     """
     share = next((entry["share"] for entry in plan["defences"] if entry["method"] == "remove"), 0.2)
-    within = ("in_batch",) if plan["audit"].get("in_batch") else ()
+    audit = plan["audit"]
+    further = (*(["in_batch"] if audit.get("in_batch") else []), *(["pinv_sum"] if "pinv" in audit["modes"] else []))
     noise = [{"method": "noise", "ranking": name, "share": share, "strength": 1.0} for name in ("gnq_log", "random")]
-    return {"base": {"defences": [*removals(share, (*REMOVED_BY, *within)), *noise, *private(plan)]}}
+    return {"base": {"defences": [*removals(share, (*REMOVED_BY, *further)), *noise, *private(plan)]}}
 
 
 def shares(plan: Values) -> Settings:
