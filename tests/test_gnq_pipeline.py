@@ -250,7 +250,7 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
     document = run(plan, tmp_path / "out").to_json()
     (line,) = (line for line in document["warnings"] if "dp-noise-1" in line)
     assert line.startswith("setting base: arm dp-noise-1 is not judged: 12 of its 12 models could not be trained (")
-    assert "0-target-0: training diverged in epoch 0" in line and "defences.1.recipe.learning_rate)" in line
+    assert "0-target-0: training diverged in epoch 1 of " in line and "defences.1.recipe.learning_rate)" in line
     kept, lost = ({row["arm"]: row for row in document["arms"]}[arm] for arm in ("random-0.2", "dp-noise-1"))
     assert lost["diverged"] and lost["headline"] is None and lost["test_accuracy"] is None and not kept["diverged"]
     assert {row["arm"] for row in document["comparisons"]} == {"random-0.2"}
@@ -276,7 +276,7 @@ def test_an_arm_is_judged_only_if_all_its_models_could_be_trained(
 
     def diverging(*args: Any, seed: int, **kwargs: Any) -> Any:
         if seed == seeds:
-            raise FloatingPointError("training diverged in epoch 1: the loss is nan; lower the learning rate")
+            raise FloatingPointError("training diverged in epoch 1 of 3: the loss is nan; lower the learning rate")
         return fit(*args, seed=seed, **kwargs)
 
     monkeypatch.setattr(loop, "fit", diverging)

@@ -62,7 +62,8 @@ def fit(
             loss = float(total) / len(data)
             if not math.isfinite(loss):
                 raise FloatingPointError(
-                    f"training diverged in epoch {epoch}: the loss is {loss}; lower the learning rate"
+                    f"training diverged in epoch {epoch + 1} of {recipe.epochs}: the loss is {loss}; "
+                    "lower the learning rate"
                 )
             for observer in observers:
                 observer(EpochReport(epoch, loss, len(data)))

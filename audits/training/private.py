@@ -69,7 +69,8 @@ def fit_private(
             schedule.step()
             if not math.isfinite(total):
                 raise FloatingPointError(
-                    f"training diverged in epoch {epoch}: the loss is {total}; lower the learning rate"
+                    f"training diverged in epoch {epoch + 1} of {recipe.epochs}: the loss is {total}; "
+                    "lower the learning rate"
                 )
             for observer in observers:
                 observer(EpochReport(epoch, total / max(1, drawn), len(data)))
