@@ -78,7 +78,7 @@ def diagonal_uniqueness(
     if relative:
         norms = squared_norms(model, x, y, loss=loss, chunk=chunk, dtype=dtype, device=device, memory=memory)
         unit = mean_square(model, norms)
-    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
+    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         found = torch.zeros(len(x), dtype=torch.float64, device=survey.device)
         if unit > 0:
             for part in parts(pieces(survey, "rows", limit), limit):

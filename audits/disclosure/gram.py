@@ -52,7 +52,7 @@ def gram(
     Raises BadInput for models and points that have no gradients of their own, and for gradients that are not finite.
     """
     limit = checked_limit(len(x), chunk, parameter_chunk, memory, dtype)
-    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
+    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         K = torch.zeros(len(x), len(x), dtype=torch.float64, device=survey.device)
         add_all(survey, x, y, limit, chunk, memory, K)
     check_finite(K.diagonal())
@@ -83,7 +83,7 @@ def gram_rows(
     if not 0 <= low < high <= len(x):
         raise BadInput(f"rows {low} to {high} of K; allowed: 0 ≤ low < high ≤ {len(x)}, the number of points")
     limit = checked_limit(len(x) - low, chunk, parameter_chunk, memory, dtype)
-    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
+    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         K = torch.zeros(high - low, len(x) - low, dtype=torch.float64, device=survey.device)
         add_all(survey, x[low:], y[low:], limit, chunk, memory, K)
     check_finite(K.diagonal(), low)
@@ -172,7 +172,7 @@ def squared_norms(
 ) -> torch.Tensor:
     """Return ‖g_j‖² (N,) float64, the diagonal of K, in a time that grows with N only; arguments as for ``gram``."""
     limit = checked_limit(chunk, chunk, None, memory, dtype)
-    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
+    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         found = torch.zeros(len(x), dtype=torch.float64, device=survey.device)
         for part in parts(pieces(survey, "norms", limit), limit):
             for low in range(0, len(x), chunk):
@@ -205,7 +205,7 @@ def gradients(
             f"GiB, memory allows {memory / 2**30:.1f}; raise it, or use gram"
         )
     checked_limit(len(x), chunk, None, memory, dtype)
-    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device) as survey:
+    with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         start = starts(survey)
         part = pieces(survey, "rows", numbers)  # undivided, since none is larger
         G = torch.empty(len(x), numbers, dtype=dtype, device=survey.device)

@@ -1,9 +1,9 @@
 """Which layers of a model can be read from what they see, and which parameters need a pass of their own for each point.
 
-A layer is read by hooks only after its rule gave, on two points in either order, the gradients that autograd gives to
-each point alone. That sorts out weights that are used without calling their layer (attention), tied weights, and layers
-that do not keep the points in the first axis or do not see them in their order; their parameters are read through the
-whole model, which is slower and always right.
+A layer is read by hooks only after its rule gave, on two points, the gradients that autograd gives to each point alone,
+and on more points together a weighted sum of them (``attribution``). That sorts out weights that are used without
+calling their layer (attention), tied weights, and layers that do not keep the points in the first axis or do not see
+them in their order; their parameters are read through the whole model, which is slower and always right.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from audits.data.tensors import as_float
+from audits.disclosure.attribution import misread
 from audits.disclosure.capture import answer, calls_of, exact, whole_rows
 from audits.disclosure.layers import Call, OuterRule, rule_of
 from audits.disclosure.residuals import Loss, Residual, residual_of
@@ -24,7 +25,8 @@ from audits.errors import BadInput
 from audits.training.private import contiguous
 
 DTYPES = (torch.float32, torch.float64)
-PROBE = 2  # points
+PROBE = 2  # points that layers are tried on, each alone
+SAMPLE = 16  # points that they are tried on together, spread over all
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-7}  # of the largest number in a layer's gradients
 
 
@@ -46,7 +48,8 @@ class Survey:
     """A model laid out for reading: ``model`` is a copy whose weights need no gradient, on ``device`` in ``dtype``.
 
     ``wanted``: parameters that count, in the model's order. ``tapped``: layers read by hooks. ``whole``: the other
-    parameters. ``batched``: whether vmap reads those rightly.
+    parameters. ``batched``: whether vmap reads those rightly. ``refuted``: layers whose rule was seen to be wrong; of
+    others that are not tapped nothing is known, since the points tried have no gradient there.
     """
 
     model: nn.Module
@@ -57,6 +60,7 @@ class Survey:
     tapped: tuple[Tapped, ...]
     whole: tuple[str, ...]
     batched: bool
+    refuted: frozenset[str] = frozenset()
 
     def points(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return points as the copy reads them: on its device, images and floats in its dtype.
@@ -77,11 +81,12 @@ def surveyed(
     loss: str | Loss = "cross_entropy",
     dtype: torch.dtype = torch.float64,
     device: torch.device | str | None = None,
+    chunk: int = SAMPLE,
 ) -> Iterator[Survey]:
     """Check model and points and yield how each parameter is read, with torch set to compute exactly meanwhile.
 
-    ``model`` itself is only copied. ``device``: where to compute; default, where the model stands. Raises BadInput for
-    what ``validate`` refuses.
+    ``model`` itself is only copied. ``device``: where to compute; default, where the model stands. ``chunk``: the most
+    points that may go through the model together. Raises BadInput for what ``validate`` refuses.
     """
     if dtype not in DTYPES:
         raise BadInput(f"dtype is {dtype}; allowed: torch.float64, or torch.float32 for speed")
@@ -92,29 +97,40 @@ def surveyed(
     with exact(where):
         wanted = tuple(name for name, parameter in model.named_parameters() if parameter.requires_grad)
         twin = copied(model, contiguous).to(where, dtype).requires_grad_(False)
-        probe = prepared(torch.stack([x[0], x[-1]]), where, dtype)
+        probe = prepared(x[:PROBE], where, dtype)
+        sample = prepared(x[spread(len(x), min(SAMPLE, chunk))], where, dtype)
         logits = checked_answers(twin, probe)
+        checked_answers(twin, sample)
         if loss == "cross_entropy":
             check_labels(y, logits.shape[1])
         start = torch.arange(1, logits.shape[1] + 1, device=where, dtype=dtype).cos().expand_as(logits)
         truth = references(twin, wanted, probe, start)
-        tapped = tuple(trusted(twin, wanted, probe, start, truth))
+        layers, refuted = trusted(twin, wanted, probe, start, truth)
+        wrong = misread(twin, {layer.module: layer.parameters for layer in layers}, sample, start[0], TOLERANCE[dtype])
+        tapped = tuple(layer for layer in layers if layer.module not in wrong)
         read = {name for layer in tapped for name in layer.parameters.values()}
         whole = tuple(name for name in wanted if name not in read)
         batched = bool(whole) and vmap_works(twin, whole, probe, start, truth)
-        yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched)
+        yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched, frozenset(refuted | wrong))
 
 
-def checked_answers(model: nn.Module, probe: torch.Tensor) -> torch.Tensor:
-    """Return the logits of the probe points together; BadInput unless each point alone has the same ones."""
+def spread(points: int, most: int) -> list[int]:
+    """Return the indices of ``most`` of N ``points``, two or more, spread over all."""
+    count = max(PROBE, min(most, points))
+    return [index * (points - 1) // (count - 1) for index in range(count)]
+
+
+def checked_answers(model: nn.Module, points: torch.Tensor) -> torch.Tensor:
+    """Return the logits of ``points`` together; BadInput unless those asked alone, up to four, have the same ones."""
+    asked = spread(len(points), 4)
     with torch.no_grad():
-        together = answer(model, probe)
+        together = answer(model, points)
         try:
-            alone = torch.cat([answer(model, point[None]) for point in probe])
+            alone = torch.cat([answer(model, points[index : index + 1]) for index in asked])
         except ValueError as error:  # torch's own check of norms whose groups hold one number
             reason = " ".join(str(error).split())[:120]
             raise BadInput(f"model: it cannot answer one point alone ({reason}); give it larger inputs") from error
-    check_alone(together, alone)
+    check_alone(together[asked] if len(together) == len(points) else together, alone)
     return together
 
 
@@ -138,10 +154,10 @@ def trusted(
     probe: torch.Tensor,
     start: torch.Tensor,
     truth: dict[str, torch.Tensor],
-) -> list[Tapped]:
-    """Return the layers whose rules reproduce ``truth`` on the probe points, in their order and in the reverse.
+) -> tuple[list[Tapped], set[str]]:
+    """Return the layers whose rules reproduce ``truth`` on the probe points, and the names of those that do not.
 
-    A model that sorts points before a layer sees them as they stand in one of the two at most.
+    Layers with no gradient at all there are in neither.
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     owned: dict[str, dict[str, str]] = {}
@@ -151,14 +167,11 @@ def trusted(
         if own and rule_of(module) is not None and plain(module):
             owned[module_name] = own
     calls = calls_of(model, owned, probe, lambda logits: start)
-    found = {name: own for name, own in owned.items() if agrees(model, name, own, calls[name], truth)}
-    turned = {name: rows.flip(0) for name, rows in truth.items()}
-    again = calls_of(model, found, probe.flip(0), lambda logits: start)
-    return [
-        layer_of(model, name, own, calls[name])
-        for name, own in found.items()
-        if agrees(model, name, own, again[name], turned)
-    ]
+    agreed = {name: agrees(model, name, own, calls[name], truth) for name, own in owned.items()}
+    return (
+        [layer_of(model, name, own, calls[name]) for name, own in owned.items() if agreed[name]],
+        {name for name, yes in agreed.items() if yes is False},
+    )
 
 
 def plain(module: nn.Module) -> bool:
@@ -167,15 +180,24 @@ def plain(module: nn.Module) -> bool:
     return "weight" in names and names <= {"weight", "bias"}
 
 
-def agrees(model: nn.Module, name: str, own: dict[str, str], calls: list[Call], truth: dict[str, torch.Tensor]) -> bool:
-    """Say whether a layer's rule gives every parameter's true gradient; unknown, so no, where that is all zero."""
+def agrees(
+    model: nn.Module, name: str, own: dict[str, str], calls: list[Call], truth: dict[str, torch.Tensor]
+) -> bool | None:
+    """Say whether a layer's rule gives every parameter's true gradient; None, unknown, where there is none to see."""
     module = model.get_submodule(name)
     rule = rule_of(module)
     assert rule is not None
-    if not calls or any(len(call.input) != PROBE or len(call.grad) != PROBE for call in calls):
+    dead = not any(bool(truth[full].any()) for full in own.values())
+    if not calls:
+        return None if dead else False
+    if any(len(call.input) != PROBE or len(call.grad) != PROBE for call in calls):
         return False
     found = {full: torch.stack([rule.rows(module, call, name) for call in calls]).sum(0) for name, full in own.items()}
-    return all(found[full].shape == truth[full].shape for full in found) and close(found, truth)
+    if any(found[full].shape != truth[full].shape for full in found):
+        return False
+    if dead and not any(bool(rows.any()) for rows in found.values()):
+        return None
+    return close(found, truth)
 
 
 def layer_of(model: nn.Module, name: str, own: dict[str, str], calls: list[Call]) -> Tapped:

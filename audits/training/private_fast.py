@@ -7,7 +7,7 @@ the gradient of what it returned (b). The rules that measure disclosure (``audit
   convolutions and for norms from the gradients themselves, which are small there (Bu et al., arXiv 2205.10683);
 - the sum of the bounded gradients, from the same a and b: Σ_i c_i Σ_t b_t a_tᵀ, the gradient of the batch as if it were
   one long point. No second pass is made (Bu et al., arXiv 2210.00038).
-A layer is read so only after its rule gave autograd's gradients on two points; other parameters (of attention, tied
+A layer is read so only after its rule gave autograd's gradients on some points; other parameters (of attention, tied
 weights) are read by ``vmap(grad)`` through the whole model.
 """
 
@@ -23,7 +23,7 @@ from audits.data.tensors import TensorSet
 from audits.disclosure.engine import Held, Piece, passed, pieces
 from audits.disclosure.layers import rule_of
 from audits.disclosure.products import outer_rule, squares
-from audits.disclosure.survey import PROBE, Survey, surveyed
+from audits.disclosure.survey import PROBE, SAMPLE, Survey, surveyed
 from audits.disclosure.validate import FIX, made_auditable, rate_of
 from audits.errors import BadInput
 from audits.training.loop import augmented, make_optimizer
@@ -114,8 +114,9 @@ def unreadable(parameter: str, reason: str) -> BadInput:
 def read_by(model: nn.Module, data: TensorSet) -> Survey:
     """Return how each parameter of ``model`` that trains is read, tried in eval mode (no dropout) and in float64.
 
-    A layer whose gradients are all zero shows nothing. So a model with layers that were not to be trusted is tried
-    again with positive weights and inputs, which leave no ReLU dead: the rule of a layer does not depend on them.
+    A layer whose gradients are all zero shows nothing. So a model with such layers is tried again with positive weights
+    and inputs, which leave no ReLU dead: the rule of a layer does not depend on them. What the model's own weights have
+    refuted stays refuted.
     """
     x, y = data.batch(probe_rows(data))
     try:
@@ -132,18 +133,28 @@ def read_by(model: nn.Module, data: TensorSet) -> Survey:
         second = tried(alive, x.abs(), y)
     except BadInput:  # such weights may give logits that are not finite
         return first
-    return min(first, second, key=lambda found: (len(found.whole), not found.batched))
+    return with_layers(first, second)
+
+
+def with_layers(first: Survey, second: Survey) -> Survey:
+    """Return ``first`` with the layers of ``second`` of which it knew nothing; those that it refuted stay out."""
+    known = {layer.module for layer in first.tapped}
+    added = tuple(layer for layer in second.tapped if layer.module not in known | first.refuted)
+    read = {name for layer in added for name in layer.parameters.values()}
+    whole = tuple(name for name in first.whole if name not in read)
+    batched = bool(whole) and (first.batched or second.batched)
+    return replace(first, tapped=(*first.tapped, *added), whole=whole, batched=batched)
 
 
 def tried(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Survey:
-    """Return how ``model`` is read, by trying it on a pair of points."""
+    """Return how ``model`` is read, by trying it on some points."""
     with surveyed(model, x, y, dtype=torch.float64) as found:
         return found
 
 
 def probe_rows(data: TensorSet) -> torch.Tensor:
-    """Return the indices of a pair of points; a set of one point gives it twice."""
-    return (torch.arange(PROBE) % len(data)).to(data.y.device)
+    """Return the indices of some points, spread over all; a set of one point gives it twice."""
+    return torch.linspace(0, len(data) - 1, max(PROBE, min(SAMPLE, len(data)))).long().to(data.y.device)
 
 
 def held_while_made(survey: Survey) -> list[int]:
@@ -173,13 +184,5 @@ def weighted_sum(survey: Survey, piece: Piece, held: Held, scale: torch.Tensor) 
     if not piece.ghost:
         return scale @ held[0]
     a, b = held
-    rule = outer_rule(survey, piece)
     assert piece.module is not None
-    module = survey.model.get_submodule(piece.module)
-    b = b * scale[:, None, None, None]
-    return rule.gradient(module, one_point(a), one_point(b), 0, rule.units(module))[0]
-
-
-def one_point(factor: torch.Tensor) -> torch.Tensor:
-    """Return (n, groups, positions, ...) as one point with n × positions positions."""
-    return factor.transpose(0, 1).flatten(1, 2)[None]
+    return outer_rule(survey, piece).weighted(survey.model.get_submodule(piece.module), a, b, scale)

@@ -33,6 +33,10 @@ class LayerRule(ABC):
     def rows(self, module: nn.Module, call: Call, name: str) -> torch.Tensor:
         """Return each point's gradient of the layer's parameter ``name`` in one call, flat: (n, numbers)."""
 
+    def total(self, module: nn.Module, call: Call, name: str, weight: torch.Tensor) -> torch.Tensor:
+        """Return Σ_i weight_i · rows_i of one call, flat: (numbers,); ``weight`` is (n,)."""
+        return weight @ self.rows(module, call, name)
+
 
 class OuterRule(LayerRule):
     """A layer whose weight has the gradient Σ_t b_t a_tᵀ: a_t what weights were multiplied by at position t, b_t ∂loss.
@@ -49,6 +53,18 @@ class OuterRule(LayerRule):
         """See ``LayerRule.rows``."""
         a, b = self.factors(module, call)
         return b.sum(2).flatten(1) if name == "bias" else self.gradient(module, a, b, 0, self.units(module))
+
+    def total(self, module: nn.Module, call: Call, name: str, weight: torch.Tensor) -> torch.Tensor:
+        """See ``LayerRule.total``; the gradients of single points are not made."""
+        a, b = self.factors(module, call)
+        if name == "bias":
+            return weight @ b.sum(2).flatten(1)
+        return self.weighted(module, a, b, weight)
+
+    def weighted(self, module: nn.Module, a: torch.Tensor, b: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """Return Σ_i weight_i · gradient_i of the whole weight, flat: the gradient of all points as one long point."""
+        b = b * weight[:, None, None, None]
+        return self.gradient(module, one_point(a), one_point(b), 0, self.units(module))[0]
 
     def units(self, module: nn.Module) -> int:
         """Return into how many equal parts the weight can be divided: the outputs of a group."""
@@ -75,6 +91,11 @@ class OuterRule(LayerRule):
 def stacked(factor: torch.Tensor) -> torch.Tensor:
     """Return (n, groups, positions, width) as (groups, n × positions, width) in float64."""
     return factor.double().transpose(0, 1).flatten(1, 2)
+
+
+def one_point(factor: torch.Tensor) -> torch.Tensor:
+    """Return (n, groups, positions, ...) as one point with n × positions positions."""
+    return factor.transpose(0, 1).flatten(1, 2)[None]
 
 
 L = TypeVar("L", bound=type[LayerRule])
