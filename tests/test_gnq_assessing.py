@@ -7,10 +7,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from test_gnq_removal import drawn, lira_slowly, pool
 
 from audits.disclosure.removal import GROUPS
-from orchestrator.disclosure.assessing import Scene, judgements, knowing_the_rule
+from orchestrator.disclosure.assessing import CONTROL_GROUPS, Scene, judgements, knowing_the_rule
 
 LABELS = np.arange(12) % 3
 
@@ -47,6 +48,27 @@ def test_points_before_the_removal_are_judged_by_naive_shadows_and_by_ones_that_
     naive = next(row for row in found if (row.group, row.attack, row.shadows) == ("kept", "lira", "naive"))
     slow = [lira_slowly(target, made.naive, LABELS, "contributors") for target in made.before.logits]
     np.testing.assert_allclose(naive.scores, slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("attacks", [("loss", "lira", "shadow_posterior"), ("shadow_posterior",)])
+def test_every_attack_judges_fresh_models_as_it_judges_the_targets(attacks: tuple[str, ...]) -> None:
+    layout = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=attacks)))
+    made = scene()
+    fresh = replace(made.after, logits=drawn(2, 12, 3, seed=8))
+    alone = judgements(layout, made, seed=0)
+    found = judgements(layout, replace(made, fresh=fresh), seed=0)
+    assert "fresh" not in alone
+    for one, other in zip(found["after"], alone["after"], strict=True):  # what targets get does not depend on them
+        assert (one.group, one.attack, one.shadows) == (other.group, other.attack, other.shadows)
+        np.testing.assert_array_equal(one.scores, other.scores)
+        np.testing.assert_array_equal(one.auc, other.auc)
+    swapped = judgements(layout, replace(made, after=fresh), seed=0)["after"]
+    want = {(row.group, row.attack, row.shadows): row for row in swapped if row.group in CONTROL_GROUPS}
+    assert {(row.group, row.attack, row.shadows) for row in found["fresh"]} == set(want)
+    assert {row.attack for row in found["fresh"]} == set(attacks)
+    for row in found["fresh"]:
+        np.testing.assert_array_equal(row.scores, want[row.group, row.attack, row.shadows].scores)
+        np.testing.assert_array_equal(row.auc, want[row.group, row.attack, row.shadows].auc)
 
 
 def test_without_an_attack_that_shadows_teach_or_a_rule_there_is_nothing_to_compare() -> None:

@@ -85,6 +85,13 @@ def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]
     assert document["population"] == {"models": 60, "reused": 0, "trained": 60}
     moments = {(row["arm"], row["moment"]) for row in document["table"]}
     assert {("gnq_log-0.2", "before"), ("gnq_log-0.2", "fresh"), ("none", "fresh")} <= moments
+    fresh = [row for row in document["table"] if row["moment"] == "fresh"]
+    assert {row["attack"] for row in fresh} == {"loss", "lira", "shadow_posterior", "white_box"}
+    for row in document["table"]:
+        tested = row["moment"] == "fresh" and row["group"] in ("contributors", "kept")
+        assert (row["p"] is not None) == (row["p_holm"] is not None) == tested
+        if tested and row["p"] > 0:
+            assert row["p"] <= row["p_holm"] and (row["p"] < 0.05) == (not row["auc_low"] <= 0.5 <= row["auc_high"])
     before = {(row["group"], row["shadows"]) for row in document["table"] if row["moment"] == "before"}
     assert {("kept", "naive"), ("kept", "adaptive"), ("removed", "adaptive")} <= before
     assert ("dp-8", "before") not in moments  # nothing is removed, so no group of points is to be followed
@@ -123,6 +130,8 @@ def test_the_table_of_scores_gives_the_numbers_of_the_result(finished: tuple[Res
     assert set(level) == {"gnq_log", "gnq_sum", "gnq_final", "diagonal"}
     for score, value in level.items():
         assert value == pytest.approx(own.groupby(["pool", "twin"])[f"rank_{score}"].median().mean())
+    np.testing.assert_allclose(own.bits, np.minimum(1, own.rank_gnq_log))
+    assert table[(table.arm != "none") | ~table.member].bits.isna().all()
     for arm in ("none", "gnq_log-0.2", "dp-8"):
         for column in ("loss", "lira_naive"):
             rows = table[table.arm == arm]
@@ -256,7 +265,8 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
     assert {row["arm"] for row in document["comparisons"]} == {"random-0.2"}
     whole = finished[0].to_json()
     for field in ("table", "correlations"):
-        assert document[field] == [row for row in whole[field] if row.get("arm") in (None, "none", "random-0.2")], field
+        one, other = ([{**row, "p_holm": None} for row in each[field]] for each in (document, whole))
+        assert one == [row for row in other if row.get("arm") in (None, "none", "random-0.2")], field
     assert audit_kind("gnq").failed_gates(["dp-noise-1.auc=0.9"], document, plan) == [
         "gate dp-noise-1.auc=0.9: auc was not measured, so it cannot be passed"
     ]

@@ -226,6 +226,33 @@ def test_neither_unit_nor_kind_of_array_nor_strips_change_the_values(monkeypatch
     np.testing.assert_array_equal(K, before)
 
 
+def test_the_largest_and_the_smallest_k_have_values():
+    for unit in (1.7e308, 1e-320):
+        np.testing.assert_allclose(uniqueness_from_gram(np.eye(4) * unit), 1000, rtol=1e-9)
+        np.testing.assert_allclose(ridge_path(np.eye(4) * unit, [1e-3]), 1000, rtol=1e-9)
+        np.testing.assert_array_equal(uniqueness_from_gram(np.eye(4) * unit, "pinv"), 0)
+    np.testing.assert_array_equal(uniqueness_from_gram(np.eye(4) * 1e-320, ridge=1.0, relative=False), 1e-320)
+    np.testing.assert_allclose(uniqueness_from_gram(np.eye(4) * 1e-300, ridge=1e300), 1e-300, rtol=1e-9)
+
+
+def test_a_gradient_whose_square_underflows_is_still_one_of_a_gram_matrix():
+    G = np.random.default_rng(0).normal(size=(5, 9))
+    G[2] *= 1e-170
+    K = G @ G.T
+    assert K[2, 2] == 0 and K[2, 0] != 0
+    found, rest = uniqueness_from_gram(K), np.delete(np.arange(5), 2)
+    assert found[2] < 1e-300
+    np.testing.assert_allclose(found[rest], uniqueness_from_gram(K[np.ix_(rest, rest)]), rtol=0.3)  # λ: mean over 5, 4
+
+
+def test_values_beyond_float64_are_refused_by_name():
+    C = np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    scale = np.array([1.0, 1e-155, 2.0])
+    for ask in (lambda K: uniqueness_from_gram(K, "pinv"), report_from_gram):
+        with pytest.raises(BadInput, match=r"GNQ of point 0 by mode pinv is beyond .* \(2 of 3 are\).* to 4.0e\+00"):
+            ask(C * np.outer(scale, scale))
+
+
 def test_a_rank_in_doubt_is_told():
     G = np.array([[1.0, 0, 0], [1.0, 1.5e-6, 0], [0, 0, 1.0]])
     report = report_from_gram(G @ G.T)
@@ -268,6 +295,7 @@ def changed(value, at=(0, 1)):
         (np.eye(3, dtype=np.float32), "summed in float64"),
         (torch.eye(3, dtype=torch.float16), "dtype float16"),
         ([[1.0, 0.0], [0.0, 1.0]], "is a list"),
+        (torch.eye(3, dtype=torch.float64).to_sparse(), "allowed: dense"),
         (changed(np.nan), "NaN or infinite"),
         (changed(np.inf, (1, 1)), "NaN or infinite"),
         (changed(0.51), "not symmetric beyond rounding"),
@@ -299,10 +327,13 @@ def test_one_wrong_entry_is_seen_in_whatever_tile_it_is(at, monkeypatch):
     [
         ({"mode": "diagonal"}, "use gradient_uniqueness"),
         ({"mode": "rigde"}, "did you mean 'ridge'"),
-        ({"ridge": 0.0}, "ridge is 0.0; allowed: above 0"),
-        ({"ridge": -1.0}, "allowed: above 0"),
-        ({"ridge": np.nan}, "allowed: above 0"),
-        ({"ridge": np.inf}, "allowed: above 0"),
+        ({"ridge": 0.0}, "ridge is 0.0; allowed: a number above 0"),
+        ({"ridge": -1.0}, "allowed: a number above 0"),
+        ({"ridge": np.nan}, "allowed: a number above 0"),
+        ({"ridge": np.inf}, "allowed: a number above 0"),
+        ({"ridge": "a"}, "ridge is 'a'; allowed: a number above 0"),
+        ({"ridge": None}, "ridge is None"),
+        ({"mode": None}, "mode is None; allowed: ridge, pinv"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -231,6 +232,24 @@ def test_points_that_cannot_be_asked_are_refused(x: torch.Tensor, y: torch.Tenso
 def test_settings_are_refused_in_one_line(change: dict[str, object], says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
         gram(nn.Linear(6, CLASSES), drawn(4, 6), labels(4), **change)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"chunk": 1.5}, "chunk is 1.5; it must be a whole number"),
+        ({"device": "gpu"}, r"device is 'gpu': .*; allowed: cpu, or an accelerator"),
+        ({"device": "meta"}, "device is 'meta': "),
+        ({"x": drawn(3, 5)}, r"cannot answer points of shape \(5,\) and torch.float64 \(.*\); give x as"),
+        ({"x": torch.ones(3, 6, dtype=torch.int64)}, "cannot answer points of .* torch.int64"),
+        ({"model": nn.Linear}, "model is <class .*; allowed: a torch.nn.Module"),
+    ],
+)
+def test_what_torch_would_answer_with_a_traceback_is_said_in_one_line(change: dict[str, object], says: str) -> None:
+    asked: dict[str, Any] = {"model": nn.Linear(6, CLASSES), "x": drawn(3, 6), "y": labels(3)} | change
+    with pytest.raises(BadInput, match=says) as caught:
+        gram(**asked)
     assert "\n" not in str(caught.value)
 
 

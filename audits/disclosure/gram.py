@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -228,9 +229,10 @@ def starts(survey: Survey) -> dict[str, int]:
 
 def checked_limit(points: int, chunk: int, parameter_chunk: int | None, memory: int, dtype: torch.dtype) -> int:
     """Return how many numbers of each of ``points`` are held at once; BadInput for sizes below 1."""
-    for name, value in (("chunk", chunk), ("parameter_chunk", parameter_chunk), ("memory", memory)):
-        if value is not None and value < 1:
-            raise BadInput(f"{name} is {value}; it must be 1 or more")
+    sizes: dict[str, object] = {"chunk": chunk, "parameter_chunk": parameter_chunk, "memory": memory}
+    for name, value in sizes.items():
+        if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+            raise BadInput(f"{name} is {value!r}; it must be a whole number, 1 or more")
     return parameter_chunk or max(1, memory // (max(1, points) * dtype.itemsize))
 
 

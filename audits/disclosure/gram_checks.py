@@ -16,6 +16,9 @@ SYMMETRY = 1e-10
 TILE, DEVICE_TILE = 256, 2048
 """Rows and columns that are checked at once: what a CPU's cache holds, or what keeps an accelerator busy."""
 
+LEAST = 1e-290
+"""Squared norms around this have lost digits to float64's smallest numbers, while products with others have not."""
+
 FEWEST = 100
 """Entries of K are sums over parameters: their rounding does not shrink with N, so neither do tolerances below this."""
 
@@ -28,6 +31,8 @@ def checked_gram(K: Gram) -> torch.Tensor:
     """
     if not isinstance(K, torch.Tensor | np.ndarray):
         raise BadInput(f"K is a {type(K).__name__}; allowed: a NumPy array or a torch tensor (N, N) of float64")
+    if isinstance(K, torch.Tensor) and K.layout != torch.strided:
+        raise BadInput(f"K has the layout {K.layout}; allowed: dense, K.to_dense()")
     shape, dtype = tuple(K.shape), str(K.dtype).removeprefix("torch.")
     if len(shape) != 2 or shape[0] != shape[1]:
         raise BadInput(f"K has shape {shape}; allowed: (N, N), the inner products of the gradients of N points")
@@ -61,7 +66,7 @@ def not_positive(how: str) -> BadInput:
 
 def _check_values(K: torch.Tensor) -> None:
     """Raise BadInput for values that no Gram matrix has."""
-    norm = K.diagonal().sqrt()
+    norm = (K.diagonal() + LEAST).sqrt()
     tiles = norm.split(DEVICE_TILE if K.is_cuda else TILE)
     start = 0
     for place, rows in enumerate(tiles):

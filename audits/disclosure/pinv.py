@@ -20,13 +20,13 @@ time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from audits.disclosure.gram_checks import Gram, checked_gram, not_positive, rank_tolerance
+from audits.errors import BadInput
 
 EPS = torch.finfo(torch.float64).eps
 
@@ -42,7 +42,7 @@ ROW_MARGIN = 30.0
 ROWS = 1024
 """Rows of Π or K⁺ that are held at once."""
 
-LOST = 1e-10
+LOST = 1e-9
 """What rounding may take of C⁻¹, as eps times a bound of C's condition number, for values to be read off a factor."""
 
 
@@ -103,10 +103,11 @@ def report_from_gram(K: Gram) -> RankReport:
     apart = part <= border
     size = norm[live] / norm.max()  # GNQ does not change with the unit of the gradients
     gnq, residual = _coefficients(values, vectors, dropped, size, apart)
+    finite(_on_all(gnq, live), gram)
     return RankReport(
-        gnq=_spread(gnq, live),
-        residual=_spread(residual * norm.max() ** 2, live),
-        independent=_spread(apart, live),
+        gnq=_on_all(gnq, live).cpu().numpy(),
+        residual=_on_all(residual * norm.max() ** 2, live).cpu().numpy(),
+        independent=_on_all(apart, live).cpu().numpy(),
         zero=(~live).cpu().numpy(),
         rank=len(values) - dropped,
         cut=cut,
@@ -137,8 +138,20 @@ def independent_uniqueness(K: torch.Tensor) -> torch.Tensor | None:
     norm /= norm.max()  # GNQ does not change with the unit of the gradients
     weight = norm / inverse.diagonal()
     inverse.diagonal().zero_()
-    found: torch.Tensor = (torch.linalg.vector_norm(inverse.div_(norm), dim=1) * weight).square_()
-    return found
+    return finite((torch.linalg.vector_norm(inverse.div_(norm), dim=1) * weight).square_(), K)
+
+
+def finite(gnq: torch.Tensor, K: torch.Tensor) -> torch.Tensor:
+    """Return ``gnq`` (N,) of the rows of ``K``; BadInput naming the first point whose value is not finite."""
+    bad = torch.nonzero(~torch.isfinite(gnq)).flatten().tolist()
+    if bad:
+        square = K.diagonal()
+        raise BadInput(
+            f"GNQ of point {bad[0]} by mode pinv is beyond the range of float64 ({len(bad)} of {len(gnq)} are): "
+            f"squared norms of gradients go from {float(square[square > 0].min()):.1e} to {float(square.max()):.1e}; "
+            "use mode='ridge', or leave out points that are fitted so far"
+        )
+    return gnq
 
 
 def _coefficients(
@@ -177,11 +190,11 @@ def _ratio(rows: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def _spread(values: torch.Tensor, live: torch.Tensor) -> NDArray[Any]:
+def _on_all(values: torch.Tensor, live: torch.Tensor) -> torch.Tensor:
     """Return ``values`` of the live rows among zeros for the others."""
     found = torch.zeros(len(live), dtype=values.dtype, device=values.device)
     found[live] = values
-    return found.cpu().numpy()
+    return found
 
 
 def _doubt(cut: float, smallest: float, largest: float, part: torch.Tensor, border: float) -> str:

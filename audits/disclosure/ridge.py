@@ -43,6 +43,8 @@ def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Ten
         return torch.zeros(len(K), dtype=K.dtype, device=K.device)
     scale = _scale(mean)
     penalty = ridge * (mean / scale) if relative else ridge / scale
+    if not penalty < float("inf"):  # so large beside K that the others do not count
+        return K.diagonal() / (mean if relative else 1.0) / ridge
     square = K.diagonal() / scale
     worst = len(K) * (float(square.max()) / penalty + 1)
     factor = _factor(K, scale, torch.full_like(square, penalty))
@@ -98,10 +100,10 @@ def ridge_path(K: Gram, ridges: ArrayLike, relative: bool = True) -> NDArray[np.
     return np.stack(found)
 
 
-def _check_ridge(ridge: float) -> None:
-    """Raise BadInput unless ``ridge`` is positive."""
-    if not (0 < ridge < float("inf")):
-        raise BadInput(f"ridge is {ridge}; allowed: above 0 and finite; for no ridge use mode='pinv'")
+def _check_ridge(ridge: object) -> None:
+    """Raise BadInput unless ``ridge`` is a positive number."""
+    if not isinstance(ridge, int | float | np.number) or not 0 < ridge < float("inf"):
+        raise BadInput(f"ridge is {ridge!r}; allowed: a number above 0 and finite; for no ridge use mode='pinv'")
 
 
 def _mean_square(K: torch.Tensor) -> float:
@@ -111,7 +113,7 @@ def _mean_square(K: torch.Tensor) -> float:
 
 def _scale(mean: float) -> float:
     """Return the power of two next to ``mean``: dividing by it is exact and keeps squares in range."""
-    return 2.0 ** round(math.log2(mean))
+    return 2.0 ** min(round(math.log2(mean)), 1023)
 
 
 def _check_positive(K: torch.Tensor, scale: float, square: torch.Tensor, penalty: float) -> None:

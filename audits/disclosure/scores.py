@@ -18,7 +18,8 @@ from torch.utils.data import TensorDataset
 from audits.data.tensors import TensorSet
 from audits.disclosure.diagonal import diagonal_uniqueness, mean_square
 from audits.disclosure.gram import CHUNK, MEMORY, gram, squared_norms
-from audits.disclosure.pinv import report_from_gram
+from audits.disclosure.gram_checks import checked_gram
+from audits.disclosure.pinv import independent_uniqueness, report_from_gram
 from audits.disclosure.residuals import Loss
 from audits.disclosure.uniqueness import MODES as GRAM_MODES
 from audits.disclosure.uniqueness import uniqueness_from_gram
@@ -118,8 +119,12 @@ def point_scores(
         if "ridge" in modes:
             gnq["ridge"] = uniqueness_from_gram(K, "ridge", ridge, relative)
         if "pinv" in modes:
-            report = report_from_gram(K)
-            gnq["pinv"], doubt = report.gnq, report.doubt
+            sure = independent_uniqueness(checked_gram(K))
+            if sure is None:
+                report = report_from_gram(K)
+                gnq["pinv"], doubt = report.gnq, report.doubt
+            else:
+                gnq["pinv"] = _array(sure)
         del K
     else:
         norm = _array(squared_norms(model, data.x, data.y, chunk=chunk, memory=memory))
@@ -160,7 +165,7 @@ def check_modes(modes: tuple[str, ...]) -> None:
     """Raise BadInput for an unknown mode of gradient uniqueness."""
     for mode in modes:
         if mode not in MODES:
-            raise BadInput(f"mode is {mode!r}{did_you_mean(mode, MODES)}; allowed: {', '.join(MODES)}")
+            raise BadInput(f"mode is {mode!r}{did_you_mean(str(mode), MODES)}; allowed: {', '.join(MODES)}")
 
 
 def _array(values: torch.Tensor) -> Floats:

@@ -93,7 +93,7 @@ def surveyed(
     residual = residual_of(loss)
     check_auditable(model)
     check_points(x, y)
-    where = torch.device(device) if device is not None else next(model.parameters()).device
+    where = checked_device(device) if device is not None else next(model.parameters()).device
     with exact(where):
         wanted = tuple(name for name, parameter in model.named_parameters() if parameter.requires_grad)
         twin = copied(model, contiguous).to(where, dtype).requires_grad_(False)
@@ -114,6 +114,19 @@ def surveyed(
         yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched, frozenset(refuted | wrong))
 
 
+def checked_device(device: torch.device | str) -> torch.device:
+    """Return ``device`` as torch's; BadInput for one that is not here."""
+    try:
+        found = torch.device(device)
+        torch.zeros(1, device=found).item()  # no numbers are held by device meta
+    except (RuntimeError, AssertionError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise BadInput(
+            f"device is {str(device)!r}: {reason}; allowed: cpu, or an accelerator of this machine"
+        ) from error
+    return found
+
+
 def spread(points: int, most: int) -> list[int]:
     """Return the indices of ``most`` of N ``points``, two or more, spread over all."""
     count = max(PROBE, min(most, points))
@@ -124,9 +137,20 @@ def checked_answers(model: nn.Module, points: torch.Tensor) -> torch.Tensor:
     """Return the logits of ``points`` together; BadInput unless those asked alone, up to four, have the same ones."""
     asked = spread(len(points), 4)
     with torch.no_grad():
-        together = answer(model, points)
+        try:
+            together = answer(model, points)
+        except (BadInput, torch.OutOfMemoryError):
+            raise
+        except (RuntimeError, TypeError, IndexError, ValueError) as error:
+            reason = " ".join(str(error).split())[:120]
+            raise BadInput(
+                f"model: it cannot answer points of shape {tuple(points.shape[1:])} and {points.dtype} ({reason}); "
+                "give x as the model was trained on it"
+            ) from error
         try:
             alone = torch.cat([answer(model, points[index : index + 1]) for index in asked])
+        except BadInput:
+            raise
         except ValueError as error:  # torch's own check of norms whose groups hold one number
             reason = " ".join(str(error).split())[:120]
             raise BadInput(f"model: it cannot answer one point alone ({reason}); give it larger inputs") from error

@@ -38,7 +38,7 @@ def uniqueness_from_gram(
     if mode == "diagonal":
         raise BadInput("mode 'diagonal' needs the gradients themselves, K does not hold them; use gradient_uniqueness")
     if mode not in MODES:
-        raise BadInput(f"mode is {mode!r}{did_you_mean(mode, MODES)}; allowed: {', '.join(MODES)}")
+        raise BadInput(f"mode is {mode!r}{did_you_mean(str(mode), MODES)}; allowed: {', '.join(MODES)}")
     gram = checked_gram(K)
     values = ridge_uniqueness(gram, ridge, relative) if mode == "ridge" else independent_uniqueness(gram)
     if values is not None:

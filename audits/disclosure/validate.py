@@ -45,6 +45,8 @@ def copied(model: nn.Module, how: Callable[[nn.Module], nn.Module] = copy.deepco
 
 def check_auditable(model: nn.Module) -> None:
     """Raise BadInput when ``model``, as it stands, mixes points, is random, is not finite or has nothing to train."""
+    if not isinstance(model, nn.Module):
+        raise BadInput(f"model is {model!r}; allowed: a torch.nn.Module, made and trained")
     parameters = dict(model.named_parameters())
     if not parameters:
         raise BadInput("model: it has no parameters, so no point has a gradient; give a trained model")

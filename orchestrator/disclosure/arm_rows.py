@@ -19,18 +19,26 @@ from orchestrator.disclosure.gathering import (
 )
 from orchestrator.disclosure.plan import NONE
 
+FAIR = ("contributors", "kept")
+"""Groups that no rule filtered, or the same on both sides: ½ on models that saw no point."""
+
 AGAINST = ("random", "loss_log")
 """Rankings by which the same is done as a control: removal, or noise."""
 
 
 def table(found: Assessments, level: float) -> list[Row]:
-    """Return the AUC of each arm × group × attack × shadows × moment, with its interval over pools."""
+    """Return the AUC of each arm × group × attack × shadows × moment, with its interval over pools.
+
+    Fair comparisons on fresh models have ``p`` of an AUC of ½ too, and ``p_holm`` over all of them.
+    """
     from audits.disclosure.pool_attacks import POOL_ATTACKS
     from audits.disclosure.removal import two_sided_auc
 
     rows = []
     for arm, place, pools in cells(found):
-        auc = interval(pool_means(pools), level, RATE)
+        means = pool_means(pools)
+        auc = interval(means, level, RATE)
+        tested = place.moment == "fresh" and place.group in FAIR and auc.low is not None
         known = [[value for value in pool if value is not None] for pool in pools]
         both = len(pools) > 1 and place.group.startswith("removed") and known == pools
         side = interval([float(one.mean()) for one in two_sided_auc(known)] if both else [], level, RATE)
@@ -43,9 +51,10 @@ def table(found: Assessments, level: float) -> list[Row]:
                 "targets": sum(len(pool) for pool in pools),
                 **auc.row("auc"),
                 **side.row("two_sided"),
+                "p": paired(means, [0.5] * len(means), level).p if tested else None,
             }
         )
-    return rows
+    return corrected(rows, ("moment",))
 
 
 def cells(found: Assessments) -> list[tuple[str, Place, list[list[float | None]]]]:

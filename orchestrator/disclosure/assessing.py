@@ -10,7 +10,7 @@ import numpy as np
 
 from orchestrator.disclosure.defending import DIVERGED, diverged
 from orchestrator.disclosure.plan import NONE
-from orchestrator.disclosure.predicting import listed, predictions, ranked
+from orchestrator.disclosure.predicting import bits_column, listed, predictions, ranked
 from orchestrator.disclosure.stages import ANSWERS, scheduler, stored, tensors, trace_of
 from orchestrator.jobs import Job
 from orchestrator.stages.scoring import SCORES
@@ -32,7 +32,7 @@ FILTERED = ("kept", "removed")
 """Groups in which shadows that know the rule learn something else from the same models than naive ones do."""
 CONTROL_GROUPS = ("contributors", "kept", "kept_unfiltered")
 CHEAP = ("loss", "lira")
-"""Attacks that also judge models from before the removal and fresh ones; those that learn are left out there."""
+"""Attacks that also judge models from before the removal; those that learn are left out there."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ def assess(shop: Workshop, job: Job) -> dict[str, bytes]:
         traces = [trace_of(shop, model) for model in layout.of(job.unit, "target")]
         scores = ranked(layout, job.unit, traces)
         columns |= {f"rank_{name}": values.ravel() for name, values in scores.items()}
+        columns |= bits_column(layout, job.unit, traces)
         found |= predictions(layout, job.unit, scene, scores, judged["after"], traces)
     return {SCORES: pack_table(table_of(columns)), ASSESSMENT: pack_json(found)}
 
@@ -136,14 +137,35 @@ def judgements(layout: DisclosureScheduler, scene: Scene, seed: int) -> dict[str
     cheap = tuple(name for name in attacks if name in CHEAP)
     removes = not np.array_equal(scene.after.kept, scene.after.half)
     groups = GROUPS if removes else UNFILTERED
-    found = {"after": group_aucs(scene.after, scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)}
+    judged = group_aucs(with_fresh(scene), scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)
+    targets = slice(0, len(scene.after.half))
+    found = {"after": [replace(each, auc=each.auc[targets], scores=each.scores[targets]) for each in judged]}
     if removes and cheap:
         found["before"] = group_aucs(scene.before, scene.labels, scene.naive, None, groups, cheap, seed)
         found["before"] += knowing_the_rule(scene, cheap, seed)
-    if scene.fresh is not None and cheap:
-        controls = CONTROL_GROUPS if removes else UNFILTERED
-        found["fresh"] = group_aucs(scene.fresh, scene.labels, scene.naive, scene.adaptive, controls, cheap, seed)
+    if scene.fresh is not None:
+        rest = slice(len(scene.after.half), None)
+        found["fresh"] = [
+            replace(each, auc=each.auc[rest], scores=each.scores[rest])
+            for each in judged
+            if each.group in CONTROL_GROUPS
+        ]
     return found
+
+
+def with_fresh(scene: Scene) -> PoolAnswers:
+    """Return the targets and behind them the fresh models, so that an attack learns once for both."""
+    if scene.fresh is None:
+        return scene.after
+    parts = (scene.after, scene.fresh)
+    features = [part.features for part in parts if part.features is not None]
+    return replace(
+        scene.after,
+        logits=np.concatenate([part.logits for part in parts]),
+        half=np.concatenate([part.half for part in parts]),
+        kept=np.concatenate([part.kept for part in parts]),
+        features=np.concatenate(features) if features else None,
+    )
 
 
 def knowing_the_rule(scene: Scene, attacks: Sequence[str], seed: int) -> list[GroupAuc]:

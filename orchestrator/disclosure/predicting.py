@@ -44,6 +44,25 @@ def ranked(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> d
     return found
 
 
+def bits_column(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> dict[str, Floats]:
+    """Return "bits" (2 · 2n,), NaN at points that a target did not see; nothing where neither mode tells bits."""
+    found = [np.full(len(model.half), np.nan) for model in layout.of(pool, "target")]
+    for row, model, trace in zip(found, layout.of(pool, "target"), traces, strict=True):
+        bits = bits_of(trace)
+        if bits is None:
+            return {}
+        row[model.half] = bits
+    return {"bits": np.concatenate(found)}
+
+
+def bits_of(trace: Trace) -> Floats | None:
+    """Return the bits (n,) that training tells of each point, by mode ridge, else by pinv; None without both."""
+    from audits.disclosure.bits import bits_upper
+
+    mode = next((name for name in ("ridge", "pinv") if name in trace.gnq), None)
+    return None if mode is None else bits_upper(trace.gnq[mode], trace.weights)
+
+
 def predictions(
     layout: DisclosureScheduler,
     pool: int,
@@ -83,16 +102,13 @@ def exposed(
     layout: DisclosureScheduler, pool: int, scores: Mapping[str, Floats], gap: Floats, traces: Sequence[Trace]
 ) -> list[dict[str, Any]]:
     """Return the points of highest Σ ½·log2(1 + GNQ), by the first of ``FIRST`` that there is."""
-    from audits.disclosure.bits import bits_upper
-
     first = next(name for name in FIRST if name in scores)
     ids = layout.drawn.pools[pool]
     rows: list[tuple[float, dict[str, Any]]] = []
     for twin, (model, trace) in enumerate(zip(layout.of(pool, "target"), traces, strict=True)):
         own = np.flatnonzero(model.half)
         order = np.argsort(-scores[first][twin, own], kind="stable")
-        mode = next((name for name in ("ridge", "pinv") if name in trace.gnq), None)
-        bits = bits_upper(trace.gnq[mode], trace.weights) if mode else None
+        bits = bits_of(trace)
         for rank, place in enumerate(order[:SHOWN], start=1):
             point = own[place]
             told = {

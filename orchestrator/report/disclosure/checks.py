@@ -29,7 +29,10 @@ def control(run: DisclosureRun, setting: str) -> Sentence:
     text = f"In {fair} the interval holds .500 (luck alone: {luck_allows:.1f} miss)."
     if said:
         text += f" It does not for {said}{'; …' if len(off) > 4 else ''}."
-    broken = len(off) > 2 * luck_allows + 1
+    sure = [row for row in off if row.get("p_holm") is not None and row["p_holm"] <= 1 - run.level]
+    if sure:
+        text += f" After Holm's correction over all of them {len(sure)} still {'does' if len(sure) == 1 else 'do'} not."
+    broken = bool(sure) or len(off) > 2 * luck_allows + 1
     if broken:
         text += " That is more than luck: the attacks or the comparison see something other than training."
     return Sentence("bad" if broken else "good", head, text + _artefact(run, setting))
