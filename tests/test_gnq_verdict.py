@@ -89,7 +89,7 @@ def test_noise_helps_by_a_score_only_beyond_the_same_noise_at_random(run):
     )  # fmt: skip
     base |= {"difference": -0.05, "low": -0.08, "high": -0.02, "p_holm": 0.01}
     beside = {**base, "against": other}
-    result["comparisons"].append(beside)
+    result["comparisons"] += [beside, {**base, "arm": other}]
 
     def said():
         return sentence(DisclosureRun(result), "Noise 1 on 20\N{NO-BREAK SPACE}% by GNQ")
@@ -97,7 +97,9 @@ def test_noise_helps_by_a_score_only_beyond_the_same_noise_at_random(run):
     assert said().kind == "good" and "Against noise on as many points at random −.050 [−.080, −.020]" in said().text
     beside |= {"difference": 0.0, "low": -0.02, "high": 0.02, "p_holm": 1.0}
     assert said().kind == "plain" and "not told from it, a null result. Noise on some gradients" in said().text
-    assert sentence(DisclosureRun(result), "Noise 1 on 20\N{NO-BREAK SPACE}% at random").text.count("at random") == 0
+    control = sentence(DisclosureRun(result), "Noise 1 on 20\N{NO-BREAK SPACE}% at random")
+    assert control.kind == "plain" and control.text.endswith("A control: chance says which points get it.")
+    assert "−.050 [−.080, −.020] against no defence: lower" in control.text and "at random" not in control.text
 
 
 def test_comparisons_are_those_of_one_attack_on_contributors_with_shadows_that_know(run):

@@ -98,8 +98,11 @@ def other_arm(run: DisclosureRun, setting: str, arm: Row) -> Sentence:
             found = standing(random, run.level, "lower", "higher", "not told from it, a null result")
             text += f" Against noise on as many points at random {change(random)}: {found}."
         text += " Noise on some gradients alone carries no such bound as ε."
+    control = arm["ranking"] == "random"
+    if control:
+        text += " A control: chance says which points get it."
     helps = all(clear(row, run.level) < 0 for row in (base, *([random] if random else [])))
-    return Sentence("good" if helps else "plain", _title(arm), text)
+    return Sentence("good" if helps and not control else "plain", _title(arm), text)
 
 
 def removal(run: DisclosureRun, setting: str) -> Sentence:
