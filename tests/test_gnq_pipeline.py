@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
+from audits.disclosure import white_box
 from audits.disclosure.rankings import RANKINGS
 from audits.errors import BadInput
 from orchestrator.console import Terminal
+from orchestrator.disclosure.assessing import assess
 from orchestrator.disclosure.plan import DisclosurePlan
 from orchestrator.disclosure.schedule import DisclosureScheduler
 from orchestrator.disclosure.stages import ANSWERS, seed_of, trace_of
@@ -144,6 +147,24 @@ def test_the_table_of_scores_gives_the_numbers_of_the_result(finished: tuple[Res
                 and row["shadows"] == (shadows or "none")
             ]
             assert told == [pytest.approx(np.mean(each))]
+
+
+def test_arms_of_a_pool_share_what_is_read_off_its_naive_shadows(
+    finished: tuple[Result, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, asked = scheduler_of(small_plan(store), store), Counter[int]()
+    shop = Workshop(layout, Store(str(store)))
+    original = white_box.white_box_features
+
+    def counted(model: torch.nn.Module, *others: Any, **named: Any) -> Any:
+        asked[id(model)] += 1
+        return original(model, *others, **named)
+
+    monkeypatch.setattr(white_box, "white_box_features", counted)
+    alone = {arm: assess(Workshop(layout, shop.store), layout.assess_job(0, arm)) for arm in ("none", "random-0.2")}
+    first = asked.total()
+    assert {arm: assess(shop, layout.assess_job(0, arm)) for arm in alone} == alone
+    assert first - (asked.total() - first) == len(layout.of(0, "shadow"))
 
 
 def test_a_target_drops_what_its_own_ranking_puts_on_top_and_trains_on_the_rest(

@@ -209,6 +209,20 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     assert second.drop_columns(["setting"]).equals(alone), "a setting of a sweep is not the audit of its own plan"
 
 
+def test_a_worker_keeps_the_last_arrays_unless_they_are_large(finished, tmp_path, monkeypatch):
+    plan, _, _, _ = finished
+    shop, made = Workshop(open_scheduler(plan), Store(tmp_path / "store")), []
+
+    monkeypatch.setattr("orchestrator.stages.workshop.BYTES_OF_ARRAYS", 16)  # two of the numbers
+
+    def ask(name, size=1):
+        return shop.recent(name, lambda: made.append(name) or np.full(size, len(made)))
+
+    assert [int(ask(name)[0]) for name in "aabbacab"] == [1, 1, 2, 2, 1, 3, 1, 4]
+    assert made == ["a", "b", "c", "b"] and not ask("a").flags.writeable
+    assert [ask("d", 2)[0] for _ in range(2)] == [5, 6] and "d" not in shop.arrays
+
+
 def test_a_worker_refuses_the_job_of_another_plan(finished, tmp_path):
     plan, _, _, _ = finished
     other = tiny_plan(tmp_path / "store", "seed=1")

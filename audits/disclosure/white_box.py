@@ -36,7 +36,7 @@ def white_box_features(
     """
     limit = checked_limit(chunk, chunk, None, memory, torch.float64)
     head = layers_of(model)[-1].name
-    with surveyed(model, data.x, data.y) as survey:
+    with surveyed(model, data.x, data.y, chunk=chunk) as survey:
         loss, hidden, logits = outputs(survey, survey.model.get_submodule(head), data, chunk)
         norms = gradient_norms(survey, data, limit, chunk)
     found: NDArray[np.float32] = torch.cat([loss, norms, hidden, logits], 1).float().cpu().numpy()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.disclosure.schedule import DisclosureScheduler
 
     Floats = NDArray[np.float64]
+    Features = NDArray[np.float32]
 
 ASSESSMENT = "assessment.json"
 UNFILTERED = ("contributors",)
@@ -86,7 +87,7 @@ def gathered(shop: Workshop, pool: int, arm: str) -> Scene:
         logits = np.stack([read(shop, model, arm)["foreign"] for model in fresh])
         foreign = replace(after, logits=logits, features=features(shop, fresh, arm, pool))
     return Scene(
-        before=replace(answers(shop, targets, NONE), kept=after.kept),
+        before=replace(answers(shop, targets, NONE, inside=False), kept=after.kept),
         after=after,
         naive=naive,
         adaptive=None if arm == NONE else answers(shop, shadows, arm),
@@ -95,8 +96,11 @@ def gathered(shop: Workshop, pool: int, arm: str) -> Scene:
     )
 
 
-def answers(shop: Workshop, models: Sequence[Watched], arm: str) -> PoolAnswers:
-    """Return what models of one pool answered to all its points, as an arm publishes them."""
+def answers(shop: Workshop, models: Sequence[Watched], arm: str, inside: bool = True) -> PoolAnswers:
+    """Return what models of one pool answered to all its points, as an arm publishes them.
+
+    ``inside``: with what attacks read off their inside.
+    """
     from audits.disclosure.removal import PoolAnswers
 
     parts = [read(shop, model, arm) for model in models]
@@ -104,7 +108,7 @@ def answers(shop: Workshop, models: Sequence[Watched], arm: str) -> PoolAnswers:
         logits=np.stack([part["own"] for part in parts]),
         half=scheduler(shop).halves(list(models)),
         kept=np.stack([part["kept"].astype(bool) for part in parts]),
-        features=features(shop, models, arm, models[0].pool),
+        features=features(shop, models, arm, models[0].pool) if inside else None,
     )
 
 
@@ -114,7 +118,7 @@ def read(shop: Workshop, model: Watched, arm: str) -> dict[str, NDArray[Any]]:
     return unpack_arrays(shop.store.get(place.stage, place.key).read(ANSWERS))
 
 
-def features(shop: Workshop, models: Sequence[Watched], arm: str, pool: int) -> NDArray[np.float32] | None:
+def features(shop: Workshop, models: Sequence[Watched], arm: str, pool: int) -> Features | None:
     """Return what is read off the inside of models at the points of a pool; nothing if no attack of the plan does."""
     from audits.disclosure.pool_attacks import POOL_ATTACKS
     from audits.disclosure.validate import made_auditable
@@ -125,8 +129,14 @@ def features(shop: Workshop, models: Sequence[Watched], arm: str, pool: int) -> 
         return None
     points = tensors(shop, layout.drawn.pools[pool])
     chunk = layout.plan.compute.chunk
-    read = (made_auditable(stored(shop, model, arm)) for model in models)  # models of the store are frozen
-    return np.stack([white_box_features(model, points, chunk=chunk) for model in read])
+
+    def made() -> Features:
+        read = (made_auditable(stored(shop, model, arm)) for model in models)  # models of the store are frozen
+        return np.stack([white_box_features(model, points, chunk=chunk) for model in read])
+
+    if arm != NONE:
+        return made()
+    return shop.recent(("features", pool, *(model.name for model in models)), made)  # every arm of a pool asks for them
 
 
 def judgements(layout: DisclosureScheduler, scene: Scene, seed: int) -> dict[str, list[GroupAuc]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from orchestrator.schedule import AnyScheduler, data_of, open_scheduler
 from orchestrator.store import Store
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import nn
 
     from audits.data.partition import Member
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "weights.safetensors"
 BYTES_IN_MEMORY = 2**31  # of models that were read lately; one model always stays
+BYTES_OF_ARRAYS = 2**29  # of arrays that were made lately; what is larger than half of it is made again
 
 Body = Callable[["Workshop", Job], Mapping[str, bytes]]
 
@@ -76,6 +78,7 @@ class Workshop:
         self.store = store
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
         self.held = 0
+        self.arrays: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
 
     @property
     def plan(self) -> Any:
@@ -131,6 +134,19 @@ class Workshop:
     def model(self, reference: Reference, member: Member) -> nn.Module:
         """Return the stored model of ``member``; see ``stored``."""
         return self.stored(reference, lambda: self.builder(member)(0))
+
+    def recent(self, name: Hashable, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Return the array that ``make`` makes; one made lately under this name comes from memory. It is read-only."""
+        if name not in self.arrays:
+            found = make()
+            if found.nbytes > BYTES_OF_ARRAYS // 2:
+                return found
+            found.flags.writeable = False
+            self.arrays[name] = found
+        self.arrays.move_to_end(name)
+        while sum(array.nbytes for array in self.arrays.values()) > BYTES_OF_ARRAYS:
+            self.arrays.popitem(last=False)
+        return self.arrays[name]
 
     def stored(self, reference: Reference, build: Callable[[], nn.Module]) -> nn.Module:
         """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory."""
