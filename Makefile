@@ -45,7 +45,7 @@ $(STAMP): pyproject.toml
 	  echo "making the environment $(VENV) with $$python"; \
 	  "$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; \
 	}
-	@echo "installing into $(VENV): about 5 GB with torch and Ray, some minutes the first time"
+	@echo "installing into $(VENV): about 7 GB with torch and Ray, some minutes the first time"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
