@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from gnq_models import CLASSES, drawn, labels, slow_gradients
+from gnq_models import CLASSES, FromTheMean, drawn, labels, slow_gradients
 from torch import nn
 
 from audits.data.tensors import TensorSet
@@ -16,7 +17,7 @@ from audits.disclosure.gram import gram, squared_norms
 from audits.disclosure.survey import surveyed
 from audits.errors import BadInput
 from audits.training.private import Noise
-from audits.training.private_fast import FastEngine, bounded_sums
+from audits.training.private_fast import FastEngine, bounded_sums, with_layers
 from audits.training.recipe import Recipe
 
 POINTS = 40
@@ -64,15 +65,6 @@ class ByLength(nn.Module):
 RECIPE = Recipe(
     epochs=1, batch_size=POINTS, optimizer="sgd", learning_rate=0.1, noise_multiplier=1.0, max_grad_norm=0.1, delta=1e-4
 )
-
-
-class FromTheMean(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(6, CLASSES)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(x - x.mean(0))
 
 
 def numbers() -> torch.Tensor:
@@ -132,19 +124,16 @@ def test_private_training_bounds_what_a_point_adds(name: str) -> None:
 
 
 def test_what_the_models_own_weights_refute_stays_refuted() -> None:
-    """On positive weights and inputs, where dead layers are looked at again, the second use would be the dead one."""
-
-    class Negative(TwoLayers):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            found = self.body(x).tanh()
-            return self.head(found + 4 * F.relu(-self.other(found)))
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        model = Negative().eval()
-    x, y = drawn(POINTS, 6), labels(POINTS)
-    engine = FastEngine(model, TensorSet(x, y), RECIPE, Noise(0.0, 0.1, float(POINTS), torch.Generator()))
-    assert [layer.module for layer in engine.survey.tapped] == ["head"]
+    """Positive weights and inputs, on which dead layers are looked at again, may hide what refuted a layer."""
+    model = nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 5), nn.Linear(5, CLASSES))
+    with surveyed(model, drawn(POINTS, 6), labels(POINTS)) as second:
+        assert not second.whole
+    (last,) = (layer for layer in second.tapped if layer.module == "2")
+    whole = tuple(name for name in second.wanted if not name.startswith("2."))
+    first = replace(second, tapped=(last,), whole=whole, batched=True, refuted=frozenset({"0"}))
+    found = with_layers(first, second)
+    assert [layer.module for layer in found.tapped] == ["2", "1"]
+    assert found.whole == ("0.weight", "0.bias") and found.batched
 
 
 def test_points_in_other_company_than_the_first_two_are_looked_at() -> None:

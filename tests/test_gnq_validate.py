@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from gnq_models import CLASSES, case, drawn, labels, slow_gradients
+from gnq_models import CLASSES, FromTheMean, case, drawn, labels, slow_gradients
 from torch import nn
 from torch.nn.utils import prune
 from torch.utils.data import DataLoader, TensorDataset
@@ -21,18 +21,7 @@ from audits.disclosure.validate import made_auditable
 from audits.errors import BadInput
 
 
-class Centred(nn.Module):
-    """Subtracts the batch's mean, in any mode and without a layer of its own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(6, CLASSES)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(x - x.mean(0))
-
-
-class Noisy(Centred):
+class Noisy(FromTheMean):
     """Adds noise while it trains, without a layer of its own."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -106,7 +95,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     ),
     "depth": (lambda: nn.Sequential(nn.Linear(6, 4), StochasticDepth(0.2, "row")), "layer 1 is a StochasticDepth"),
     "functional": (Noisy, r"from call to call.*made_auditable"),
-    "centred": (lambda: Centred().eval(), "differently beside another one"),
+    "centred": (lambda: FromTheMean().eval(), "differently beside another one"),
     "frozen": (
         lambda: nn.Linear(6, 4).requires_grad_(False),
         r"no parameter has requires_grad.*made_auditable\(model\)",
@@ -261,7 +250,7 @@ def test_gradients_that_do_not_fit_are_refused_before_they_are_made() -> None:
 
 @pytest.mark.parametrize("ridge", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_ridge_must_be_positive(ridge: float) -> None:
-    with pytest.raises(BadInput, match="it must be a positive number"):
+    with pytest.raises(BadInput, match="allowed: a number above 0"):
         diagonal_uniqueness(nn.Linear(6, CLASSES), drawn(4, 6), labels(4), ridge=ridge)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from gnq_models import FromTheMean
 from torch import nn
 
 from audits.data.tensors import TensorSet
@@ -285,17 +286,6 @@ def test_attention_is_read_through_the_whole_model_unless_it_drops_at_random() -
         check_private(random)
 
 
-class Leaky(nn.Module):
-    """A model that looks at the other points of its batch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(6, CLASSES)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(x - x.mean(0))
-
-
 class Sampled(nn.Module):
     """A weight without a layer in a model that draws at random by a function."""
 
@@ -310,7 +300,7 @@ class Sampled(nn.Module):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (Leaky(), "answers a point differently beside another"),
+        (FromTheMean(), "answers a point differently beside another"),
         (nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, CLASSES)), "BatchNorm1d, which mixes"),
         (Sampled(), r"scale cannot be read .*private_engine: opacus"),
     ],

@@ -10,9 +10,9 @@ from torch import nn
 
 from audits.disclosure.engine import Piece, parts, passed, pieces
 from audits.disclosure.gram import CHUNK, MEMORY, check_finite, checked_limit, squared_norms
+from audits.disclosure.gram_checks import check_ridge
 from audits.disclosure.residuals import Loss
 from audits.disclosure.survey import Survey, surveyed
-from audits.errors import BadInput
 
 BLOCK = 1024
 """Parameters that are worked on at once on a CPU; all of them together would go through memory a dozen times."""
@@ -71,8 +71,7 @@ def diagonal_uniqueness(
     ``parameter_chunk`` parameters (default: what ``chunk`` points may hold in ``memory``), and 24 bytes for each of
     these parameters. Where all gradients are zero, D is 0.
     """
-    if not 0 < ridge < float("inf"):
-        raise BadInput(f"ridge is {ridge}; it must be a positive number")
+    check_ridge(ridge)
     limit = checked_limit(8 * chunk, chunk, parameter_chunk, memory, dtype)
     unit = 1.0
     if relative:

@@ -51,6 +51,12 @@ def checked_gram(K: Gram) -> torch.Tensor:
     return found
 
 
+def check_ridge(ridge: object) -> None:
+    """Raise BadInput unless ``ridge`` is a positive number."""
+    if not isinstance(ridge, int | float | np.number) or not 0 < ridge < float("inf"):
+        raise BadInput(f"ridge is {ridge!r}; allowed: a number above 0 and finite; mode pinv has none")
+
+
 def rank_tolerance(n: int) -> float:
     """Return how small an eigenvalue counts as zero, in units of the largest: 10·max(N, 100)·eps."""
     return 10 * max(n, FEWEST) * torch.finfo(torch.float64).eps

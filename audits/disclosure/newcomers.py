@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from audits.disclosure.gram_checks import Gram, checked_gram, not_positive
+from audits.disclosure.gram_checks import Gram, check_ridge, checked_gram, not_positive
 from audits.disclosure.ridge import EPS, ERROR
 from audits.errors import BadInput
 
@@ -25,13 +25,12 @@ def newcomers_uniqueness(K: Gram, known: int, ridge: float = 1e-3, relative: boo
     K = checked_gram(K)
     if not 0 < known < len(K):
         raise BadInput(f"known is {known} of {len(K)} points; allowed: 1 to {len(K) - 1}")
-    if not 0 < ridge < float("inf"):
-        raise BadInput(f"ridge is {ridge}; allowed: above 0 and finite")
+    check_ridge(ridge)
     own, across = K[:known, :known], K[:known, known:]
     unit = float(own.diagonal().mean()) if relative else 1.0
     if not unit > 0:
         raise BadInput("the known points' gradients are all zero, so that a relative ridge is zero; use relative=False")
-    _check_ridge(own, ridge, unit, relative)
+    _check_rounding(own, ridge, unit, relative)
     factor, info = torch.linalg.cholesky_ex(own + ridge * unit * torch.eye(known, dtype=K.dtype, device=K.device))
     if int(info) > 0:
         raise not_positive("it has a negative eigenvalue")
@@ -43,7 +42,7 @@ def newcomers_uniqueness(K: Gram, known: int, ridge: float = 1e-3, relative: boo
     return values
 
 
-def _check_ridge(own: torch.Tensor, ridge: float, unit: float, relative: bool) -> None:
+def _check_rounding(own: torch.Tensor, ridge: float, unit: float, relative: bool) -> None:
     """Raise BadInput where rounding of K, ``own`` (n, n) of the known points, moves values by more than ``ERROR``.
 
     ``ridge`` is in units of ``unit``. A value's relative error is at most about eps·n·(max(diag K) + λ)/λ.

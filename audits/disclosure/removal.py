@@ -147,9 +147,8 @@ def group_aucs(
     - naive: ordinary shadows. Inside is "trained on it", outside "did not", whatever the group.
     - adaptive: shadows that ran the pipeline. Inside and outside are the group's own members and non-members of each
       shadow, so that a shadow that removed a point speaks of what removed points look like; LiRA tells contributors
-      that a shadow trained on from those that it dropped. Not for the groups that the
-      rule filtered on one side only: there these shadows know which points are likely to be removed, and the AUC would
-      say that.
+      that a shadow trained on from those that it dropped. Not for the groups that the rule filtered on one side only:
+      there these shadows know which points are likely to be removed, and the AUC would say that.
 
     Learned attacks judge ``LEARNED`` groups only. Shadows may not be the targets. Raises BadInput for pools of
     different sizes, for an unknown attack and as ``PoolAttack.scores`` does.

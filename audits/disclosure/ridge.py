@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from audits.disclosure.gram_checks import Gram, checked_gram, not_positive, rank_tolerance
+from audits.disclosure.gram_checks import Gram, check_ridge, checked_gram, not_positive, rank_tolerance
 from audits.errors import BadInput
 
 EPS = torch.finfo(torch.float64).eps
@@ -37,7 +37,7 @@ def ridge_uniqueness(K: torch.Tensor, ridge: float, relative: bool) -> torch.Ten
     128 columns.
     Raises BadInput for a ridge that is not positive, one that rounding of K hides, and a K with negative eigenvalues.
     """
-    _check_ridge(ridge)
+    check_ridge(ridge)
     mean = _mean_square(K)
     if not mean > 0:
         return torch.zeros(len(K), dtype=K.dtype, device=K.device)
@@ -78,7 +78,7 @@ def ridge_path(K: Gram, ridges: ArrayLike, relative: bool = True) -> NDArray[np.
     if wanted.ndim != 1 or not len(wanted):
         raise BadInput(f"ridges has shape {wanted.shape}; allowed: (R,), one or more")
     for ridge in wanted:
-        _check_ridge(float(ridge))
+        check_ridge(float(ridge))
     mean = _mean_square(gram)
     if not mean > 0:
         return np.zeros((len(wanted), len(gram)))
@@ -98,12 +98,6 @@ def ridge_path(K: Gram, ridges: ArrayLike, relative: bool = True) -> NDArray[np.
             raise _hidden(amplified, len(gram) * most / penalty, float(ridge), relative)
         found.append(_finite((weights @ (values / shrunk)) / (weights @ (penalty / shrunk))).cpu().numpy())
     return np.stack(found)
-
-
-def _check_ridge(ridge: object) -> None:
-    """Raise BadInput unless ``ridge`` is a positive number."""
-    if not isinstance(ridge, int | float | np.number) or not 0 < ridge < float("inf"):
-        raise BadInput(f"ridge is {ridge!r}; allowed: a number above 0 and finite; for no ridge use mode='pinv'")
 
 
 def _mean_square(K: torch.Tensor) -> float:

@@ -128,7 +128,7 @@ def checked_device(device: torch.device | str) -> torch.device:
 
 
 def spread(points: int, most: int) -> list[int]:
-    """Return the indices of ``most`` of N ``points``, two or more, spread over all."""
+    """Return the indices of ``most`` of N ``points``, two or more, spread over all; a single point counts twice."""
     count = max(PROBE, min(most, points))
     return [index * (points - 1) // (count - 1) for index in range(count)]
 

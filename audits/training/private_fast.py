@@ -23,7 +23,7 @@ from audits.data.tensors import TensorSet
 from audits.disclosure.engine import Held, Piece, passed, pieces
 from audits.disclosure.layers import rule_of
 from audits.disclosure.products import outer_rule, squares
-from audits.disclosure.survey import PROBE, SAMPLE, Survey, surveyed
+from audits.disclosure.survey import SAMPLE, Survey, spread, surveyed
 from audits.disclosure.validate import FIX, made_auditable, rate_of
 from audits.errors import BadInput
 from audits.training.loop import augmented, make_optimizer
@@ -154,7 +154,7 @@ def tried(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Survey:
 
 def probe_rows(data: TensorSet) -> torch.Tensor:
     """Return the indices of some points, spread over all; a set of one point gives it twice."""
-    return torch.linspace(0, len(data) - 1, max(PROBE, min(SAMPLE, len(data)))).long().to(data.y.device)
+    return torch.tensor(spread(len(data), SAMPLE), device=data.y.device)
 
 
 def held_while_made(survey: Survey) -> list[int]:

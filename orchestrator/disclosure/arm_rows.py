@@ -19,9 +19,6 @@ from orchestrator.disclosure.gathering import (
 )
 from orchestrator.disclosure.plan import NONE
 
-FAIR = ("contributors", "kept")
-"""Groups that no rule filtered, or the same on both sides: ½ on models that saw no point."""
-
 AGAINST = ("random", "loss_log")
 """Rankings by which the same is done as a control: removal, or noise."""
 
@@ -32,13 +29,13 @@ def table(found: Assessments, level: float) -> list[Row]:
     Fair comparisons on fresh models have ``p`` of an AUC of ½ too, and ``p_holm`` over all of them.
     """
     from audits.disclosure.pool_attacks import POOL_ATTACKS
-    from audits.disclosure.removal import two_sided_auc
+    from audits.disclosure.removal import ONE_SIDED, two_sided_auc
 
     rows = []
     for arm, place, pools in cells(found):
         means = pool_means(pools)
         auc = interval(means, level, RATE)
-        tested = place.moment == "fresh" and place.group in FAIR and auc.low is not None
+        tested = place.moment == "fresh" and place.group not in ONE_SIDED and auc.low is not None
         known = [[value for value in pool if value is not None] for pool in pools]
         both = len(pools) > 1 and place.group.startswith("removed") and known == pools
         side = interval([float(one.mean()) for one in two_sided_auc(known)] if both else [], level, RATE)

@@ -27,6 +27,9 @@ READS_MODE = {
 }
 """Rankings made of gradient uniqueness, and the mode that each reads."""
 
+FIRST = ("gnq_log", "pinv_log", "diagonal")
+"""Rankings that speak of exposure, and of GNQ altogether: the first that the plan's modes allow."""
+
 
 def contradictions(plan: DisclosurePlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""

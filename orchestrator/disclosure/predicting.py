@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.disclosure.plan_checks import READS_MODE
+from orchestrator.disclosure.plan_checks import FIRST, READS_MODE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,8 +23,6 @@ QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 SHOWN = 24
 OF_POINTS = ("gnq_log", "pinv_log", "gnq_final", "diagonal")
 """Rankings that are told of each exposed point."""
-FIRST = ("gnq_log", "pinv_log", "diagonal")
-"""Rankings that say which points are the most exposed: the first that the plan's modes allow."""
 
 
 def ranked(layout: DisclosureScheduler, pool: int, traces: Sequence[Trace]) -> dict[str, Floats]:

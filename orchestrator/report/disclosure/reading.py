@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput
+from orchestrator.disclosure.plan_checks import FIRST
 from orchestrator.report.disclosure.glossary import RANKINGS
 from orchestrator.report.reading import Row, look_up, main_setting, read_result
 
@@ -21,8 +22,6 @@ CONTROLS = ("random", "loss_log")
 """Rankings by which the same is done as a control: removal, or noise."""
 JUDGES = ("lira", "shadow_posterior", "white_box", "loss")
 """The attack by which groups and arms are compared: the first that the run has, whatever the attacks found."""
-SPEAKERS = ("gnq_log", "pinv_log", "diagonal")
-"""Scores of GNQ summed along training: the mode that a run has comes first in this order."""
 
 BEST_SHADOWS = ("adaptive", "naive", "none")
 """Shadows in the order in which a comparison takes them: those that know the defence first."""
@@ -89,7 +88,7 @@ class DisclosureRun:
     def speaker(self) -> str:
         """The score of GNQ that speaks, by name and never by what it foretells: the first that the run has."""
         held = {row["score"] for row in self.result["correlations"]}
-        return next((name for name in SPEAKERS if name in held), SPEAKERS[0])
+        return next((name for name in FIRST if name in held), FIRST[0])
 
     @cached_property
     def judge(self) -> str:
