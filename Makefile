@@ -20,13 +20,14 @@ demo: $(STAMP)
 	@$(BIN)/orch sweep apollo-ablation --out $(OUT)
 
 test: lint
-	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python .ci/imports.py
 
 install: $(STAMP)
 

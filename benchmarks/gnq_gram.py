@@ -2,7 +2,7 @@
 
 The plain forms make every point's gradient, by one backward pass a point or by Opacus' ``GradSampleModule`` for 128
 points at a time, hold all N × P of them and multiply them parameter by parameter. *Engine* is
-``audits.disclosure.gram``. All compute in the same type and sum products in float64. Before anything is timed they must
+``audits.gradients.gram``. All compute in the same type and sum products in float64. Before anything is timed they must
 agree to 1e-8 of the largest entry, in float64 on a few points. Models have random weights and read random images.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from audits.disclosure.capture import exact
+from audits.gradients.capture import exact
 from benchmarks.gnq_gram_forms import CASES, FORMS, PLAIN, Case, engine, peak, problem, timed
 from benchmarks.gnq_uniqueness import ratio
 from benchmarks.record import described, median, number, rounded, table

@@ -12,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from audits.disclosure.capture import exact
-from audits.disclosure.gram import CHUNK, MEMORY, gram
+from audits.gradients.capture import exact
+from audits.gradients.gram import CHUNK, MEMORY, gram
+from audits.gradients.model_copies import contiguous
 from audits.models import make_model
 from audits.seeds import derive_seed, torch_generator
-from audits.training.private import contiguous, opacus
+from audits.training.engines.base import opacus
 from benchmarks.search_forms import resident_bytes
 
 CLASSES = 10

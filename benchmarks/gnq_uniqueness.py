@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from audits.disclosure import uniqueness_from_gram
 from audits.seeds import derive_seed, numpy_generator
+from audits.uniqueness import uniqueness_from_gram
 from benchmarks.record import described, median, number, rounded, table
 
 Floats = NDArray[np.float64]

@@ -29,10 +29,11 @@ import torch
 from audits.data.catalogue import load
 from audits.data.dataset import Dataset
 from audits.errors import BadInput
-from audits.evaluation.intervals import cluster_bootstrap, mean_over_clusters
-from audits.membership.hop_skip_jump import ABSOLUTE, RANK, Schedule
 from audits.models import make_model
-from audits.training.loop import accuracy, train_model
+from audits.queries.hop_skip_jump import ABSOLUTE, RANK, Schedule
+from audits.statistics.intervals import cluster_bootstrap, mean_over_clusters
+from audits.training.fit import train_model
+from audits.training.loop import accuracy
 from audits.training.recipe import Recipe
 from benchmarks.hop_skip_jump_peers import Counting, Problem, Search, art, foolbox, matched, ours, spent
 from benchmarks.record import SCHEMA, add_output_options, described, environment, number, rounded, table, write

@@ -24,10 +24,10 @@ import torch
 from torch import nn
 
 from audits.data.catalogue import load
-from audits.membership.hop_skip_jump import RANK, distances, distances_of_models
-from audits.membership.start_points import starts_from_pool
 from audits.models import MODELS, make_model
-from audits.training.loop import train_model
+from audits.queries.hop_skip_jump import RANK, distances, distances_of_models
+from audits.queries.start_points import starts_from_pool
+from audits.training.fit import train_model
 from audits.training.recipe import Recipe
 from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, table, write
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from audits.membership.hop_skip_jump import Schedule, distances
-from audits.membership.start_points import starts_from_pool
+from audits.queries.hop_skip_jump import Schedule, distances
+from audits.queries.start_points import starts_from_pool
 
 BOX = (0.0, 1.0)
 SEED = 1

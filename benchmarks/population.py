@@ -29,15 +29,17 @@ from actors.jobs import Workers
 from actors.population import train_population
 from audits.errors import BadInput
 from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, rounded, table, write
-from orchestrator.console import Terminal
-from orchestrator.jobs import Job
-from orchestrator.plan import Plan, load_plan
-from orchestrator.schedule import data_of, schedule
-from orchestrator.stages import WEIGHTS, OpenWorkshops
-from orchestrator.store import Store
+from orchestrator.apollo.kind import KIND
+from orchestrator.engine.data import data_of
+from orchestrator.engine.jobs.job import Job, of_stage
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.worker import WEIGHTS, OpenContexts
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import load_plan, open_design
 
-Form = Callable[[Sequence[Job], OpenWorkshops, Workers], float]
-"""Trains models into the workshop's store and returns the seconds that it took."""
+Form = Callable[[Sequence[Job], OpenContexts, Workers], float]
+"""Trains models into the store of the contexts and returns the seconds that it took."""
 
 LINE = ("fixed_seconds", "seconds_per_model", "models_per_minute", "slowest", "fastest", "whole_plan_seconds")
 """The numbers that come from the line through two sizes."""
@@ -68,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         plan = load_plan(None, [*options.overrides, *quick, "compute.device=cpu"])
     except BadInput as error:
         parser.error(str(error))
-    jobs = schedule(plan).train_jobs
+    jobs = of_stage(open_design(plan).jobs(), "train")
     check(parser, options, len(jobs))
     record: dict[str, Any] = {
         "schema": SCHEMA,
@@ -109,7 +111,7 @@ def told(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[s
     return words
 
 
-def measure(plan: Plan, jobs: Sequence[Job], options: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(plan: BasePlan, jobs: Sequence[Job], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return one entry per form: seconds of every repeat, the line through their medians, seconds inside a job."""
     forms: dict[str, tuple[Form, Workers, Sequence[int]]] = {"in process": (population, Workers(0), options.sizes)}
     for count in options.workers:
@@ -136,31 +138,30 @@ def measure(plan: Plan, jobs: Sequence[Job], options: argparse.Namespace) -> lis
 
 
 def timed(
-    form: Form, plan: Plan, jobs: Sequence[Job], workers: Workers
+    form: Form, plan: BasePlan, jobs: Sequence[Job], workers: Workers
 ) -> tuple[float, dict[str, tuple[bytes, float]]]:
     """Return the seconds that ``form`` takes for ``jobs``, and per key the weights and the seconds inside the job."""
     folder = Path(tempfile.mkdtemp(prefix="orch-benchmark-"))  # stays, with the log, when a form fails
     store = Store(str(folder / "store"))
-    workshop = OpenWorkshops(
-        {plan.plan_hash: plan.resolved()}, store.uri, "cpu", data_of(plan.data.name, plan.data.root).fingerprint
-    )
+    fingerprint = data_of(plan.data.name, plan.data.root).fingerprint
+    contexts = OpenContexts(KIND, {plan.plan_hash: plan.resolved()}, store.uri, "cpu", fingerprint)
     log = folder / "log"
     with Terminal(log).quiet():
-        spent = form(jobs, workshop, replace(workers, storage=str(folder / "ray"), log=str(log)))
+        spent = form(jobs, contexts, replace(workers, storage=str(folder / "ray"), log=str(log)))
     made = [store.get(job.stage, job.key) for job in jobs]
     found = {artefact.key: (artefact.read(WEIGHTS), artefact.seconds) for artefact in made}
     shutil.rmtree(folder)
     return spent, found
 
 
-def population(jobs: Sequence[Job], workshop: OpenWorkshops, workers: Workers) -> float:
+def population(jobs: Sequence[Job], contexts: OpenContexts, workers: Workers) -> float:
     """Train as audits do: one Ray Train run over one queue; with no workers in this process."""
     begin = time.perf_counter()
-    train_population(jobs, workshop, workers, on_progress=lambda done, total: None, is_done=lambda key: False)
+    train_population(jobs, contexts, workers, on_progress=lambda done, total: None, is_done=lambda key: False)
     return time.perf_counter() - begin
 
 
-def run_per_model(jobs: Sequence[Job], workshop: OpenWorkshops, workers: Workers) -> float:
+def run_per_model(jobs: Sequence[Job], contexts: OpenContexts, workers: Workers) -> float:
     """Train every model with a ``TorchTrainer`` of its own, one after the other, on one cluster."""
     begin = time.perf_counter()
     with connect(workers):
@@ -170,7 +171,7 @@ def run_per_model(jobs: Sequence[Job], workshop: OpenWorkshops, workers: Workers
         for job in jobs:
             TorchTrainer(
                 train_one,
-                train_loop_config={"workshop": workshop, "job": job},
+                train_loop_config={"contexts": contexts, "job": job},
                 scaling_config=ScalingConfig(num_workers=1),
                 run_config=RunConfig(storage_path=str(Path(workers.storage).resolve()), name=job.key),
             ).fit()
@@ -179,7 +180,7 @@ def run_per_model(jobs: Sequence[Job], workshop: OpenWorkshops, workers: Workers
 
 def train_one(config: dict[str, Any]) -> None:
     """Train one model (runs in the worker of a Ray Train run)."""
-    config["workshop"]()(config["job"])
+    config["contexts"]()(config["job"])
 
 
 def entry(

@@ -24,7 +24,7 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.models import make_model
 from audits.seeds import torch_generator
-from audits.training.loop import fit
+from audits.training.fit import fit
 from audits.training.recipe import Recipe
 from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, table, write
 

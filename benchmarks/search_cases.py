@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from audits.evidence.settings import SearchSettings
-from audits.evidence.shadows import Shadows
+from audits.apollo.evidence.settings import SearchSettings
+from audits.apollo.evidence.shadows import Shadows
 from audits.models import make_model
 from audits.seeds import derive_seed, torch_generator
 
@@ -86,7 +86,7 @@ def tiny(case: Case) -> Case:
 
 @dataclass(frozen=True)
 class Problem:
-    """The inputs of ``audits.evidence.search.search``: see there."""
+    """The inputs of ``audits.apollo.evidence.search.search``: see there."""
 
     shadows: Shadows
     x: torch.Tensor

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from audits.evidence.search import search, step_in_shell
+from audits.apollo.evidence.search import search, step_in_shell
 from benchmarks.search_cases import Case, Problem, make_problem
 
 Form = Callable[[Problem], tuple[torch.Tensor, torch.Tensor]]
@@ -137,8 +139,5 @@ def resident_bytes(reset: bool = False) -> int:
                 Path("/proc/self/clear_refs").write_text("5")
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
-    import resource
-    import sys
-
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

@@ -5,16 +5,26 @@ python examples/apollo_by_hand.py     # under a minute on one core; one target s
 
 from __future__ import annotations
 
-from audits.attacks import ATTACKS
-from audits.data.catalogue import load
-from audits.data.partition import Member, Split, make_partition
-from audits.evaluation.roc import auc
-from audits.evidence import KINDS, Case, Evidence, Group, Part, Questions, SearchSettings, in_order
+from audits.apollo import (
+    ATTACKS,
+    KINDS,
+    Case,
+    Evidence,
+    Group,
+    Member,
+    Part,
+    Questions,
+    SearchSettings,
+    Split,
+    in_order,
+    make_partition,
+)
+from audits.data import load
 from audits.models import make_model
-from audits.oracles import label_oracle, posterior_oracle
+from audits.queries import label_oracle, posterior_oracle
 from audits.seeds import derive_seed
-from audits.training.loop import train_model
-from audits.training.recipe import Recipe
+from audits.statistics import auc
+from audits.training import Recipe, train_model
 from audits.unlearning import make_unlearner
 
 SEED = 0

@@ -17,14 +17,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch import nn
 
-from audits.data.partition import Member, Split, make_partition
-from audits.data.toy2d import make
-from audits.evidence import Case, Group, Questions, SearchSettings
-from audits.evidence.adversarial import drawn_by
+from audits.apollo import Case, Group, Member, Questions, SearchSettings, Split, drawn_by, make_partition
+from audits.data import load
 from audits.models import make_model
 from audits.seeds import derive_seed
-from audits.training.loop import accuracy, train_model
-from audits.training.recipe import Recipe
+from audits.training import Recipe, accuracy, train_model
 from audits.unlearning import make_unlearner
 
 SEED = 0
@@ -65,7 +62,7 @@ class Scene:
 
 def play(split: Split = SPLIT, recipe: Recipe = RECIPE, search: SearchSettings = SEARCH) -> Scene:
     """Train the target and the shadows of one half, unlearn, and search from every candidate."""
-    data = make(POINTS)
+    data = load(f"toy2d?points={POINTS}")
     partition = make_partition(len(data), split, SEED)
     ascent, retraining = make_unlearner("gradient_ascent", ASCENT), make_unlearner("retrain", {})
 

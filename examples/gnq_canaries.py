@@ -14,14 +14,12 @@ import argparse
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from audits.data.catalogue import load
-from audits.disclosure.accumulate import Trace, fit_traced, steps_of
-from audits.disclosure.canaries import KINDS, canary_ranks, planted
-from audits.disclosure.scores import MODES
+from audits.data import load
+from audits.gnq import CANARIES, canary_ranks, planted
 from audits.models import make_model
 from audits.seeds import derive_seed, numpy_generator
-from audits.training.loop import accuracy
-from audits.training.recipe import Recipe
+from audits.training import Recipe, accuracy
+from audits.uniqueness import MODES, Trace, fit_traced, steps_of
 
 CORNER = 2  # pixels a side
 ACCUMULATED = {
@@ -61,7 +59,7 @@ def run(seed: int, points: int, recipe: Recipe, checkpoints: int) -> Run:
     """Train on points and canaries, look at them along the way, and rank."""
     data = load("fashion14")
     rows = numpy_generator(derive_seed(seed, "points")).choice(len(data), points, replace=False)
-    training, canaries = planted(data.tensors(rows), KINDS, seed, corner=CORNER)
+    training, canaries = planted(data.tensors(rows), CANARIES, seed, corner=CORNER)
     every = max(1, steps_of(recipe, points) // checkpoints)
 
     model = make_model("mlp", {}).build(data.shape, len(data.classes), derive_seed(seed, "init"))
@@ -90,11 +88,11 @@ def table(runs: list[Run]) -> str:
         (f"after {runs[0].step} steps", ONE_MODEL, early),
         ("trained model", ONE_MODEL, along),
     )
-    names = " | ".join(kind.replace("_", " ") for kind in KINDS)
-    lines = [f"| seen | score | {names} |", "|---|---|" + "---:|" * len(KINDS)]
+    names = " | ".join(kind.replace("_", " ") for kind in CANARIES)
+    lines = [f"| seen | score | {names} |", "|---|---|" + "---:|" * len(CANARIES)]
     for seen, scores, found in blocks:
         for score, words in scores.items():
-            cells = [[ranks[score][kind] for ranks in found] for kind in KINDS]
+            cells = [[ranks[score][kind] for ranks in found] for kind in CANARIES]
             texts = [f"{median(each):.0f} ({min(each):.0f}–{max(each):.0f})" for each in cells]
             lines.append(f"| {seen} | {words} | {' | '.join(texts)} |")
     return "\n".join(lines)

@@ -12,25 +12,71 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 
+from collections.abc import Iterator
+from typing import Any
+
 import hypothesis
 import pytest
 import torch
+from xdist.scheduler import LoadFileScheduling
+
+from actors.cluster import connect
+from actors.jobs import Workers
+
+ON_THE_CLUSTER = (
+    "tests/actors/test_pools.py",
+    "tests/actors/test_faults.py",
+    "tests/orchestrator/engine/run/test_determinism.py",
+)
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("orch")
 
 
+def ray_settings() -> dict[str, str]:
+    """Return the variables that could change what other processes, or a later cluster, do."""
+    known = {k: v for k, v in os.environ.items() if k.startswith(("RAY_", "TUNE_", "OMP_", "PYTHONPATH"))}
+    return {k: v for k, v in known.items() if k != "RAY_CLIENT_MODE"}  # set by importing Ray
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Two workers on a private Ray cluster for all tests that break nothing of it; runs of this process join it.
+
+    The name of its folder is too long for sockets. In the end it has left nothing, neither files nor variables.
+    """
+    folder = tmp_path_factory.mktemp("a-folder-whose-name-is-long-" + "x" * 60)
+    before = ray_settings()
+    with connect(Workers(2, storage=str(folder))):
+        yield Workers(2, storage=str(folder))
+    assert list(folder.iterdir()) == []
+    assert ray_settings() == before
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files, so that workers end together; skip tests marked ``gpu`` on machines without one.
 
-    Slow files come first. Files that start Ray clusters come last: their tests wait more than they compute, and starve
-    beside tests that compute.
+    Files with tests on the Ray cluster come first, because they take longest together, then those with slow tests.
     """
-    slow, cluster = ({item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "cluster"))
-    items.sort(key=lambda item: (item.path in cluster, item.path not in slow))  # stable: else in the order of files
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(ON_THE_CLUSTER), item.path not in slow))  # stable
     if torch.cuda.is_available():
         return
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))
+
+
+class ByFile(LoadFileScheduling):
+    """Gives workers a file at a time, and one of them all files with tests on the Ray cluster: only it starts one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "cluster" if file in ON_THE_CLUSTER else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Distribute tests of ``-n`` so that files stay whole."""
+    return ByFile(config, log)

@@ -1,6 +1,5 @@
-"""Sweeps by name; importing this package fills the registry ``SWEEPS``."""
+"""Sweeps by name."""
 
-from tune_spaces import apollo, gnq, presets, tmia
 from tune_spaces.registry import SWEEPS, Sweep
 
-__all__ = ["SWEEPS", "Sweep", "apollo", "gnq", "presets", "tmia"]
+__all__ = ["SWEEPS", "Sweep"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from audits.attacks import ATTACKS
+from audits.apollo.attacks import ATTACKS
 from audits.unlearning import UNLEARNERS
 from tune_spaces.registry import Settings, Sweep, fixed, sweep
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from audits.disclosure.private_recipe import private_recipe
+from audits.gnq.private_recipe import private_recipe
 from tune_spaces.registry import Settings, Sweep, sweep
 
 Values = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from audits.registry import Registry
 
-SWEEPS: Registry[Sweep] = Registry("sweep")
+SWEEPS: Registry[Sweep] = Registry("sweep", "tune_spaces")
 
 Settings = Mapping[str, Mapping[str, Any]]
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from audits.data.catalogue import describe
 from audits.errors import BadInput
-from audits.membership.shared_pool import pool_sets_of, smallest
+from audits.models import make_model
+from audits.models.layers import layers_of
+from audits.tmia.shared_pool import pool_sets_of, smallest
 from tune_spaces.registry import Settings, Sweep, sweep
 
 Changes = dict[str, Any]
@@ -36,8 +39,6 @@ def architectures(plan: Values) -> Settings:
 
     The plan's own architecture keeps the plan's settings.
     """
-    from audits.data.catalogue import describe
-
     own = plan["model"]
     if own["name"] in ("mlp", "cnn") or own["settings"].get("width", 64) < 64:
         models: dict[str, Changes] = {"mlp": {}, "cnn": {}, "resnet18": {"width": 8}}
@@ -153,8 +154,6 @@ def half(plan: Values, classes: str, train_size: int) -> Changes:
     and ``FILLER`` of filler; else all shrink. Sizes stay too where nothing is known of the data; a run then warns of
     too little filler.
     """
-    from audits.data.catalogue import describe
-
     facts = describe(plan["data"]["name"], plan["data"]["root"])
     audit, split = plan["audit"], plan["split"]
     asked, pool = split["candidates"], split["pool"]
@@ -182,8 +181,6 @@ def far(plan: Values, train_size: int) -> dict[str, tuple[str, None, int]]:
 
     It is the first of ``FAR`` that is there, is not the plan's own, and has images of the same shape.
     """
-    from audits.data.catalogue import describe
-
     facts = describe(plan["data"]["name"], plan["data"]["root"])
     if len(facts.shape) != 3:
         return {}
@@ -198,10 +195,6 @@ def far(plan: Values, train_size: int) -> dict[str, tuple[str, None, int]]:
 def layers(plan: Values) -> int:
     """Return how many numbers of frozen layers the plan's model allows, 0 among them: as many as it has layers."""
     import torch
-
-    from audits.data.catalogue import describe
-    from audits.models import make_model
-    from audits.models.layers import layers_of
 
     facts = describe(plan["data"]["name"], plan["data"]["root"])
     with torch.device("meta"):  # weights are not made
@@ -220,8 +213,6 @@ def pools(plan: Values) -> Settings:
     Nothing is asked with labels only, so it is cheap; three fresh models for one of the plan's. Left out are pools that
     would leave less filler than ``FILLER`` training sets, and those with which β cannot be reached.
     """
-    from audits.data.catalogue import describe
-
     audit, split = plan["audit"], plan["split"]
     facts = describe(plan["data"]["name"], plan["data"]["root"])
     points = taking_part(facts.points, len(facts.classes or ()), split["classes"])

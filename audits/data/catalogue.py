@@ -4,27 +4,11 @@ from __future__ import annotations
 
 import os
 
-from audits.data import (
-    caltech101,
-    cifar,
-    digits,
-    fashion14,
-    flowers102,
-    idx,
-    imagenet,
-    images,
-    imdb,
-    shards,
-    toy2d,
-    user,
-)
 from audits.data.dataset import Dataset, Description
 from audits.data.source import CATALOGUE, Request, Source, parse
 from audits.errors import BadInput
 
-# Importing these modules has registered their sources.
 __all__ = ["CATALOGUE", "Dataset", "Description", "Source", "describe", "load", "names"]
-_SOURCES = (caltech101, cifar, digits, fashion14, flowers102, idx, imagenet, images, imdb, shards, toy2d, user)
 
 
 def names() -> list[str]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.image_files import ImageFiles
+from audits.data.tensors import TensorSet
+from audits.data.undecoded import Files, Undecoded, too_large
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
-    from audits.data.image_files import ImageFiles
-    from audits.data.tensors import TensorSet
+    import torch
 
 Rows = npt.NDArray[np.integer[Any]] | Sequence[int]
 IMAGE_RANGE = (0.0, 1.0)
@@ -87,20 +89,17 @@ class Dataset:
         """
         import torch
 
-        from audits.data.tensors import TensorSet
-        from audits.data.undecoded import Files, Undecoded, too_large
-
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
         labels = torch.from_numpy(np.take(self.labels, chosen)).to(device)
         if not isinstance(self.inputs, np.ndarray) and too_large((len(chosen), *self.shape), device):
             waiting = Undecoded([Files(self.inputs, chosen, device)])
-            return TensorSet(cast(torch.Tensor, waiting), labels)  # what reads a TensorSet cannot tell them apart
+            return TensorSet(cast("torch.Tensor", waiting), labels)  # what reads a TensorSet cannot tell them apart
         return TensorSet(torch.from_numpy(self.inputs[chosen]).to(device), labels)
 
 
 @dataclass(frozen=True)
 class Description:
-    """What is known of a data set without reading all of it.
+    """Facts about a data set that are known without reading all of it.
 
     ``points`` and ``shape`` (of one point) are 0 and () when only reading an absent set would tell; ``where`` names
     the places that were searched, or the one where it was found; ``how_to_get`` is one sentence.

@@ -26,7 +26,7 @@ IN_FLIGHT = 4096  # items that wait for a thread at a time
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """What reads like a uint8 array (N, C, H, W) whose rows are files below ``root``, in the order of ``files``.
+    """Stands for a uint8 array (N, C, H, W) whose rows are files below ``root``, in the order of ``files``.
 
     ``decode`` returns one file as uint8 of ``point_shape`` (C, H, W) and must be a function of a module, so that the
     array can be sent to other processes. Rows are decoded when they are asked for, several at a time; nothing is kept.

@@ -41,7 +41,7 @@ class Array:
 
 
 class Refusal(Exception):
-    """What a pickle asks for and does not get."""
+    """A request of a pickle that is refused."""
 
 
 MARK, BYTE = object(), object()  # the mark of the stack machine; NumPy's dtype of unsigned bytes

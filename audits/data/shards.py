@@ -25,7 +25,7 @@ ROWS_PER_GROUP = 8192
 
 @dataclass(frozen=True)
 class Header:
-    """What every shard of a data set says of the whole set."""
+    """Facts about the whole data set that every shard holds."""
 
     points: int
     shape: tuple[int, ...]

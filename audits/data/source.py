@@ -1,4 +1,4 @@
-"""Where data sets come from: the request that names one, and the registry of sources."""
+"""Sources of data sets: the request that names one, and the registry."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Source:
         return ":" in self.form
 
 
-CATALOGUE: Registry[Source] = Registry("data set")
+CATALOGUE: Registry[Source] = Registry("data set", "audits.data")
 
 
 def parse(name: str, root: str | os.PathLike[str] | None = None) -> Request:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -36,4 +38,11 @@ class TensorSet:
 
 def as_float(x: torch.Tensor) -> torch.Tensor:
     """Return uint8 images as float32 in [0, 1]; floats are returned as they are."""
+    import torch
+
     return x.float().div_(255.0) if x.dtype == torch.uint8 else x
+
+
+def devices_of(data: TensorSet) -> list[torch.device]:
+    """Return the CUDA devices whose generator a run on ``data`` would touch."""
+    return [data.y.device] if data.y.device.type == "cuda" else []

@@ -5,34 +5,43 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from audits.arrays import Ids
 from audits.data.image_files import ImageFiles
-from audits.data.population import Ids
+
+if TYPE_CHECKING:
+    import torch
 
 SHARE = 0.25  # of the memory that a set of images may take decoded
 
 
 class Undecoded:
-    """What reads like a uint8 tensor (N, C, H, W) on a device and takes no memory: rows are made when asked for.
+    """Stands for a uint8 tensor (N, C, H, W) on a device and takes no memory: rows are made when asked for.
 
     Rows are those of the tensor bit for bit. It knows what training, unlearning and attacks ask of the inputs of a
     ``TensorSet``: length, rows, ``split``, ``float``, and ``torch.cat`` with others of its kind or tensors.
     """
 
-    dtype = torch.uint8
-
     def __init__(self, parts: Sequence[Files | torch.Tensor | Undecoded]) -> None:
         self.parts = tuple(parts)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """uint8, as of images in memory."""
+        import torch
+
+        return torch.uint8
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
     def __getitem__(self, rows: torch.Tensor | slice) -> torch.Tensor:
         """Return ``rows``, in that order."""
+        import torch
+
         wanted = torch.arange(len(self))[rows if isinstance(rows, slice) else rows.cpu()]
         if len(self.parts) == 1:
             return self.parts[0][wanted]
@@ -58,6 +67,8 @@ class Undecoded:
         cls, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Let ``torch.cat`` join without decoding; torch refuses every other function."""
+        import torch
+
         return cls(args[0]) if function is torch.cat and len(args) == 1 and not kwargs else NotImplemented
 
 
@@ -73,15 +84,19 @@ class Files:
         return len(self.ids)
 
     def __getitem__(self, rows: torch.Tensor) -> torch.Tensor:
+        import torch
+
         return torch.from_numpy(self.images[np.take(self.ids, rows.numpy())]).to(self.device)
 
 
 def too_large(shape: Sequence[int], device: str) -> bool:
-    """Would uint8 images of ``shape`` take more than ``SHARE`` of the memory of the device, or of this machine?"""
+    """Return whether uint8 images of ``shape`` would take more than ``SHARE`` of the memory of device or machine."""
     return math.prod(shape) > SHARE * memory(device)
 
 
 def memory(device: str) -> int:
     """Return the bytes of memory of this machine or, if it has less, of the GPU ``device``."""
+    import torch
+
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(host, torch.cuda.get_device_properties(device).total_memory) if device.startswith("cuda") else host

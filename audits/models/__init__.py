@@ -1,19 +1,12 @@
-"""Architectures by name; importing this package fills the registry ``MODELS``."""
+"""Architectures by name, one file each."""
 
-from audits.models import bert, cnn, inception_v3, mlp, resnet18, resnet50, swin_t, vgg16, vgg19
-from audits.models.registry import MODELS, Architecture, make_model
+from audits.lazy import lazily
+from audits.models.base import MODELS, Architecture, make_model
 
-__all__ = [
-    "MODELS",
-    "Architecture",
-    "bert",
-    "cnn",
-    "inception_v3",
-    "make_model",
-    "mlp",
-    "resnet18",
-    "resnet50",
-    "swin_t",
-    "vgg16",
-    "vgg19",
-]
+__all__ = ["MODELS", "Architecture", "make_model"]
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "audits.models.layers": ("Layer", "layers_of"),
+    },
+)

@@ -13,7 +13,7 @@ from torch import nn
 
 from audits.data.text import PADDING
 from audits.errors import BadInput
-from audits.models.registry import Architecture, architecture
+from audits.models.base import MODELS, Architecture
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -24,7 +24,7 @@ LEFT_OUT = ("cls.", "classifier.", "embeddings.position_ids")  # heads of other 
 STATED: dict[str, Any] = {"model_type": "bert", "hidden_act": "gelu", "layer_norm_eps": 1e-12}
 
 
-@architecture("bert")
+@MODELS.register("bert")
 @dataclass(frozen=True)
 class BERT(Architecture):
     """Text classifier: BERT's encoder on token ids, its first position through a tanh layer, a linear layer.
@@ -63,7 +63,6 @@ class BERT(Architecture):
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         if len(shape) != 1:
             raise BadInput(
                 f"model.name: bert reads texts as token ids (length,), as imdb gives; the data has shape {shape}"

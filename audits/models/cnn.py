@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from torch import nn
 
 from audits.errors import BadInput
-from audits.models.registry import Architecture, architecture, image_shape
+from audits.models.base import MODELS, Architecture, image_shape
 
 
-@architecture("cnn")
+@MODELS.register("cnn")
 @dataclass(frozen=True)
 class CNN(Architecture):
     """Per entry of ``channels``: 3×3 convolution, 2×2 max pooling, ReLU; then one hidden layer and the output.
@@ -31,7 +31,6 @@ class CNN(Architecture):
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         width, height, breadth = image_shape(self.name, shape)
         parts: list[nn.Module] = []
         for channels in self.channels:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from audits.errors import BadInput
-from audits.models.registry import Architecture, architecture, image_shape
+from audits.models.base import MODELS, Architecture, image_shape
 from audits.models.resnet50 import he_normal
 
 WIDTH = 32  # channels of the first convolution in the paper
@@ -19,7 +19,7 @@ SMALLEST = 75  # side of the smallest image of which the last stage still sees o
 COLOURS = 3  # inputs of torchvision's first convolution, and of no other
 
 
-@architecture("inception_v3")
+@MODELS.register("inception_v3")
 @dataclass(frozen=True)
 class InceptionV3(Architecture):
     """Five convolutions, eleven Inception blocks and a linear layer; ``width`` channels at first (32 in the paper).
@@ -41,7 +41,6 @@ class InceptionV3(Architecture):
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         from torchvision.models import Inception3
 
         channels, height, breadth = image_shape(self.name, shape)

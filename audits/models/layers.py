@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from typing import TYPE_CHECKING
 
 from audits.errors import BadInput
 
-NORMS = (_BatchNorm, nn.GroupNorm, nn.LayerNorm)
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,13 @@ def layers_of(model: nn.Module) -> tuple[Layer, ...]:
 
     Every parameter is in exactly one layer. BadInput when one is in none, or when the last layer is not linear.
     """
+    from torch import nn
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    norms = (_BatchNorm, nn.GroupNorm, nn.LayerNorm)
     groups: list[list[str]] = []
     for name, module in weighted(model):
-        if isinstance(module, NORMS) and groups:
+        if isinstance(module, norms) and groups:
             groups[-1].append(name)
         else:
             groups.append([name])
@@ -74,6 +77,8 @@ def layers_of(model: nn.Module) -> tuple[Layer, ...]:
 
 def weighted(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
     """Yield name and module of whatever holds weights below ``module``, containers opened, in order."""
+    from torch import nn
+
     for name, child in module.named_children():
         if isinstance(child, nn.Sequential):
             yield from weighted(child, f"{prefix}{name}.")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from torch import nn
 
 from audits.errors import BadInput
-from audits.models.registry import Architecture, architecture
+from audits.models.base import MODELS, Architecture
 
 
-@architecture("mlp")
+@MODELS.register("mlp")
 @dataclass(frozen=True)
 class MLP(Architecture):
     """Flattened input, ``hidden`` layers of Linear + ReLU (BatchNorm behind the ReLU on request), linear output."""
@@ -27,7 +27,6 @@ class MLP(Architecture):
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         width = math.prod(shape)
         parts: list[nn.Module] = [nn.Flatten()]
         for units in self.hidden:

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from audits.errors import BadInput
+from audits.models.base import MODELS, Architecture, check_choice, image_shape
 from audits.models.normalisation import Norm, normalisation
-from audits.models.registry import Architecture, architecture, check_choice, image_shape
 
 
-@architecture("resnet18")
+@MODELS.register("resnet18")
 @dataclass(frozen=True)
 class ResNet18(Architecture):
     """Eight basic blocks in four stages; ``width`` channels in the first stage (64 in the paper).
@@ -38,7 +38,6 @@ class ResNet18(Architecture):
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         width = self.width
         parts = self._stem(self._channels(shape))
         for stage in range(4):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from audits.models.base import MODELS
 from audits.models.normalisation import Norm, normalisation
-from audits.models.registry import architecture
 from audits.models.resnet18 import ResNet18
 
 BLOCKS = (3, 4, 6, 3)  # bottlenecks of each stage
@@ -17,7 +17,7 @@ EXPANSION = 4  # channels that leave a bottleneck, in units of its inner ones
 STEM = ("conv1", "bn1", "relu", "maxpool")
 
 
-@architecture("resnet50")
+@MODELS.register("resnet50")
 @dataclass(frozen=True)
 class ResNet50(ResNet18):
     """Sixteen bottlenecks in four stages; ``width`` inner channels in the first stage (64 in the paper).
@@ -28,7 +28,6 @@ class ResNet50(ResNet18):
     """
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         parts: OrderedDict[str, nn.Module] = OrderedDict(
             zip(STEM, self._stem(self._channels(shape)), strict=False)  # the stem for small images has no pooling
         )

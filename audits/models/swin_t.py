@@ -8,14 +8,14 @@ from typing import Literal
 from torch import nn
 
 from audits.errors import BadInput
-from audits.models.registry import Architecture, architecture, check_choice, image_shape
+from audits.models.base import MODELS, Architecture, check_choice, image_shape
 
 PATCH_AND_WINDOW = {"cifar": (2, 4), "imagenet": (4, 7)}
 HEAD = 32  # channels of one attention head
 MERGES = 3  # a merge after each stage but the last halves the grid of patches
 
 
-@architecture("swin_t")
+@MODELS.register("swin_t")
 @dataclass(frozen=True)
 class SwinT(Architecture):
     """Four stages of shifted-window attention; ``width`` channels at first (96 in the paper), doubled at each stage.
@@ -40,7 +40,6 @@ class SwinT(Architecture):
             raise BadInput(f"model.settings.stochastic_depth is {self.stochastic_depth}; allowed: 0 up to, but not, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         from torchvision.models import SwinTransformer
 
         channels, height, breadth = image_shape(self.name, shape)

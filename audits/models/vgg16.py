@@ -9,14 +9,14 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from audits.errors import BadInput
+from audits.models.base import MODELS, Architecture, check_choice, image_shape
 from audits.models.normalisation import NORMS, Norm, normalisation
-from audits.models.registry import Architecture, architecture, check_choice, image_shape
 
 BLOCKS = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))  # channels in units of ``width``; a pooling behind each
 HIDDEN = 64  # units of each hidden layer of the ImageNet classifier, in units of ``width``: 4096 at width 64
 
 
-@architecture("vgg16")
+@MODELS.register("vgg16")
 @dataclass(frozen=True)
 class VGG16(Architecture):
     """Thirteen 3×3 convolutions in five blocks with 2×2 pooling, then a classifier; ``width`` channels at first.
@@ -44,7 +44,6 @@ class VGG16(Architecture):
             raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1, or null")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """See ``Architecture.layers``."""
         channels, height, breadth = image_shape(self.name, shape)
         if min(height, breadth) < 32:
             raise BadInput(

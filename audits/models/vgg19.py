@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from audits.models.registry import architecture
+from audits.models.base import MODELS
 from audits.models.vgg16 import VGG16
 
 BLOCKS = ((1, 1), (2, 2), (4, 4, 4, 4), (8, 8, 8, 8), (8, 8, 8, 8))  # channels in units of ``width``
 
 
-@architecture("vgg19")
+@MODELS.register("vgg19")
 @dataclass(frozen=True)
 class VGG19(VGG16):
     """Sixteen 3×3 convolutions in five blocks with 2×2 pooling, then a classifier; ``width`` channels at first.

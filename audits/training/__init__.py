@@ -1,0 +1,21 @@
+"""Training one model: from scratch, privately (DP-SGD), or from a teacher."""
+
+from audits.lazy import lazily
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "audits.training.fit": ("train_model",),
+        "audits.training.loop": ("EpochReport", "Observer", "accuracy", "logits"),
+        "audits.training.private": (
+            "check_private",
+            "delta_of",
+            "fit_private",
+            "noise_of",
+            "spent_epsilon",
+            "steps_per_epoch",
+        ),
+        "audits.training.recipe": ("Recipe",),
+        "audits.training.transfer": ("student_of", "teacher_from", "train_student"),
+    },
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,14 +11,12 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from audits.data.tensors import TensorSet, as_float
-from audits.errors import BadInput
-from audits.seeds import derive_seed, torch_generator
 from audits.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What an observer of the loop gets after each epoch: index from 0, mean loss, points seen."""
+    """The report of an epoch to an observer: index from 0, mean loss, points seen."""
 
     epoch: int
     loss: float
@@ -27,48 +24,6 @@ class EpochReport:
 
 
 Observer = Callable[[EpochReport], None]
-
-
-def fit(
-    model: nn.Module, data: TensorSet, recipe: Recipe, *, seed: int, observers: tuple[Observer, ...] = ()
-) -> nn.Module:
-    """Train ``model`` in place on ``data`` by ``recipe`` and return it in eval mode.
-
-    The order of the points and the augmentation depend on ``seed`` only (drawn on the CPU). A batch of a single
-    point is joined to the one before it, so that BatchNorm always has statistics. Raises ``BadInput`` on empty data
-    and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``.
-    """
-    if len(data) == 0:
-        raise BadInput("training set is empty; give at least one point")
-    if recipe.private:
-        from audits.training.private import fit_private
-
-        return fit_private(model, data, recipe, seed=seed, observers=observers)
-    train_mode(model)
-    optimizer = make_optimizer(model, recipe)
-    schedule = make_schedule(optimizer, recipe.schedule, recipe.epochs)
-    order = torch_generator(derive_seed(seed, "order"))
-    noise = torch_generator(derive_seed(seed, "augment"))
-    with torch.random.fork_rng(devices=devices_of(data)):
-        torch.manual_seed(derive_seed(seed, "dropout"))
-        for epoch in range(recipe.epochs):
-            total = torch.zeros((), device=data.y.device)
-            for rows in batches(len(data), recipe.batch_size, order):
-                x, y = data.batch(rows.to(data.y.device))
-                if recipe.augment_shift or recipe.flip:
-                    x = augmented(x, recipe.augment_shift, recipe.flip, noise)
-                total += step(model, optimizer, x, y, recipe) * len(y)
-            schedule.step()
-            loss = float(total) / len(data)
-            if not math.isfinite(loss):
-                raise FloatingPointError(
-                    f"training diverged in epoch {epoch + 1} of {recipe.epochs}: the loss is {loss}; "
-                    "lower the learning rate"
-                )
-            for observer in observers:
-                observer(EpochReport(epoch, loss, len(data)))
-    check_finite(model)
-    return model.eval()
 
 
 def train_mode(model: nn.Module) -> None:
@@ -81,22 +36,6 @@ def train_mode(model: nn.Module) -> None:
         weights = list(module.parameters(recurse=False)) if isinstance(module, _BatchNorm) else []
         if weights and not any(weight.requires_grad for weight in weights):
             module.eval()
-
-
-def check_finite(model: nn.Module) -> None:
-    """Raise ``FloatingPointError`` when a weight or a statistic of ``model`` is not finite."""
-    for name, value in model.state_dict().items():
-        if not bool(torch.isfinite(value).all()):
-            raise FloatingPointError(f"training diverged: {name} is not finite; lower the learning rate")
-
-
-def train_model(build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int) -> nn.Module:
-    """Return a new model trained on ``data``: how targets, shadows and retrained models are all made.
-
-    ``build`` returns a freshly initialised module for a seed. The model stands on the device of ``data``.
-    """
-    model = build(derive_seed(seed, "init")).to(data.y.device)
-    return fit(model, data, recipe, seed=derive_seed(seed, "fit"))
 
 
 def step(
@@ -157,11 +96,6 @@ def augmented(x: torch.Tensor, shift: int, flip: bool, generator: torch.Generato
         ]
         x = torch.stack(windows)
     return x
-
-
-def devices_of(data: TensorSet) -> list[torch.device]:
-    """Return the CUDA devices whose generator a run on ``data`` would touch."""
-    return [data.y.device] if data.y.device.type == "cuda" else []
 
 
 @torch.no_grad()

@@ -1,9 +1,9 @@
 """Differentially private training: DP-SGD (Abadi et al., arXiv 1607.00133).
 
 Each step draws every point by a coin of its own (Poisson sampling), bounds each point's gradient, adds Gaussian noise
-to their sum and divides by the expected batch size. ``recipe.private_engine`` says who does that: ``private_fast`` or
-``private_opacus``. Both draw the same points and the same noise, so their models differ by rounding (and by dropout,
-where a batch is summed in other parts).
+to their sum and divides by the expected batch size. ``recipe.private_engine`` names the engine that does it, one of
+``audits.training.engines``. Both draw the same points and the same noise, so their models differ by rounding (and by
+dropout, where a batch is summed in other parts).
 
 The privacy spent is counted by Opacus' RDP accountant for the subsampled Gaussian mechanism (Mironov et al., arXiv
 1908.10530), the same for both engines: the smallest bound over the Rényi orders 1.1 to 10.9 in steps of 0.1, 12 to 63,
@@ -16,26 +16,21 @@ is handed out needs noise that nobody can draw again.
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from audits.data.tensors import TensorSet
+from audits.data.tensors import TensorSet, devices_of
 from audits.errors import BadInput
-from audits.seeds import derive_seed, torch_generator
-from audits.training.loop import EpochReport, Observer, check_finite, devices_of, make_schedule
+from audits.gradients.model_copies import quiet
+from audits.models.finite import check_finite
+from audits.seeds import Purpose, derive_seed, torch_generator
+from audits.training.engines.base import ENGINES, Noise, opacus
+from audits.training.loop import EpochReport, Observer, make_schedule
 from audits.training.recipe import Recipe
 
-REMEDY = "use resnet18 or vgg16 with model.settings.norm: group, mlp or cnn"
 MOST_NOISE = 1e6
 ORDERS = (*(1 + x / 10 for x in range(1, 100)), *range(12, 64), 128, 256, 512, 1024)  # of the Rényi divergence
 
@@ -53,13 +48,13 @@ def fit_private(
     sigma = noise_of(recipe, len(data))
     assert recipe.max_grad_norm is not None  # the recipe has seen to it
     noise = Noise(sigma, recipe.max_grad_norm, len(data) / steps, torch.Generator(data.y.device))
-    noise.generator.manual_seed(derive_seed(seed, "privacy"))
+    noise.generator.manual_seed(derive_seed(seed, Purpose.PRIVACY))
     with quiet(), torch.random.fork_rng(devices=devices_of(data)):
-        engine = engine_of(model, data, recipe, noise)
+        engine = ENGINES[recipe.private_engine](model, data, recipe, noise)
         schedule = make_schedule(engine.inner, recipe.schedule, recipe.epochs)
-        order = torch_generator(derive_seed(seed, "order"))
-        shifts = torch_generator(derive_seed(seed, "augment"))
-        torch.manual_seed(derive_seed(seed, "dropout"))
+        order = torch_generator(derive_seed(seed, Purpose.ORDER))
+        shifts = torch_generator(derive_seed(seed, Purpose.AUGMENT))
+        torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
         for epoch in range(recipe.epochs):
             total, drawn = 0.0, 0
             for _ in range(steps):
@@ -77,49 +72,6 @@ def fit_private(
     model.load_state_dict(engine.weights())
     check_finite(model)
     return model.eval()
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The Gaussian mechanism of a step: ``sigma`` · ``bound`` on every number of a sum over ``expected`` points."""
-
-    sigma: float
-    bound: float
-    expected: float
-    generator: torch.Generator
-
-    def mean(self, total: torch.Tensor) -> torch.Tensor:
-        """Return the noisy mean gradient, given the sum of the bounded ones of one parameter."""
-        if self.sigma > 0:
-            # As Opacus draws it, parameter by parameter, so that both engines have the same noise.
-            scale, at, kind = self.sigma * self.bound, total.device, total.dtype
-            total = total + torch.normal(0.0, scale, total.shape, generator=self.generator, device=at, dtype=kind)
-        return total / self.expected
-
-
-class Engine(Protocol):
-    """What takes the steps: on a copy of the model, with the optimiser ``inner``."""
-
-    inner: torch.optim.Optimizer
-
-    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> float:
-        """Take one noisy step on ``rows`` and return their summed loss; ``shifts`` decides the augmentation."""
-        ...
-
-    def weights(self) -> dict[str, torch.Tensor]:
-        """Return the state dict of the trained model."""
-        ...
-
-
-def engine_of(model: nn.Module, data: TensorSet, recipe: Recipe, noise: Noise) -> Engine:
-    """Return the recipe's engine for ``model``; BadInput when it cannot train it."""
-    if recipe.private_engine == "opacus":
-        from audits.training.private_opacus import OpacusEngine
-
-        return OpacusEngine(model, data, recipe, noise)
-    from audits.training.private_fast import FastEngine
-
-    return FastEngine(model, data, recipe, noise)
 
 
 def steps_per_epoch(recipe: Recipe, points: int) -> int:
@@ -189,53 +141,4 @@ def check_private(model: nn.Module, engine: str = "fast") -> None:
 
     The fast engine tries layers out on data, so there are models that it refuses only when training starts.
     """
-    if engine == "opacus":
-        from audits.training.private_opacus import per_point
-
-        per_point(copy.deepcopy(model))
-    else:
-        from audits.training.private_fast import check_readable
-
-        check_readable(model)
-
-
-def check_norms(model: nn.Module) -> None:
-    """Refuse BatchNorm, which mixes points."""
-    for name, layer in model.named_modules():
-        if isinstance(layer, _BatchNorm):
-            raise BadInput(
-                f"recipe: private training needs each point's own gradient, but layer {name} is a "
-                f"{type(layer).__name__}, which mixes the points of a batch; use model.settings.norm: group "
-                "(resnet18, vgg16), batch_norm: false (mlp), or cnn"
-            )
-
-
-def contiguous(model: nn.Module) -> nn.Module:
-    """Return a copy of ``model`` whose weights lie row by row in memory.
-
-    Opacus reads activations so: channels-last ones give wrong gradients of single points, silently. ``Module.to`` is
-    not enough: a kernel of one input channel counts as both and would keep its strides.
-    """
-    found = copy.deepcopy(model)
-    for weight in found.parameters():
-        weight.data = weight.data.clone(memory_format=torch.contiguous_format)
-    return found
-
-
-def opacus(part: str) -> Any:
-    """Return the module ``opacus.<part>``, imported when it is first needed."""
-    import importlib
-
-    try:
-        with quiet():
-            return importlib.import_module(f"opacus.{part}")
-    except ImportError as error:
-        raise BadInput(f"recipe: private training needs Opacus ({error}); pip install 'orch-audit[dp]'") from error
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep the advice that Opacus and torch's hooks give to their own users off the terminal."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    ENGINES[engine].check(model)

@@ -1,4 +1,4 @@
-"""How a model is fitted: one frozen value, the same for target, shadow, retrained and contrast models."""
+"""The recipe of a training: one frozen value, the same for target, shadow, retrained and contrast models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Recipe:
     deviation over ``max_grad_norm``) or by ``target_epsilon``, from which the noise is worked out for the size of the
     training set; then ``max_grad_norm`` bounds the gradient of each point, ``batch_size`` is the expected one, and
     ``delta`` of the guarantee is a tenth of 1/points unless given. ``private_engine`` is who bounds the gradients:
-    "fast" (``private_fast``), or "opacus", which is slower and gives the same up to rounding.
+    "fast" (``engines/fast.py``), or "opacus", which is slower and gives the same up to rounding.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}

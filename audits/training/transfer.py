@@ -20,8 +20,9 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.models.layers import Layer, layers_of
-from audits.seeds import derive_seed
-from audits.training.loop import Observer, fit
+from audits.seeds import Purpose, derive_seed
+from audits.training.fit import fit
+from audits.training.loop import Observer
 from audits.training.recipe import Recipe
 
 Build = Callable[[int, int], nn.Module]
@@ -58,8 +59,8 @@ def train_student(
     ``n_frozen`` layers equal the teacher's bit for bit. Equal seeds give equal students. Raises as ``student_of`` and
     ``fit`` do.
     """
-    student = student_of(teacher, build, classes, n_frozen, derive_seed(seed, "init")).to(data.y.device)
-    return fit(student, data, recipe, seed=derive_seed(seed, "fit"), observers=observers)
+    student = student_of(teacher, build, classes, n_frozen, derive_seed(seed, Purpose.INIT)).to(data.y.device)
+    return fit(student, data, recipe, seed=derive_seed(seed, Purpose.FIT), observers=observers)
 
 
 def student_of(teacher: nn.Module, build: Build, classes: int, n_frozen: int, seed: int) -> nn.Module:

@@ -9,16 +9,17 @@ import torch
 from torch import nn
 
 from audits.errors import BadInput
-from audits.seeds import derive_seed
+from audits.seeds import Purpose, derive_seed
 from audits.training.loop import batches, make_optimizer, make_schedule
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.mixture import mixed
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
 from audits.unlearning.student import student_logits
+from audits.unlearning.task import Task
 
 
-@unlearner("bad_teacher")
+@UNLEARNERS.register("bad_teacher")
 @dataclass(frozen=True)
 class BadTeacher(Unlearner):
     """Follow the original model on the retain set and a randomly initialised one on the forget set (BT).
@@ -46,7 +47,7 @@ class BadTeacher(Unlearner):
         share = 1 / teachers.shape[1] if self.mean_over_classes else 1.0
         optimizer = make_optimizer(student, self.tuning())
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
-        order = task.generator("order")
+        order = task.generator(Purpose.ORDER)
         with task.dropout():
             for _ in range(self.epochs):
                 for rows in batches(len(data), self.batch_size, order):
@@ -64,4 +65,4 @@ def random_teacher(task: Task) -> nn.Module:
     if task.build is None:
         raise BadInput("bad_teacher needs the target's architecture for its random teacher; pass build=")
     weight = next(task.student.parameters())
-    return task.build(derive_seed(task.seed, "teacher")).to(weight.device, weight.dtype)
+    return task.build(derive_seed(task.seed, Purpose.TEACHER)).to(weight.device, weight.dtype)

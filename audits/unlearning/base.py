@@ -1,59 +1,25 @@
-"""What every unlearning method shares: the call, the task, the settings, the registry."""
+"""The form of an unlearning method: the call, the settings, the registry."""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
+from audits.models.finite import check_finite
 from audits.registry import Registry
-from audits.seeds import derive_seed, torch_generator
-from audits.training.loop import check_finite, devices_of
 from audits.training.recipe import Recipe
 from audits.unlearning.settings import check_settings
+from audits.unlearning.task import Task
 
-UNLEARNERS: Registry[type[Unlearner]] = Registry("unlearning method")
+if TYPE_CHECKING:
+    from torch import nn
 
-
-@dataclass(frozen=True)
-class Task:
-    """One model that should forget: everything that a method may read.
-
-    ``student`` is a private copy of ``original``, trainable and in train mode, the only thing that a method may
-    change. ``recipe`` is the target's own, ``build(seed)`` returns a fresh model of its architecture on the CPU; both
-    are None when the caller did not give them. Both sets stand on one device, that of the models.
-    """
-
-    student: nn.Module
-    original: nn.Module
-    forget: TensorSet
-    retain: TensorSet
-    seed: int
-    recipe: Recipe | None = None
-    build: Callable[[int], nn.Module] | None = None
-
-    def generator(self, purpose: str) -> torch.Generator:
-        """Return a CPU generator for one purpose (``order`` of the batches, random ``labels``)."""
-        return torch_generator(derive_seed(self.seed, purpose))
-
-    @contextmanager
-    def dropout(self) -> Iterator[None]:
-        """Seed the global generators that Dropout reads, and give them back as they were."""
-        devices = devices_of(self.retain)
-        seed = derive_seed(self.seed, "dropout")
-        with torch.random.fork_rng(devices=devices):
-            torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU's generator too
-            for device in devices:
-                torch.cuda.default_generators[device.index].manual_seed(seed)
-            yield
+UNLEARNERS: Registry[type[Unlearner]] = Registry("unlearning method", "audits.unlearning")
 
 
 @dataclass(frozen=True)
@@ -111,20 +77,6 @@ class Unlearner(ABC):
         """Return the settings that a recipe has too (optimiser, learning rate, epochs, …) as one, ``fixed`` on top."""
         names = {field.name for field in fields(Recipe)} & {field.name for field in fields(self)}
         return Recipe(**{name: getattr(self, name) for name in names} | fixed)
-
-
-U = TypeVar("U", bound=type[Unlearner])
-
-
-def unlearner(name: str) -> Callable[[U], U]:
-    """File an unlearning method under ``name``."""
-
-    def file(cls: U) -> U:
-        cls.name = name
-        UNLEARNERS.register(name)(cls)
-        return cls
-
-    return file
 
 
 def make_unlearner(name: str, settings: dict[str, Any]) -> Unlearner:

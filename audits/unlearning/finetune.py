@@ -7,12 +7,13 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from audits.training.loop import fit
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.training.fit import fit
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
+from audits.unlearning.task import Task
 
 
-@unlearner("finetune")
+@UNLEARNERS.register("finetune")
 @dataclass(frozen=True)
 class FineTune(Unlearner):
     """Minimise CE on the retain set for a few epochs and hope that the forget set is forgotten meanwhile."""

@@ -8,12 +8,14 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import nn
 
+from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
+from audits.unlearning.task import Task
 
 
-@unlearner("gradient_ascent")
+@UNLEARNERS.register("gradient_ascent")
 @dataclass(frozen=True)
 class GradientAscent(Unlearner):
     """Minimise −CE on the forget set, with frozen BatchNorm statistics and a clipped gradient.
@@ -36,7 +38,7 @@ class GradientAscent(Unlearner):
         student, forget = task.student.eval(), task.forget
         optimizer = make_optimizer(student, self.tuning(optimizer="sgd"))
         schedule = make_schedule(optimizer, "cosine", self.epochs)
-        order = task.generator("order")
+        order = task.generator(Purpose.ORDER)
         for _ in range(self.epochs):
             for rows in batches(len(forget), self.batch_size, order):
                 x, y = forget.batch(rows.to(forget.y.device))

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from torch import nn
 
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.base import UNLEARNERS, Unlearner
+from audits.unlearning.task import Task
 
 
-@unlearner("identity")
+@UNLEARNERS.register("identity")
 @dataclass(frozen=True)
 class Identity(Unlearner):
     """Control: returns a copy of the model, so every attack on membership must find it."""

@@ -8,14 +8,16 @@ from typing import Literal
 from torch import nn
 
 from audits.data.tensors import TensorSet
-from audits.training.loop import fit
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.seeds import Purpose
+from audits.training.fit import fit
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import teacher_logits
 from audits.unlearning.mixture import mixed, relabelled
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
+from audits.unlearning.task import Task
 
 
-@unlearner("random_label")
+@UNLEARNERS.register("random_label")
 @dataclass(frozen=True)
 class RandomLabel(Unlearner):
     """Minimise CE on the retain set and the wrongly labelled forget set, in mixed batches.
@@ -39,4 +41,4 @@ class RandomLabel(Unlearner):
 def wrongly_labelled(task: Task) -> TensorSet:
     """Return the retain set and, behind it, the forget set under random wrong labels."""
     classes = teacher_logits(task.original, TensorSet(task.forget.x[:1], task.forget.y[:1])).shape[1]
-    return mixed(task.retain, relabelled(task.forget, classes, task.generator("labels")))
+    return mixed(task.retain, relabelled(task.forget, classes, task.generator(Purpose.LABELS)))

@@ -8,11 +8,12 @@ from typing import ClassVar
 from torch import nn
 
 from audits.errors import BadInput
-from audits.training.loop import train_model
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.training.fit import train_model
+from audits.unlearning.base import UNLEARNERS, Unlearner
+from audits.unlearning.task import Task
 
 
-@unlearner("retrain")
+@UNLEARNERS.register("retrain")
 @dataclass(frozen=True)
 class Retrain(Unlearner):
     """Control: the target's own recipe from a fresh initialisation on the retain set; attacks must sit at chance."""

@@ -10,14 +10,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from audits.data.tensors import TensorSet
+from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.random_label import wrongly_labelled
 from audits.unlearning.settings import Count, Fraction, Momentum, NotNegative, Positive, Size
 from audits.unlearning.student import student_logits
+from audits.unlearning.task import Task
 
 
-@unlearner("salun")
+@UNLEARNERS.register("salun")
 @dataclass(frozen=True)
 class SalUn(Unlearner):
     """Learn random labels on the forget set with the weights that matter most for it, hold all others.
@@ -45,7 +47,7 @@ class SalUn(Unlearner):
         start = [parameter.detach().clone() for parameter in student.parameters()]
         optimizer = make_optimizer(student, self.tuning())
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
-        order = task.generator("order")
+        order = task.generator(Purpose.ORDER)
         with task.dropout():
             for _ in range(self.epochs):
                 for rows in batches(len(data), self.batch_size, order):

@@ -8,14 +8,16 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn
 
+from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
 from audits.unlearning.student import student_logits
+from audits.unlearning.task import Task
 
 
-@unlearner("scrub")
+@UNLEARNERS.register("scrub")
 @dataclass(frozen=True)
 class Scrub(Unlearner):
     """Leave the original model on the forget set, stay with it on the retain set.
@@ -40,7 +42,7 @@ class Scrub(Unlearner):
     def _update(self, task: Task) -> nn.Module:
         student, forget, retain = task.student, task.forget, task.retain
         optimizer = make_optimizer(student, self.tuning())
-        order = task.generator("order")
+        order = task.generator(Purpose.ORDER)
         teacher_forget = teacher_logits(task.original, forget)
         teacher_retain = teacher_logits(task.original, retain)
         with task.dropout():

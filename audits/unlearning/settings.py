@@ -1,17 +1,14 @@
-"""Which numbers a setting of an unlearning method may hold, written where the setting is: ``epochs: Count = 10``."""
+"""Numbers that a setting of an unlearning method may hold, written where the setting is: ``epochs: Count = 10``."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, get_args, get_type_hints
+from dataclasses import Field, dataclass, fields
+from typing import Annotated, Any, ClassVar, Protocol, get_args, get_type_hints
 
 from audits.errors import BadInput
-
-if TYPE_CHECKING:
-    from audits.unlearning.base import Unlearner
 
 
 @dataclass(frozen=True)
@@ -30,15 +27,22 @@ Size = Annotated[int, Allowed("1 or more", lambda value: value >= 1)]
 Count = Annotated[int, Allowed("0 or more", lambda value: value >= 0)]
 
 
+class Settings(Protocol):
+    """An unlearning method with its settings: a dataclass that has a name."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    name: ClassVar[str]
+
+
 @functools.cache
-def rules(method: type[Unlearner]) -> dict[str, Allowed]:
+def rules(method: type[Settings]) -> dict[str, Allowed]:
     """Return what each numeric setting of ``method`` may hold, by the annotations of its fields."""
     hints = get_type_hints(method, include_extras=True)
     written = {field.name: get_args(hints[field.name]) for field in fields(method)}
     return {name: part for name, parts in written.items() for part in parts if isinstance(part, Allowed)}
 
 
-def check_settings(settings: Unlearner) -> None:
+def check_settings(settings: Settings) -> None:
     """Raise ``BadInput`` for the first setting that is not finite or not allowed by its annotation."""
     for field in fields(settings):
         value = getattr(settings, field.name)

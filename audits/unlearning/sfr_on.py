@@ -12,14 +12,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from audits.data.tensors import TensorSet
+from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
-from audits.unlearning.base import Task, Unlearner, unlearner
+from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.fisher import diagonal_fisher
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
 from audits.unlearning.student import student_logits
+from audits.unlearning.task import Task
 
 
-@unlearner("sfr_on")
+@UNLEARNERS.register("sfr_on")
 @dataclass(frozen=True)
 class SFROn(Unlearner):
     """Repair on the retain set in every iteration, ascend on the forget set along salient weights in some.
@@ -49,8 +51,8 @@ class SFROn(Unlearner):
     def _update(self, task: Task) -> nn.Module:
         student = task.student
         mask = fisher_mask(student, task.forget, task.retain, self.fisher_ratio)
-        forget = endless(task.forget, self.forget_batch_size, task.generator("forget order"))
-        retain = endless(task.retain, self.batch_size, task.generator("order"))
+        forget = endless(task.forget, self.forget_batch_size, task.generator(Purpose.FORGET_ORDER))
+        retain = endless(task.retain, self.batch_size, task.generator(Purpose.ORDER))
         optimizer = make_optimizer(student, self.tuning(clip_norm=None))
         schedule = make_schedule(optimizer, "cosine", self.iterations)
         with task.dropout():

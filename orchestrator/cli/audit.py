@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
+from audits.errors import BadInput
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
+from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.engine.run.run import run_audit
+from orchestrator.engine.run.summary import show_result
+from orchestrator.kinds import kind_named
 
 
 @click.command("audit", epilog=PLAN_HELP)
@@ -19,9 +27,9 @@ from orchestrator.cli.session import Session
     "limits",
     metavar="METRIC=VALUE",
     multiple=True,
-    help="Exit with 1 when a number of the result is above VALUE; repeatable. apollo: auc, tpr, found_fpr (worst "
-    "label-only attack on an approximate unlearner) or UNLEARNER.ATTACK.METRIC; tmia: precision, auc (worst label-only "
-    "attack) or SETTING.SELECTION.ATTACK.METRIC; gnq: auc (strongest attack without defence) or ARM.auc.",
+    help="Exit with 1 when a number of the result is above VALUE; repeatable. METRIC alone (auc) is that of the worst "
+    "line, with names before it (scrub.apollo.auc) that of one line. One that KIND does not have is answered by those "
+    "that it has.",
 )
 @click.pass_obj
 def command(
@@ -37,38 +45,26 @@ def command(
     force: bool,
     limits: tuple[str, ...],
 ) -> None:
-    """Run the audit KIND (apollo, tmia, gnq): train, attack, report.
+    """Run the audit KIND (`orch ls audits`): train, attack, report.
 
     Trains what the store does not have, attacks, and writes result.json, scores.parquet, report.html, figures/ and
     plan.yaml into --out. Without PLAN each kind runs a default of its own on data that come with the installation.
     """
-    from audits.errors import BadInput
-    from orchestrator.kinds import audit_kind
-
-    audit = audit_kind(kind)
-    from orchestrator.console import Terminal
-    from orchestrator.ending import show_result
-    from orchestrator.output_folder import claim_folder
-
+    audit = kind_named(kind)
     plan = planned(source or audit.default_plan, overrides, workers, store)
     if plan.kind != kind:
         raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit asked for is {kind!r}")
-    audit.refuse_gates(limits, plan)
+    gates = gates_of(limits, audit.headline, plan)
     folder = Path(out or f"runs/{kind}")
     session.log = claim_folder(folder, plan, force=force)
     terminal = Terminal(session.log, json=as_json)
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)
-
-    from orchestrator.pipeline import run_audit
-
-    document = run_audit(plan, folder, terminal, rebuild=rebuild).to_json()
-    show_result(terminal, document, folder)
+    document = run_audit(audit, plan, folder, terminal, rebuild=rebuild).to_json()
+    show_result(terminal, audit, document, folder)
     if as_json:
-        import json
-
         click.echo(json.dumps(document))
-    failed = audit.failed_gates(limits, document, plan)
+    failed = failures(gates, audit.headline, plan, document)
     for text in failed:
         terminal.line(text)
     if failed:

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from orchestrator.engine.jobs.keys import differences
+from orchestrator.engine.store.garbage import collect, find_garbage
+from orchestrator.engine.store.inventory import age_text, find_artefact, find_run, nearest, size_text, what_it_is
+from orchestrator.engine.store.store import Store, default_store_uri
+
 if TYPE_CHECKING:
-    from orchestrator.garbage import Garbage
-    from orchestrator.store import Artefact, Run, Store
+    from orchestrator.engine.store.garbage import Garbage
+    from orchestrator.engine.store.run_records import Run
+    from orchestrator.engine.store.store import Artefact, Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,9 +63,6 @@ def why(key: str, other: str | None, uri: str | None) -> None:
 
     KEY and OTHER may be shortened. Without OTHER, the artefact of the same stage that differs least is taken.
     """
-    from orchestrator.inventory import find_artefact, nearest
-    from orchestrator.keys import differences
-
     store = _open(uri)
     this = find_artefact(store, key)
     that = find_artefact(store, other) if other else nearest(this)
@@ -97,9 +100,6 @@ def collect_garbage(
     uri: str | None, dry_run: bool, days: float, runs: Sequence[str], everything: bool, sizes_only: bool
 ) -> None:
     """Remove leftovers, damaged artefacts and artefacts that no recorded run refers to."""
-    from orchestrator.garbage import collect, find_garbage
-    from orchestrator.inventory import find_run
-
     store = _open(uri)
     dropped = [find_run(store, run) for run in runs]
     garbage = find_garbage(
@@ -114,8 +114,6 @@ def collect_garbage(
 
 
 def _open(uri: str | None) -> Store:
-    from orchestrator.store import Store, default_store_uri
-
     return Store(uri or default_store_uri())
 
 
@@ -131,8 +129,6 @@ def _listing(store: Store, artefacts: list[Artefact], runs: list[Run], problems:
 
 
 def _artefact_lines(artefacts: list[Artefact]) -> list[str]:
-    from orchestrator.inventory import size_text, what_it_is
-
     if not artefacts:
         return []
     rows = [(a.stage, a.key[:12], size_text(a.size), _age(a.created), what_it_is(a.document)) for a in artefacts]
@@ -155,8 +151,6 @@ def _run_lines(store: Store, runs: list[Run]) -> list[str]:
 
 
 def _garbage_lines(garbage: Garbage, dropped: list[str], done: str) -> list[str]:
-    from orchestrator.inventory import size_text
-
     lines = [f"{done} the record of run {run}" for run in dropped]
     lines += [lost.problem for lost in garbage.damaged]
     for what, found in (
@@ -179,14 +173,10 @@ def _totals(artefacts: list[Artefact]) -> list[tuple[str, int, int]]:
 
 
 def _described(artefact: Artefact) -> str:
-    from orchestrator.inventory import what_it_is
-
     return f"{artefact.stage}/{artefact.key[:12]}, {_age(artefact.created)} old: {what_it_is(artefact.document)}"
 
 
 def _age(created: str) -> str:
-    from orchestrator.inventory import age_text
-
     return age_text(time.time() - datetime.fromisoformat(created).timestamp())
 
 

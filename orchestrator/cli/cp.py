@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from audits.errors import BadInput
+from orchestrator.engine.plan.files import shipped_text
+
 
 @click.command("cp")
 @click.argument("plan")
@@ -13,9 +16,6 @@ import click
 @click.option("--force", is_flag=True, help="Write over FILE if it is there.")
 def command(plan: str, file: str, force: bool) -> None:
     """Copy the shipped plan PLAN (`orch ls plans`) to FILE."""
-    from audits.errors import BadInput
-    from orchestrator.plan_files import shipped_text
-
     text = shipped_text(plan)
     target = Path(file) / f"{plan}.yaml" if Path(file).is_dir() else Path(file)
     if target.exists() and not force:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 import click
 
+from audits.data.catalogue import load
+from audits.data.shards import write_shards
+from orchestrator.cli.data_sets import data_sets
 from orchestrator.cli.options import json_option
 
 
@@ -17,13 +23,8 @@ def command() -> None:
 @json_option
 def list_data(root: str | None, as_json: bool) -> None:
     """List the catalogue: what each data set is, where it is looked for, and whether it is there."""
-    from orchestrator.data_sets import data_sets
-
     entries = data_sets(root)
     if as_json:
-        import json
-        from dataclasses import asdict
-
         click.echo(json.dumps([asdict(entry) for entry in entries]))
         return
     width = max(len(entry.name) for entry in entries)
@@ -41,8 +42,5 @@ def list_data(root: str | None, as_json: bool) -> None:
 @click.option("--points", type=click.IntRange(min=1), default=65536, show_default=True, help="Points per shard.")
 def shard(name: str, out: str, root: str | None, points: int) -> None:
     """Write the data set NAME as Parquet shards into the folder or URI OUT."""
-    from audits.data.catalogue import load
-    from audits.data.shards import write_shards
-
     paths = write_shards(load(name, root), out, points_per_shard=points)
     click.echo(f"wrote {len(paths)} shard{'s' * (len(paths) > 1)} to {out}; use it as data.name: parquet:{out}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 import click
 
+from orchestrator.cli.diagnosis import diagnose
 from orchestrator.cli.options import json_option
 
 
@@ -16,13 +20,8 @@ def command(store: str | None, out: str, as_json: bool) -> None:
 
     One line each: ok, warn or FAIL, with what to do. Exit code 3 if anything fails.
     """
-    from orchestrator.doctor import diagnose
-
     findings = diagnose(store, out)
     if as_json:
-        import json
-        from dataclasses import asdict
-
         click.echo(json.dumps([asdict(finding) for finding in findings]))
     else:
         for finding in findings:

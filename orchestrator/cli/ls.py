@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import click
 
+from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.listing import OF_ALL, layered_models, listing, lists
 from orchestrator.cli.options import json_option
 
-KINDS = ("audits", "attacks", "selectors", "rankings", "unlearners", "models", "data", "sweeps", "plans")
+
+def known(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Return ``value`` if there is a list of it; audits are imported only where no other list has that name."""
+    if value not in OF_ALL and value not in (names := lists()):
+        raise click.BadParameter(f"no list of {value!r}{did_you_mean(value, names)}; lists: {', '.join(names)}", ctx)
+    return value
 
 
 @click.command("ls")
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", callback=known)
 @click.option("--layers", is_flag=True, help="With models: the numbered layers that transfer.n_frozen counts.")
 @json_option
 def command(kind: str, layers: bool, as_json: bool) -> None:
-    """List what there is of a KIND, one line each, with what it is."""
-    from orchestrator.listing import listing
+    """List what there is of a KIND, one line each, with what it is.
 
+    KIND is audits, models, data, sweeps, plans, or what audits choose from: attacks, unlearners, selectors, rankings.
+    """
     if layers:
         show_layers(kind, as_json)
         return
     rows = listing(kind)
     if as_json:
-        import json
-
         click.echo(json.dumps([{"name": name, "description": text} for name, text in rows]))
         return
     width = max((len(name) for name, _ in rows), default=0)
@@ -33,16 +42,10 @@ def command(kind: str, layers: bool, as_json: bool) -> None:
 
 def show_layers(kind: str, as_json: bool) -> None:
     """Print every architecture and, below it, number, name and parameters of each of its layers."""
-    from audits.errors import BadInput
-    from orchestrator.listing import layered_models
-
     if kind != "models":
         raise BadInput(f"--layers lists the layers of models, not of {kind}; use `orch ls models --layers`")
     models = layered_models()
     if as_json:
-        import dataclasses
-        import json
-
         click.echo(json.dumps([dataclasses.asdict(model) for model in models]))
         return
     for model in models:

@@ -8,12 +8,14 @@ import sys
 import tempfile
 import time
 import traceback
+from importlib import metadata
 from pathlib import Path
 
 import click
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.session import Session
+from orchestrator.engine.store.faults import CorruptArtefact, StoreFull
 
 DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -21,7 +23,7 @@ DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130,
 COMMANDS = {
     "audit": ("orchestrator.cli.audit", "Run one audit: train, unlearn, attack, report."),
     "sweep": ("orchestrator.cli.sweep", "Run a named sweep of audits over one shared population."),
-    "plan": ("orchestrator.cli.plan", "Say what a plan would cost; run nothing."),
+    "cost": ("orchestrator.cli.cost", "Estimate what a plan costs; run nothing."),
     "validate": ("orchestrator.cli.validate", "Check a plan and list everything that is wrong with it."),
     "ls": ("orchestrator.cli.ls", "List audits, attacks, unlearners, models, data, sweeps or plans."),
     "cp": ("orchestrator.cli.cp", "Copy a shipped plan to a file, to edit it."),
@@ -30,6 +32,8 @@ COMMANDS = {
     "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),
     "doctor": ("orchestrator.cli.doctor", "Check this machine: what is wrong and how to fix it."),
 }
+
+RENAMED = {"plan": "cost"}
 
 
 class LazyGroup(click.Group):
@@ -51,7 +55,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuse an unknown subcommand with the closest match."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = did_you_mean(args[0], COMMANDS)
+            near = f"; it is now called {RENAMED[args[0]]!r}" if args[0] in RENAMED else did_you_mean(args[0], COMMANDS)
             raise click.UsageError(f"no command {args[0]!r}{near}; commands: {', '.join(COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -64,8 +68,6 @@ class LazyGroup(click.Group):
 def show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Print the installed version and stop."""
     if value:
-        from importlib import metadata
-
         try:
             click.echo(f"orch {metadata.version('orch-audit')}")
         except metadata.PackageNotFoundError:
@@ -137,8 +139,6 @@ def see_help(error: click.ClickException) -> str:
 
 def first_line(error: Exception, limit: int = 300) -> str:
     """Return what broke on one line of at most ``limit`` characters; unexpected kinds are named."""
-    from orchestrator.faults import CorruptArtefact, StoreFull
-
     text = next(iter(str(error).strip().splitlines()), "")[:limit]
     if isinstance(error, CorruptArtefact | StoreFull):
         return text

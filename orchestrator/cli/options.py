@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from audits.errors import BadInput
+from orchestrator.kinds import check_against_data, load_plan
+from tune_spaces import SWEEPS
+
 if TYPE_CHECKING:
-    from orchestrator.plan_base import BasePlan
+    from orchestrator.engine.plan.base import BasePlan
     from tune_spaces.registry import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,10 +69,6 @@ def planned(
     So is every setting of the sweep that the command in hand runs or prices, or a worker would find out in the midst of
     the others. ``absent``: the data need not be there, if their size is known.
     """
-    from audits.errors import BadInput
-    from orchestrator.plan import load_plan
-    from orchestrator.plan_checks import check_against_data
-
     values: dict[str, Any] = {}
     if workers is not None:
         values["compute.workers"] = int(workers) if workers.isdecimal() else workers
@@ -90,12 +90,9 @@ def swept(plan: BasePlan) -> Settings:
     Raises BadInput for the plan of another kind of audit.
     """
     context = click.get_current_context(silent=True)
-    name = context.params.get("name") if context and context.info_name in ("sweep", "plan") else None
+    name = context.params.get("name") if context and context.info_name in ("sweep", "cost") else None
     if name is None:
         return {}
-    from audits.errors import BadInput
-    from orchestrator.plan import load_plan
-    from tune_spaces import SWEEPS
 
     sweep = SWEEPS[name]
     kind = load_plan(sweep.base).kind

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from orchestrator.kinds import AuditKind
+from audits.data.catalogue import load
+from audits.errors import BadInput
+from orchestrator.engine.kind import Page
+from orchestrator.kinds import kind_named
+from orchestrator.report.result import read_result
 
 
 @click.command("report")
@@ -16,35 +19,27 @@ if TYPE_CHECKING:
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
 def command(run: str, markdown: bool) -> None:
     """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet."""
-    from audits.errors import BadInput
-
     folder = Path(run)
     missing = [name for name in ("result.json", "scores.parquet") if not (folder / name).is_file()]
     if missing:
         raise BadInput(
             f"{folder} has no {' and no '.join(missing)}; give the --out folder of a finished audit or sweep"
         )
-    from orchestrator.kinds import audit_kind
-    from orchestrator.report.reading import read_result
 
     document = read_result(folder)
-    kind = audit_kind(str(document["kind"]))
+    page = kind_named(str(document["kind"])).open_page()
     if markdown:
-        click.echo(kind.markdown(folder), nl=False)
+        click.echo(page.markdown(folder), nl=False)
         return
-    kind.report(folder, thumbnails(kind, document))
+    page.write(folder, thumbnails(page, document))
     click.echo(f"wrote {folder / 'report.html'}")
 
 
-def thumbnails(kind: AuditKind, document: dict[str, Any]) -> Any:
+def thumbnails(page: Page, document: dict[str, Any]) -> Any:
     """Return the images of the points that the page lists, by id; none where the data are not here."""
-    from audits.data.catalogue import load
-    from audits.errors import BadInput
-
-    if not any(document.get(field) for field in ("exposed", "points")):
-        return {}
+    data = document["plan"]["data"]
     try:
-        return kind.images(document, load(document["plan"]["data"]["name"], document["plan"]["data"].get("root")))
+        return page.images(document, lambda: load(data["name"], data.get("root")))
     except BadInput as error:
         click.echo(f"without thumbnails: {error}", err=True)
         return {}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
+from audits.errors import BadInput
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.output_folder import PLAN_FILE, claim_folder
+from orchestrator.engine.run.run import run_sweep, run_tuning
+from orchestrator.engine.run.summary import show_result
+from orchestrator.kinds import kind_named
+from tune_spaces import SWEEPS
 
 
 @click.command("sweep", epilog=PLAN_HELP)
@@ -34,13 +42,7 @@ def command(
     Models are trained once and shared by all settings; whatever the store has is used again, so the same command
     goes on where an interrupted one stopped.
     """
-    from tune_spaces import SWEEPS
-
     sweep = SWEEPS[name]
-    from audits.errors import BadInput
-    from orchestrator.console import Terminal
-    from orchestrator.ending import show_result
-    from orchestrator.output_folder import PLAN_FILE, claim_folder
 
     folder = Path(out or f"runs/{name}")
     if resume:
@@ -50,21 +52,16 @@ def command(
             raise BadInput(f"--resume: {folder} holds no run to go on with; start it without --resume")
         source = str(folder / PLAN_FILE)
     plan = planned(source or sweep.base, overrides, workers, store)
+    kind = kind_named(plan.kind)
     session.log = claim_folder(folder, plan, force=force)
     terminal = Terminal(session.log, json=as_json)
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)
-
-    from orchestrator.pipeline import run_sweep, run_tuning
-    from orchestrator.tuning import show_tuned
-
-    if sweep.measures == "utility":
-        document = run_tuning(sweep, plan, folder, terminal, rebuild=rebuild)
-        show_tuned(terminal, document, folder)
+    if sweep.measures == "utility" and kind.tuning is not None:
+        document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
+        kind.tuning.show(terminal, document, folder)
     else:
-        document = run_sweep(sweep, plan, folder, terminal, rebuild=rebuild).to_json()
-        show_result(terminal, document, folder)
+        document = run_sweep(kind, sweep, plan, folder, terminal, rebuild=rebuild).to_json()
+        show_result(terminal, kind, document, folder)
     if as_json:
-        import json
-
         click.echo(json.dumps(document))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from orchestrator.cli.options import PLAN_HELP, set_option
+from orchestrator.cli.options import PLAN_HELP, planned, set_option
+from orchestrator.engine.plan.errors import PlanProblems
 
 
 @click.command("validate", epilog=PLAN_HELP)
@@ -12,9 +13,6 @@ from orchestrator.cli.options import PLAN_HELP, set_option
 @set_option
 def command(source: str | None, overrides: tuple[str, ...]) -> None:
     """List everything that is wrong with a plan, one line each; exit code 2 if there is anything."""
-    from orchestrator.cli.options import planned
-    from orchestrator.plan_errors import PlanProblems
-
     try:
         plan = planned(source, overrides)
     except PlanProblems as error:

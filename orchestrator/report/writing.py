@@ -1,4 +1,4 @@
-"""What writing a page takes, whatever was audited: figures into files, a template, the command and the settings."""
+"""The page of a run: figures into files, and one HTML file that needs no network and no script."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
+from orchestrator.report.grid import Grid
+from orchestrator.report.grid_formats import as_html
+from orchestrator.report.result import FinishedRun
 from orchestrator.report.style import drawing, save
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
 
+Makers = Mapping[str, Callable[[], "Figure | None"]]
+"""Name of a figure → what draws it, or has nothing to draw."""
 
-def draw(makers: Mapping[str, Callable[[], Figure | None]], folder: Path) -> dict[str, str]:
+
+def draw(makers: Makers, folder: Path) -> dict[str, str]:
     """Write every figure that its maker has something for, and return them as SVG elements by name."""
     drawn = {}
     for name, make in makers.items():
@@ -24,27 +32,71 @@ def draw(makers: Mapping[str, Callable[[], Figure | None]], folder: Path) -> dic
     return drawn
 
 
-def template(name: str) -> Template:
-    """Return a template of the report by its path below ``orchestrator/report``; it escapes what it is given."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str], **content: Any) -> Path:
+    """Fill the template of a kind's ``package`` with ``content`` into ``out``/report.html; return its path.
 
-    loader = PackageLoader("orchestrator.report", ".")
+    The template also gets ``run``, ``figure(name, caption, look)`` for drawn figures, ``drawn`` (their names),
+    ``table(grid)``, and what is needed to run again.
+    """
+    from markupsafe import Markup, escape
+
+    def figure(name: str, caption: str, look: str = "") -> Markup:
+        if name not in svgs:
+            return Markup("")
+        text = escape(caption)
+        image = f'<div class="wide" role="img" aria-label="{text}">{svgs[name]}</div>'
+        return Markup(f'<figure class="{look}" id="{name}">{image}<figcaption>{text}</figcaption></figure>')
+
+    def table(grid: Grid) -> Markup:
+        return Markup(as_html(grid))
+
+    page = out / "report.html"
+    text = template(package).render(
+        run=run,
+        drawn=set(svgs),
+        figure=figure,
+        table=table,
+        command=command(run),
+        plan=yaml.safe_dump(dict(run.plan), sort_keys=False, allow_unicode=True),
+        changes=changes(run),
+        **content,
+    )
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def template(package: str) -> Template:
+    """Return the template ``page.html.j2`` of a kind's ``package``; it escapes what it is given.
+
+    The shell that it extends and the style are those of this package.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template(name)
+    return environment.get_template("page.html.j2")
 
 
-def command(result: Mapping[str, Any], *, sweep: bool) -> str:
+def command(run: FinishedRun) -> str:
     """Return the command that repeats a run from the plan beside its report."""
-    verb = f"sweep {result['name']}" if sweep else f"audit {result['kind']}"
+    verb = f"sweep {run.name}" if run.is_sweep else f"audit {run.kind}"
     return f"orch {verb} plan.yaml --out again"
 
 
-def changes(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def changes(run: FinishedRun) -> list[tuple[str, str]]:
     """Return what each setting changes; nothing for a run of one setting."""
-    entries = result["settings"]
-    if len(entries) < 2:
+    if len(run.settings) < 2:
         return []
     return [
-        (entry["setting"], ", ".join(f"{path} = {value}" for path, value in entry["overrides"].items()) or "the plan")
-        for entry in entries
+        (entry.setting, ", ".join(f"{path} = {value}" for path, value in entry.overrides.items()) or "the plan")
+        for entry in run.settings
     ]
+
+
+def effort(run: FinishedRun, parts: list[str]) -> str:
+    """Return ``parts``, how many models the run needed, and how long it took, in one line."""
+    if made := run.population:
+        parts = [*parts, f"{made['models']} models in all ({made['trained']} trained, {made['reused']} reused)"]
+    if run.seconds is not None:
+        parts = [*parts, f"{run.seconds:.0f} s"]
+    return "; ".join(part for part in parts if part) + "."

@@ -1,0 +1,39 @@
+"""Apollo-plus: where the target stands between shadows with and without the candidate, by bisection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from audits.apollo.attacks.base import ATTACKS, Attack, Finding
+from audits.apollo.attacks.calibration import judged
+from audits.apollo.evidence.parts import Evidence
+from audits.apollo.evidence.plus import Standings
+from audits.queries.access import Access
+
+
+@ATTACKS.register("apollo_plus")
+@dataclass(frozen=True)
+class ApolloPlus(Attack):
+    """A label-only search of our own within Apollo's queries: adaptive labels on ladders of several committees.
+
+    Score: the target's mean standing over the committees' ladders, weighed as in the calibrated rule against the
+    point's own mean standings over pseudo-targets with and without it.
+    """
+
+    access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("plus",)
+
+    def find(self, evidence: Evidence) -> Finding:
+        found = evidence.part("plus")
+        assert isinstance(found, Standings), "this kind gathers standings"
+        parts = []
+        for pseudo, inside, outside, target in zip(
+            found.pseudo, found.inside, found.outside, found.target, strict=True
+        ):
+            rows, asked = (answers.mean(-1, dtype=np.float64)[..., None] for answers in (pseudo, target))
+            score, null = judged(rows, asked, inside, outside)
+            parts.append((score, null[outside]))
+        return Finding.of_parts(parts, found.queries)

@@ -1,0 +1,43 @@
+"""Boundary distance: the farther the decision boundary, the likelier the model has seen the point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from audits.apollo.attacks.base import ATTACKS, Attack, Finding
+from audits.apollo.attacks.calibration import judged
+from audits.apollo.evidence.boundary import Distances
+from audits.apollo.evidence.parts import Evidence
+from audits.arrays import Floats
+from audits.queries.access import Access
+
+
+@ATTACKS.register("boundary_distance")
+@dataclass(frozen=True)
+class BoundaryDistance(Attack):
+    """Boundary distance (Choquette-Choo et al., arXiv 2007.14321) at equal queries, with the calibrated rule.
+
+    Deviations: the distance is weighed against the point's own mean distances over pseudo-targets with and without it
+    in place of one threshold for all points; a wrong label gives minus the distance to the true class, not zero; every
+    model is asked within the same small budget, so distances are upper bounds.
+    """
+
+    access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("boundary",)
+
+    def find(self, evidence: Evidence) -> Finding:
+        found = evidence.part("boundary")
+        assert isinstance(found, Distances), "this kind gathers distances"
+        pseudo, target = bounded(found.pseudo, found.pseudo), bounded(found.target, found.pseudo)
+        score, null = judged(pseudo[..., None], target[..., None], found.inside, found.outside)
+        return Finding(score, null[found.outside], found.queries)
+
+
+def bounded(distance: Floats, pseudo: Floats) -> Floats:
+    """Return ``distance`` with ±inf (no other side found) as the extreme of what pseudo-targets have."""
+    finite = pseudo[np.isfinite(pseudo)]
+    low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
+    return np.clip(distance, low, high)

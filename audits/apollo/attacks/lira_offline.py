@@ -1,0 +1,41 @@
+"""LiRA offline: how far above the models that never saw the point (Carlini et al., arXiv 2112.03570)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from audits.apollo.attacks.base import ATTACKS, Attack, Finding
+from audits.apollo.attacks.outside import judged_outside
+from audits.apollo.evidence.parts import Evidence
+from audits.arrays import Bools, Floats
+from audits.queries.access import Access
+from audits.signals.confidence import scaled
+from audits.signals.likelihood_ratio import surprise
+
+
+@ATTACKS.register("lira_offline")
+@dataclass(frozen=True)
+class LiRAOffline(Attack):
+    """Context: LiRA offline, the one-sided test against original shadows that never saw the point.
+
+    Score: −log Pr[Z > φ], Z ~ N(μ_out, σ²_out), φ = log(p_y/(1 − p_y)) (arXiv 2112.03570, section VI, states
+    1 − Pr[Z > φ]: the same order, which rounds to 1). Variance pooled over points. Deviation: the null judges
+    unlearned shadows that never saw a point, each by all the others.
+    """
+
+    access: ClassVar[Access] = "posteriors"
+    reads: ClassVar[tuple[str, ...]] = ("posteriors",)
+
+    def find(self, evidence: Evidence) -> Finding:
+        seen = evidence.posterior()
+        original = scaled(seen.original, seen.labels)
+
+        def score(asked: Floats, kept: Bools) -> Floats:
+            return surprise(asked, original[kept], seen.outside[kept])
+
+        found = score(scaled(seen.target, seen.labels), np.ones(len(original), dtype=bool))
+        null = judged_outside(scaled(seen.shadow, seen.labels), seen.outside, score)
+        return Finding(found, null, seen.queries)

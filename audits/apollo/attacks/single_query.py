@@ -1,0 +1,23 @@
+"""Control of Apollo's walk: the calibrated label at the point itself, one query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from audits.apollo.attacks.base import ATTACKS, Attack, Finding
+from audits.apollo.attacks.calibration import calibrated
+from audits.apollo.evidence.parts import Evidence
+from audits.queries.access import Access
+
+
+@ATTACKS.register("single_query")
+@dataclass(frozen=True)
+class SingleQuery(Attack):
+    """Control: one query at x, judged with the point's own in and out rates over pseudo-targets."""
+
+    access: ClassVar[Access] = "labels"
+    reads: ClassVar[tuple[str, ...]] = ("point",)
+
+    def find(self, evidence: Evidence) -> Finding:
+        return calibrated(evidence.walk("point"))

@@ -1,0 +1,125 @@
+"""YOQO's query: one input at which shadows that had the candidate say its label and the others say another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+
+from audits.apollo.evidence.asking import walks_along
+from audits.apollo.evidence.base import KINDS, Case, Group, Kind
+from audits.apollo.evidence.parts import Walks
+from audits.apollo.evidence.settings import SearchSettings
+from audits.apollo.evidence.shadows import Shadows
+from audits.arrays import Floats
+from audits.queries.boundary_walk import clip
+
+ALPHA = 2.0
+STEPS = 35
+LEARNING_RATE = 0.1
+ENOUGH = 0.25
+
+
+@KINDS.register("yoqo")
+@dataclass(frozen=True)
+class Yoqo(Kind):
+    """You Only Query Once, online (Wu et al., ICLR 2024): gradient descent from x on
+    mean_in CE(x', y) + 2·mean_out CE(x', y'), y' the class but y that the out-shadows find likeliest at x; a candidate
+    rests as soon as its loss is below 0.25 (the reference's m/8 for a sum over m shadows).
+
+    Deviations: in-shadows are unlearned models, as what is audited is one; out-shadows are original, as in Apollo; each
+    half makes a query of its own, which the other half calibrates, so a target is asked twice; x' stays in the range.
+    """
+
+    settings: ClassVar[tuple[str, ...]] = ()
+
+    def gather(self, case: Case) -> Walks:
+        first, second = case.shadows
+        found = [crafted(group, case) for group in (first, second)]
+        return walks_along(
+            [inputs for inputs, _ in found], (second, first), [own for _, own in found], case, at_x=False
+        )
+
+    @classmethod
+    def queries(cls, settings: SearchSettings, budget: int) -> int:
+        """Return 2 queries a candidate: one a half."""
+        return 2
+
+
+def crafted(group: Group, case: Case) -> tuple[torch.Tensor, Floats]:
+    """Return x' (K, 1, 1, dimensions) of one half's shadows and their mean out-confidence in y there (K, 1, 1)."""
+    asked = case.questions
+    inside, outside = (torch.from_numpy(side).to(asked.x.device) for side in (group.inside, group.outside))
+    shadows = Shadows(group.original, group.unlearned, inside, asked.shape, outside).folded()
+    parts = [
+        crafted_chunk(shadows, rows, asked.x[rows], asked.y[rows], asked.value_range)
+        for rows in torch.arange(len(asked.x), device=asked.x.device).split(asked.chunk)
+    ]
+    inputs, confidence = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
+    return inputs[:, None, None], confidence.double().cpu().numpy()[:, None, None]
+
+
+def crafted_chunk(
+    shadows: Shadows,
+    rows: torch.Tensor,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    value_range: tuple[float, float] | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return x' (k, dimensions) and the mean out-confidence in y (k,) of the candidates ``rows``."""
+    inside, outside = shadows.sides(rows)
+    instead = runner_up(shadows, outside, x, y)
+    moved, going = x.clone(), torch.ones_like(y, dtype=torch.bool)
+    for _ in range(STEPS):
+        left = going.nonzero().squeeze(1)
+        if len(left) == 0:
+            break
+        value, gradient = descent(shadows, (inside[:, left], outside[:, left]), moved[left], y[left], instead[left])
+        still = value >= ENOUGH
+        going[left] = still
+        ahead = (moved[left] - LEARNING_RATE * gradient)[still]
+        moved[left[still]] = clip(ahead, value_range)
+    return moved, out_probabilities(shadows, outside, moved).gather(1, y[:, None])[:, 0]
+
+
+def runner_up(shadows: Shadows, outside: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return the class (k,) but ``y`` that the out-shadows find likeliest at ``x``."""
+    seen = out_probabilities(shadows, outside, x)
+    return seen.scatter(1, y[:, None], -1.0).argmax(1)
+
+
+@torch.no_grad()
+def out_probabilities(shadows: Shadows, outside: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    """Return the mean probabilities (k, classes) of the original shadows that never saw a candidate."""
+    total: torch.Tensor | None = None
+    for i, side in enumerate(outside):
+        seen = shadows.logits(i, False, points[:, None]).softmax(1) * side[:, None]
+        total = seen if total is None else total + seen
+    assert total is not None, "a half has at least one shadow"
+    return total / outside.sum(0)[:, None]
+
+
+def descent(
+    shadows: Shadows,
+    sides: tuple[torch.Tensor, torch.Tensor],
+    moved: torch.Tensor,
+    y: torch.Tensor,
+    instead: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return YOQO's loss (k,) at ``moved`` (k, dimensions) and its gradient."""
+    value, gradient = moved.new_zeros(len(moved)), torch.zeros_like(moved)
+    for is_in, side, wanted, weight in ((True, sides[0], y, 1.0), (False, sides[1], instead, ALPHA)):
+        share = weight / side.sum(0).to(moved.dtype)
+        for i, own in enumerate(side):
+            rows = own.nonzero().squeeze(1)
+            if len(rows):
+                with torch.enable_grad():
+                    points = moved[rows, None].detach().requires_grad_(True)
+                    output = shadows.logits(i, is_in, points)
+                    entropy = F.cross_entropy(output, wanted[rows], reduction="none") * share[rows]
+                    (found,) = torch.autograd.grad(entropy.sum(), points)
+                value[rows] += entropy.detach()
+                gradient[rows] += found[:, 0]
+    return value, gradient

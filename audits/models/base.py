@@ -1,0 +1,76 @@
+"""Architectures by name: a frozen dataclass of settings that builds a module from a seed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from audits.errors import BadInput
+from audits.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import nn
+
+MODELS: Registry[type[Architecture]] = Registry("model", "audits.models")
+
+
+@dataclass(frozen=True)
+class Architecture(ABC):
+    """Settings of one architecture; a model takes inputs in the data's own range and returns logits (N, classes)."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+
+    name: ClassVar[str]
+
+    def build(self, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
+        """Return a freshly initialised module for points of ``shape``; equal seeds give equal weights.
+
+        Weights of convolutions lie channels-last in memory, which is faster (``laid_out``); their shape stays
+        (out, in, H, W).
+        """
+        import torch
+
+        if classes < 2:
+            raise BadInput(f"model.name: {self.name} needs at least 2 classes, the data has {classes}")
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU's generator too
+            return laid_out(self.layers(shape, classes))
+
+    @abstractmethod
+    def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        """Return the module; random initialisation reads torch's generator, which ``build`` has seeded."""
+
+
+def laid_out(model: nn.Module) -> nn.Module:
+    """Return ``model`` with the kernels of its convolutions channels-last in memory, unless it has GroupNorm.
+
+    Channels-last, torch's GroupNorm gives wrong gradients of its bias on 1×1 images (torch 2.15, CPU).
+    """
+    import torch
+    from torch import nn
+
+    if any(isinstance(module, nn.GroupNorm) for module in model.modules()):
+        return model
+    return model.to(memory_format=torch.channels_last)
+
+
+def make_model(name: str, settings: dict[str, Any]) -> Architecture:
+    """Return the architecture ``name`` with ``settings`` (its dataclass fields; lists become tuples)."""
+    frozen = {field: tuple(value) if isinstance(value, list) else value for field, value in settings.items()}
+    return MODELS[name](**frozen)
+
+
+def image_shape(name: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return ``shape`` as (channels, height, width) or refuse data that are not images."""
+    if len(shape) != 3:
+        raise BadInput(
+            f"model.name: {name} reads images (channels, height, width); the data has shape {shape}; use mlp"
+        )
+    return shape[0], shape[1], shape[2]
+
+
+def check_choice(setting: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that ``model.settings.<setting>`` does not know."""
+    if value not in allowed:
+        raise BadInput(f"model.settings.{setting} is {value!r}; allowed: {', '.join(allowed)}")

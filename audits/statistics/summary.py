@@ -1,0 +1,239 @@
+"""From the scores table to the table of results.
+
+AUC here means the mean of the AUCs within each target, all targets weighing the same: scores of different targets never
+meet, so a target whose scores are all higher (another shadow set, a luckier training run) neither adds nor hides power.
+The AUC of the pooled scores stands beside it (``auc_pooled``). The ROC figures average the curves of the targets at
+equal FPR, whose area is the same mean. Intervals speak about further targets: the target is the unit that varies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.errors import BadInput
+from audits.seeds import Purpose, derive_seed
+from audits.statistics import intervals, null, roc
+
+Columns = Mapping[str, NDArray[Any]]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean over targets of AUC(a) − AUC(b) with its t interval and two-sided p-value."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    targets: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The rows of one setting × unlearner × attack, sorted by target and point."""
+
+    setting: str
+    unlearner: str
+    attack: str
+    columns: dict[str, NDArray[Any]]
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Scores (n,), higher = more likely forgotten."""
+        return self.columns["score"].astype(np.float64)
+
+    @property
+    def member(self) -> NDArray[np.bool_]:
+        """True for forget points (n,)."""
+        return np.asarray(self.columns["group"] == "forget")
+
+    @property
+    def target(self) -> NDArray[Any]:
+        """Target of each row (n,)."""
+        return self.columns["target"]
+
+
+def cells(scores: Columns, *, retained: bool = False) -> Iterator[Cell]:
+    """Yield the cells of a scores table, in the order in which settings, unlearners and attacks first appear.
+
+    The question is forget against unseen: points of the retain set are left out unless ``retained``.
+    """
+    arrays = {name: np.asarray(column) for name, column in scores.items()}
+    if not retained:
+        asked = arrays["group"] != "retained"
+        arrays = {name: column[asked] for name, column in arrays.items()}
+    codes, names = [], []
+    for name in ("setting", "unlearner", "attack"):
+        distinct, first, code = np.unique(arrays[name].astype(str), return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        codes.append(rank[code])
+        names.append(distinct[np.argsort(first)])
+    order = np.lexsort((arrays["point_id"], arrays["target"], *codes[::-1]))
+    keys = np.stack(codes, axis=1)[order]
+    changes = np.append(True, (np.diff(keys, axis=0) != 0).any(axis=1)) if len(keys) else np.zeros(0, dtype=bool)
+    starts = np.flatnonzero(changes)
+    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
+        rows = order[start:stop]
+        setting, unlearner, attack = (str(names[axis][keys[start, axis]]) for axis in range(3))
+        yield Cell(setting, unlearner, attack, {name: column[rows] for name, column in arrays.items()})
+
+
+def summarise(
+    scores: Columns,
+    fprs: Sequence[float],
+    *,
+    level: float = 0.95,
+    bootstrap: int = 2000,
+    permutations: int = 2000,
+    seed: int = 0,
+) -> list[Row]:
+    """Return one row for each setting × unlearner × attack × promised FPR.
+
+    AUC: mean within-target AUC, t interval over targets (``auc_low``/``auc_high``; DeLong over points when there is one
+    target), percentile bootstrap over targets (``auc_bootstrap_*``), two-sided permutation p-value (``auc_p``) and the
+    same after Holm's correction over all cells of the setting (``auc_p_holm``); ``above_chance`` says AUC > ½ and
+    ``auc_p_holm`` ≤ 1 − level. Permutations are raised to what Holm needs where the request is too small.
+    ``tpr`` and ``found_fpr``: shares of forget and of unseen points that the attack calls "unlearned" at the threshold
+    fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
+    the binomial one (``*_exact_*``). ``roc_tpr``: TPR at that FPR with the threshold from the unseen points of the
+    other targets; None with a single target. Raises BadInput for an FPR that the unseen points cannot resolve.
+    """
+    rows: list[Row] = []
+    setting_cells: dict[str, list[Cell]] = {}
+    for cell in cells(scores):
+        setting_cells.setdefault(cell.setting, []).append(cell)
+    for setting, family in setting_cells.items():
+        draws = max(permutations, null.needed_permutations(len(family), level))
+        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting))
+        for cell, p, adjusted in zip(family, raw, null.holm(raw), strict=True):
+            area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP))
+            area |= {"auc_p": float(p), "auc_p_holm": float(adjusted)}
+            area["above_chance"] = bool(adjusted <= 1.0 - level and area["auc"] > 0.5)
+            rows += [_row(cell, fpr, area, level) for fpr in fprs]
+    return rows
+
+
+def per_target_auc(cell: Cell) -> dict[int, float]:
+    """Return the AUC of each target of a cell."""
+    values = roc.within_auc(cell.scores, cell.member, cell.target)
+    return {int(name): float(value) for name, value in zip(np.unique(cell.target), values, strict=True)}
+
+
+def holm_overview(rows: Sequence[Row], level: float = 0.95) -> dict[str, Any]:
+    """Return which rows of :func:`summarise` differ from chance, by setting (each setting is one Holm family)."""
+    families: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        families.setdefault(row["setting"], {})[f"{row['unlearner']}/{row['attack']}"] = row
+    return {
+        setting: {
+            "alpha": round(1.0 - level, 12),
+            "tests": len(family),
+            "above": [name for name, row in family.items() if row["above_chance"]],
+            "below": [
+                name for name, row in family.items() if row["auc_p_holm"] <= 1.0 - level and not row["above_chance"]
+            ],
+        }
+        for setting, family in families.items()
+    }
+
+
+def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: float = 0.95) -> Difference:
+    """Compare two attacks on the same targets: values per target as from :func:`per_target_auc`."""
+    from scipy.special import stdtr
+
+    if set(a) != set(b):
+        raise BadInput(f"attacks can only be compared on the same targets, got {sorted(a)} and {sorted(b)}")
+    values = np.array([a[name] - b[name] for name in sorted(a)])
+    low, high = intervals.ibragimov_mueller_t(values, level)
+    error = values.std(ddof=1) / math.sqrt(values.size)
+    mean = float(values.mean())
+    if error == 0.0:
+        p = 1.0 if mean == 0.0 else 0.0
+    else:
+        p = float(2.0 * stdtr(values.size - 1, -abs(mean) / error))
+    return Difference(mean, low, high, p, values.size)
+
+
+def _permutation_ps(family: Sequence[Cell], draws: int, seed: int) -> NDArray[np.float64]:
+    """Return the p-value of each cell; cells that judge the same points share the relabelings (one matrix product)."""
+    shared: dict[bytes, list[int]] = {}
+    for index, cell in enumerate(family):
+        layout = cell.target.tobytes() + cell.member.tobytes()
+        shared.setdefault(layout, []).append(index)
+    result = np.empty(len(family))
+    for indices in shared.values():
+        columns = np.stack([family[index].scores for index in indices], axis=1)
+        first = family[indices[0]]
+        result[indices] = null.permutation_p(columns, first.member, first.target, draws=draws, seed=seed)
+    return result
+
+
+def _area(cell: Cell, level: float, draws: int, seed: int) -> Row:
+    """Return the AUC fields of a cell."""
+    won, pairs = roc.pairwise_wins(cell.scores, cell.member, cell.target)
+    if not np.diag(pairs).all():
+        raise BadInput(f"{cell.setting}/{cell.unlearner}/{cell.attack}: a target lacks forget or unseen points")
+    values = np.diag(won) / np.diag(pairs)
+    if values.size > 1:
+        low, high = intervals.ibragimov_mueller_t(values, level)
+        again = intervals.cluster_bootstrap(
+            intervals.mean_over_clusters(values), values.size, level=level, draws=draws, seed=seed
+        )
+    else:
+        low, high = again = intervals.delong_interval(cell.scores, cell.member, level)
+    return {
+        "auc": float(values.mean()),
+        "auc_low": max(0.0, low),
+        "auc_high": min(1.0, high),
+        "auc_bootstrap_low": again[0],
+        "auc_bootstrap_high": again[1],
+        "auc_pooled": float(won.sum() / pairs.sum()),
+    }
+
+
+def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
+    """Return the complete row of a cell at one promised FPR."""
+    roc.check_resolvable(fpr, int((~cell.member).sum()))
+    targets = np.unique(cell.target).size
+    crossed = roc.cross_fitted_tpr(cell.scores, cell.member, cell.target, fpr) if targets > 1 else None
+    return {
+        "setting": cell.setting,
+        "unlearner": cell.unlearner,
+        "attack": cell.attack,
+        "access": str(cell.columns["access"][0]),
+        **area,
+        "promised_fpr": float(fpr),
+        **_rate(cell, cell.member, f"decision_{fpr:g}", "tpr", level),
+        **_rate(cell, ~cell.member, f"decision_{fpr:g}", "found_fpr", level),
+        "roc_tpr": None if crossed is None else float(crossed.mean()),
+        "queries_per_point": float(cell.columns["queries"].mean()),
+        "targets": int(targets),
+        "forget": int(cell.member.sum()),
+        "unseen": int((~cell.member).sum()),
+    }
+
+
+def _rate(cell: Cell, rows: NDArray[np.bool_], column: str, name: str, level: float) -> Row:
+    """Return the share of ``rows`` called "unlearned", its interval over targets and the exact binomial one."""
+    if column not in cell.columns:
+        raise BadInput(f"the scores table has no column {column!r}")
+    decisions = cell.columns[column].astype(np.float64)
+    names = np.unique(cell.target)
+    hits = np.array([decisions[rows & (cell.target == target)].sum() for target in names])
+    sizes = np.array([float((rows & (cell.target == target)).sum()) for target in names])
+    low, high = intervals.clustered_rate(hits, sizes, level)
+    exact = intervals.clopper_pearson(float(hits.sum()), float(sizes.sum()), level)
+    return {
+        name: float(hits.sum() / sizes.sum()),
+        f"{name}_low": low,
+        f"{name}_high": high,
+        f"{name}_exact_low": exact[0],
+        f"{name}_exact_high": exact[1],
+    }

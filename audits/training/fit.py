@@ -1,0 +1,75 @@
+"""Train one model from scratch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from audits.data.tensors import TensorSet, devices_of
+from audits.errors import BadInput
+from audits.models.finite import check_finite
+from audits.seeds import Purpose, derive_seed, torch_generator
+from audits.training.loop import (
+    EpochReport,
+    Observer,
+    augmented,
+    batches,
+    make_optimizer,
+    make_schedule,
+    step,
+    train_mode,
+)
+from audits.training.private import fit_private
+from audits.training.recipe import Recipe
+
+
+def fit(
+    model: nn.Module, data: TensorSet, recipe: Recipe, *, seed: int, observers: tuple[Observer, ...] = ()
+) -> nn.Module:
+    """Train ``model`` in place on ``data`` by ``recipe`` and return it in eval mode.
+
+    The order of the points and the augmentation depend on ``seed`` only (drawn on the CPU). A batch of a single
+    point is joined to the one before it, so that BatchNorm always has statistics. Raises ``BadInput`` on empty data
+    and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``.
+    """
+    if len(data) == 0:
+        raise BadInput("training set is empty; give at least one point")
+    if recipe.private:
+        return fit_private(model, data, recipe, seed=seed, observers=observers)
+    train_mode(model)
+    optimizer = make_optimizer(model, recipe)
+    schedule = make_schedule(optimizer, recipe.schedule, recipe.epochs)
+    order = torch_generator(derive_seed(seed, Purpose.ORDER))
+    noise = torch_generator(derive_seed(seed, Purpose.AUGMENT))
+    with torch.random.fork_rng(devices=devices_of(data)):
+        torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
+        for epoch in range(recipe.epochs):
+            total = torch.zeros((), device=data.y.device)
+            for rows in batches(len(data), recipe.batch_size, order):
+                x, y = data.batch(rows.to(data.y.device))
+                if recipe.augment_shift or recipe.flip:
+                    x = augmented(x, recipe.augment_shift, recipe.flip, noise)
+                total += step(model, optimizer, x, y, recipe) * len(y)
+            schedule.step()
+            loss = float(total) / len(data)
+            if not math.isfinite(loss):
+                raise FloatingPointError(
+                    f"training diverged in epoch {epoch + 1} of {recipe.epochs}: the loss is {loss}; "
+                    "lower the learning rate"
+                )
+            for observer in observers:
+                observer(EpochReport(epoch, loss, len(data)))
+    check_finite(model)
+    return model.eval()
+
+
+def train_model(build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int) -> nn.Module:
+    """Return a new model trained on ``data``: how targets, shadows and retrained models are all made.
+
+    ``build`` returns a freshly initialised module for a seed. The model stands on the device of ``data``.
+    """
+    model = build(derive_seed(seed, Purpose.INIT)).to(data.y.device)
+    return fit(model, data, recipe, seed=derive_seed(seed, Purpose.FIT))

@@ -1,0 +1,1 @@
+"""The audit ``apollo``: which points were unlearned?"""

@@ -1,0 +1,163 @@
+"""The plan as a design on its data: who trains on what, with which architecture, and which points are asked about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from audits.apollo.design.partition import make_partition, ranked_pool, ranking_members
+from audits.models import MODELS
+
+if TYPE_CHECKING:
+    from audits.apollo.design.partition import Member, Partition, Split
+    from audits.data.dataset import Dataset
+    from audits.training.recipe import Recipe
+    from orchestrator.apollo.plan import ApolloPlan, UnlearningMethod
+    from orchestrator.engine.jobs.job import Reference
+    from orchestrator.engine.plan.sections import Model
+
+
+class ApolloDesign(ABC):
+    """Lays one plan out on one data set: models, shadow sets, candidates and their shards."""
+
+    if TYPE_CHECKING:
+        plan: ApolloPlan
+        data: Dataset
+        device: str
+
+    @cached_property
+    def split(self) -> Split:
+        """The sizes of the plan's split, classes by index."""
+        return self.plan.split.design(self.data.classes)
+
+    @cached_property
+    def resolved(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return self.plan.resolved()
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The design that the plan's split and seed give on this data set. Raises BadInput before points are ranked."""
+        ranking = self.ranking() if self.ranked else None
+        return make_partition(len(self.data), self.split, self.plan.seed, labels=self.data.labels, ranking=ranking)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know about the partition."""
+        return self.partition.warnings
+
+    @property
+    def ranked(self) -> bool:
+        """Does the partition need a ranking of the points?"""
+        return self.plan.split.points != "random"
+
+    @property
+    def exposed(self) -> bool:
+        """Are the points ranked by exposure, by models that are watched while they train, and not by a population?"""
+        return self.plan.split.points == "exposed"
+
+    @cached_property
+    def ranking_members(self) -> dict[str, Member]:
+        """The models that rank the points by name; none when nothing is ranked."""
+        members = ranking_members(len(self.data), self.split, self.plan.seed) if self.ranked else ()
+        return {member.name: member for member in members}
+
+    def ranked_points(self) -> Any:
+        """Return the ids (n,) of the points that are ranked."""
+        return ranked_pool(len(self.data), self.split, self.plan.seed)
+
+    @abstractmethod
+    def trained(self, member: Member) -> Reference:
+        """Return where the trained model of ``member`` stands."""
+
+    @abstractmethod
+    def unlearned(self, member: Member, entry: UnlearningMethod) -> Reference:
+        """Return where the unlearned model of ``member`` stands; ``identity`` is the trained model itself."""
+
+    @cached_property
+    def by_label(self) -> dict[str, UnlearningMethod]:
+        """The plan's unlearning methods by label."""
+        return {entry.label: entry for entry in self.plan.unlearning}
+
+    @property
+    def retraining(self) -> UnlearningMethod:
+        """The plan's control ``retrain``, the first of that name."""
+        return next(entry for entry in self.plan.unlearning if entry.method == "retrain")
+
+    @property
+    def budget(self) -> int:
+        """Label queries per candidate of kinds that choose as they go: by default as many as Apollo asks."""
+        return self.plan.audit.query_budget
+
+    @abstractmethod
+    def ranking(self) -> Any:
+        """Return memorisation or exposure (N,) of the data's points, NaN where not ranked; None before it is known."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Member]:
+        """The models of the partition by name."""
+        return {member.name: member for member in self.partition.members}
+
+    def member(self, name: str) -> Member:
+        """Return a model of the ranking population or of the partition."""
+        return self.ranking_members[name] if name in self.ranking_members else self.by_name[name]
+
+    @property
+    def targets(self) -> tuple[Member, ...]:
+        """The target models of the design."""
+        return tuple(member for member in self.partition.members if member.role == "target")
+
+    def targets_of(self, shadow_set: int) -> tuple[Member, ...]:
+        """Return the targets that a shadow set serves."""
+        return self.partition.select("target", shadow_set)
+
+    def groups(self, role: str, shadow_set: int) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+        """Return the shadows of both halves that searches use: all, or the first of each (``search.shadows``).
+
+        ``role``: "online" or "offline".
+        """
+        stored: Any = "shadow" if role == "online" else role
+        wanted = self.plan.audit.search.shadows if role == "online" else None
+        first, second = (self.partition.select(stored, shadow_set, group) for group in (1, 2))
+        return (first[: wanted // 2], second[: wanted // 2]) if wanted else (first, second)
+
+    def shards(self, shadow_set: int) -> int:
+        """Return the number of shards into which the candidates of a shadow set are cut."""
+        return -(-len(self.partition.candidates[shadow_set].ids) // self.plan.compute.chunk)
+
+    def rows(self, shadow_set: int, shard: int) -> slice:
+        """Return the candidates of one shard."""
+        chunk = self.plan.compute.chunk
+        return slice(shard * chunk, min((shard + 1) * chunk, len(self.partition.candidates[shadow_set].ids)))
+
+    def population(self) -> Any:
+        """Return the ids of points that no model trained on and no candidate is: the first of the test points."""
+        return self.partition.test[: self.plan.audit.population]
+
+    def model_of(self, member: Member) -> Model:
+        """Return the architecture of ``member``: shadows may have one of their own."""
+        return self.plan.model if is_target_like(member) else self.plan.shadow_model or self.plan.model
+
+    def recipe_of(self, member: Member) -> Recipe:
+        """Return the recipe of ``member``: shadows may have one of their own."""
+        return self.plan.recipe if is_target_like(member) else self.plan.shadow_recipe or self.plan.recipe
+
+    def fitting(self, member: Member) -> dict[str, Any]:
+        """Return architecture and recipe of ``member`` as plain values."""
+        own = "" if is_target_like(member) else "shadow_"
+        return {name: self.resolved[own + name] or self.resolved[name] for name in ("model", "recipe")}
+
+    def architectures(self) -> tuple[type, ...]:
+        """Return the classes of the architectures that take part."""
+        names = (self.plan.model.name, (self.plan.shadow_model or self.plan.model).name)
+        return tuple(MODELS[name] for name in dict.fromkeys(names))
+
+    def architecture(self, member: Member) -> tuple[type]:
+        """Return the class of the architecture of ``member``."""
+        return (MODELS[self.model_of(member).name],)
+
+
+def is_target_like(member: Member) -> bool:
+    """Is this model made as targets are? The auditor's ranking population is; shadows are the attacker's."""
+    return member.role in ("target", "ranking")

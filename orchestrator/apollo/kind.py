@@ -1,0 +1,93 @@
+"""The kind ``apollo``, as the engine is handed it: which points were unlearned?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from audits.apollo.attacks.base import ATTACKS
+from audits.statistics.summary import cells, per_target_auc
+from audits.unlearning.base import UNLEARNERS
+from orchestrator.apollo import tuning
+from orchestrator.apollo.checks import check_data, checked
+from orchestrator.apollo.cost import ApolloProbe, label_queries
+from orchestrator.apollo.headline import HEADLINE
+from orchestrator.apollo.jobs import ApolloJobs
+from orchestrator.apollo.result.document import summed_up
+from orchestrator.apollo.result.metrics import metrics
+from orchestrator.apollo.score_table import pooled, whole_table
+from orchestrator.apollo.stages.disclosure import disclosure
+from orchestrator.apollo.stages.exposing import expose
+from orchestrator.apollo.stages.radii import radii
+from orchestrator.apollo.stages.ranking import rank
+from orchestrator.apollo.stages.scoring import score
+from orchestrator.apollo.stages.searching import search, trace
+from orchestrator.apollo.stages.training import train
+from orchestrator.apollo.stages.unlearning import unlearn
+from orchestrator.apollo.stages.utility import utility
+from orchestrator.engine.kind import Kind, Stage, Tuning
+from orchestrator.engine.run.scores import stored_scores
+from orchestrator.engine.setting import Setting
+from orchestrator.engine.store.store import Store
+from orchestrator.report.result import main_setting_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STAGES = (
+    Stage("train", train, "model"),
+    Stage("rank", rank, "evidence"),
+    Stage("expose", expose, "evidence"),
+    Stage("unlearn", unlearn, "model"),
+    Stage("utility", utility, "measurement"),
+    Stage("trace", trace, "evidence"),
+    Stage("search", search, "evidence"),
+    Stage("score", score, "scores"),
+    Stage("radii", radii, "evidence"),
+    Stage("disclosure", disclosure, "evidence"),
+)
+
+
+def scores(settings: Sequence[Setting], store: Store, together: bool) -> pa.Table:
+    """Return the scores of all settings; ``together``: also as if they were one experiment."""
+    parts = stored_scores(settings, store)
+    return whole_table(pooled(parts) + parts if together else parts)
+
+
+def comparison(setting: Setting, store: Store) -> dict[str, float]:
+    """Return the mean AUC over targets of each unlearning method × attack."""
+    table = scores([setting], store, False)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    areas = {(cell.unlearner, cell.attack): per_target_auc(cell) for cell in cells(columns)}
+    return {f"{method}.{attack}.auc": sum(each.values()) / len(each) for (method, attack), each in areas.items()}
+
+
+KIND = Kind(
+    place="orchestrator.apollo.kind:KIND",
+    name="apollo",
+    question="Label-only attack on unlearned models (arXiv 2506.09923), online and offline, with controls.",
+    default_plan="apollo-fashion14",
+    check=checked,
+    fits=check_data,
+    design=ApolloJobs,
+    stages=STAGES,
+    probe=ApolloProbe,
+    queries=label_queries,
+    scores=scores,
+    summarise=summed_up,
+    comparison=comparison,
+    metrics=metrics,
+    main_setting=main_setting_of,
+    headline=HEADLINE,
+    page="orchestrator.apollo.page.page:PAGE",
+    registries={"attacks": ATTACKS, "unlearners": UNLEARNERS},
+    making=("to train or unlearn", "training and unlearning"),
+    tuning=Tuning(
+        jobs=tuning.of_targets,
+        shared=tuning.is_shared,
+        row=tuning.row,
+        table=tuning.tuned,
+        write=tuning.write_tuned,
+        show=tuning.show_tuned,
+    ),
+)

@@ -1,0 +1,1 @@
+"""The page of an Apollo run: tables, figures and words."""

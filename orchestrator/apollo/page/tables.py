@@ -1,0 +1,163 @@
+"""The tables of an Apollo run."""
+
+from __future__ import annotations
+
+from orchestrator.apollo.page.attacks import main_grid, matrix_grids
+from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
+from orchestrator.apollo.page.forget_requests import all_foretold
+from orchestrator.apollo.page.glossary import words
+from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.page.verdict import search_gains
+from orchestrator.apollo.result.rows import DiscoveryRow
+from orchestrator.report.grid import Entry, Grid, grid, left, red
+from orchestrator.report.numbers import DASH, bounds, entry, number, percent, small_p
+from orchestrator.report.rows import Estimate
+from orchestrator.report.words import access_level
+
+MOST_ROWS = 60
+"""Runs of more rows in the main setting stand in documents as matrices."""
+
+
+def all_grids(run: ApolloRun) -> list[Grid]:
+    """Return the tables of a run: main table, settings, single points, uniqueness, three groups, gains, utility."""
+    grids = [
+        *(matrix_grids(run) if len(run.rows()) * len(run.rates) > MOST_ROWS else [main_grid(run)]),
+        overview_grid(run),
+        *setting_grids(run),
+        found_points_grid(run),
+        *all_foretold(run),
+        three_way_grid(run),
+        gain_grid(run),
+        paper_rule_grid(run),
+        radius_grid(run),
+        utility_grid(run),
+    ]
+    return [each for each in grids if each]
+
+
+def terminal_grids(run: ApolloRun) -> list[Grid]:
+    """Return the tables that a terminal shows: AUC by setting of the plan's first attack, and the main table."""
+    first = run.result.plan["audit"]["attacks"][0]
+    return [*([area_grid(run, first)] if len(run.settings) > 1 else []), main_grid(run)]
+
+
+def discovery_grid(run: ApolloRun) -> Grid | None:
+    """Return what false discovery rate control finds in the main setting, by access; None for older results."""
+    rows = [row for row in run.result.discoveries if row.setting == run.main_setting]
+    rows.sort(key=lambda row: (run.unlearners.index(row.unlearner), access_level(row.access)))
+    title = "Points found at the promised false discovery rate"
+    return grid("discoveries", title, discovery_columns(run), map(discovery_line, rows)) if rows else None
+
+
+def found_points_grid(run: ApolloRun) -> Grid | None:
+    """Return the single points found in any setting; rows without a find are left out. None for older results."""
+    rows = run.result.discoveries
+    body = [[row.setting, *discovery_line(row)] for row in rows if row.discoveries]
+    rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row.claimed_fdr for row in rows))
+    title = f"Single points found at a promised false discovery rate of {rates}"
+    if not body:
+        title = f"No point is found at a promised false discovery rate of {rates}, by any attack"
+    return grid("found-points", title, [left("setting"), *discovery_columns(run)], body) if rows else None
+
+
+def discovery_columns(run: ApolloRun) -> list[object]:
+    """Return the columns of ``discovery_line``."""
+    level = f"[{percent(run.level, 0)}]"
+    columns: list[object] = [left("unlearning"), left("attack"), left("access")]
+    return [*columns, "promised FDR", "points found", f"found FDP {level}", f"power {level}"]
+
+
+def discovery_line(row: DiscoveryRow) -> list[object]:
+    """Return one row of discoveries; a found proportion whose interval lies above the promise is red."""
+    missed = row.fdp.above(row.claimed_fdr)
+    found = entry(row.fdp, tone=red(missed)) if row.discoveries else Entry(DASH)
+    names = words(row.unlearner), words(row.attack), words(row.access)
+    return [*names, f"{row.claimed_fdr:g}", row.discoveries, found, entry(row.power)]
+
+
+def three_way_grid(run: ApolloRun) -> Grid | None:
+    """Return balanced accuracy over forgotten, retained and unseen points and the AUC of every pair of groups."""
+    rows = [row for row in run.result.three_way if row.setting == run.main_setting]
+    if not rows:
+        return None
+    level = f"[{percent(run.level, 0)}]"
+    pairs = [f"{' / '.join(pair.groups)}\nAUC {level}" for pair in rows[0].pairs]
+    body = [
+        [
+            words(row.unlearner),
+            words(row.attack),
+            entry(row.balanced_accuracy),
+            *(entry(pair.auc) for pair in row.pairs),
+        ]
+        for row in rows
+    ]
+    columns = [left("unlearning"), left("attack"), f"balanced\naccuracy {level}", *pairs]
+    return grid("three-groups", "Forgotten, retained or never seen", columns, body)
+
+
+def gain_grid(run: ApolloRun) -> Grid | None:
+    """Return the pairs of attacks that are compared: mean AUC difference over targets, t interval, p."""
+    body = [
+        [
+            words(gain.unlearner),
+            words(gain.attack),
+            words(gain.reference),
+            difference_entry(gain.difference),
+            small_p(gain.difference.p),
+        ]
+        for gain in search_gains(run)
+    ]
+    columns = [left("unlearning", merge=True), left("attack"), left("minus")]
+    head = [*columns, f"difference of AUC [{percent(run.level, 0)}]", "p (paired t, uncorrected)"]
+    return grid("gains", "Attacks compared, target by target", head, body) if body else None
+
+
+def paper_rule_grid(run: ApolloRun) -> Grid | None:
+    """Return the paper's best threshold on the judged points beside what permutations reach by the same procedure."""
+    body = [
+        [words(row.unlearner), number(row.best), f"{number(row.null_low)} to {number(row.null_high)}", small_p(row.p)]
+        for row in run.result.paper_rule
+    ]
+    columns = [left("unlearning"), "best balanced accuracy over τ", "95 % of permutations", "p"]
+    return grid("paper-rule", "The paper’s rule and what chance makes of it", columns, body) if body else None
+
+
+def utility_grid(run: ApolloRun) -> Grid:
+    """Return the means over targets of accuracies, distance and seconds, and which methods were flagged."""
+    body = []
+    for name in run.unlearners:
+        use = run.utility(name)
+        if not use.targets:
+            continue
+        flags = ", ".join(f"{flag} ({count} of {use.targets} targets)" for flag, count in use.flags.items())
+        accuracies = map(number, (use.retain_accuracy, use.forget_accuracy, use.test_accuracy))
+        spent = f"{use.distance:.2f}", f"{use.seconds:.2f}"
+        body.append([words(name), *accuracies, *spent, Entry(flags, tone=red(bool(flags)))])
+    columns = [left("unlearning"), "retained\npoints", "forgotten\npoints", "test\npoints", "distance\n‖θ_u − θ‖"]
+    title = "Accuracy after unlearning, means over targets"
+    return grid("utility", title, [*columns, "seconds\na model", left("flags")], body)
+
+
+def radius_grid(run: ApolloRun) -> Grid | None:
+    """Return unlearner × side: estimated intervals of radii, and where labels flipped; None without ``audit.radii``."""
+    body = []
+    for row in run.result.radii:
+        for side, found in (("UNDER", row.under), ("OVER", row.over)):
+            ends = bounds(Estimate(None, found.low, found.high)) or DASH
+            flips = f"{found.flips} ({found.at_x})", number(found.flip), found.inside, found.early
+            body.append([words(row.unlearner), side, row.points, found.intervals, ends, *flips])
+    columns = [left("unlearning", merge=True), left("side"), "points", "with an\ninterval", "median\ninterval"]
+    columns += ["labels flipped\n(at the point itself)", "median\nradius", "inside", "early"]
+    return grid("radii", "Radii that the theory expects", columns, body) if body else None
+
+
+def exposure_lines(run: ApolloRun) -> list[str]:
+    """Return how many deleted points are still detectable one by one, by method; nothing without a list."""
+    exposed = run.result.exposed
+    if not exposed:
+        return []
+    names = dict.fromkeys(row.unlearner for row in run.result.table)
+    found = [point.unlearner for point in exposed.points]
+    counted = ", ".join(f"{words(name)} {found.count(name)}" for name in names)
+    head = f"deleted points still detectable ({words(exposed.attack)}, false discovery rate {exposed.fdr:g})"
+    return [f"{head}: {counted}"]

@@ -1,0 +1,206 @@
+"""The verdict of an Apollo run: controls first, then each unlearner, then how much of it luck would explain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from audits.statistics.null import expected_misses
+from audits.statistics.summary import Difference, paired_difference, per_target_auc
+from orchestrator.apollo.page.glossary import heading, words
+from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.report.numbers import estimate, percent
+from orchestrator.report.sentence import Sentence
+from orchestrator.report.words import access_level
+
+CONTROLS = ("retrain", "identity")
+PAIRS = (
+    ("apollo", "random_directions"),
+    ("apollo", "single_query"),
+    ("apollo", "apollo_paper"),
+    ("apollo_offline", "random_directions"),
+    ("apollo_offline", "single_query"),
+    ("apollo_plus", "apollo"),
+    ("boundary_distance", "apollo"),
+)
+"""Attack and reference: what a search adds to none, the calibrated rule to the paper's, others to Apollo's search."""
+FROM = {"labels": "from labels alone", "oracle": "by the oracle"}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much more one attack sees than another on the same targets (AUC difference)."""
+
+    unlearner: str
+    attack: str
+    reference: str
+    difference: Difference
+
+
+def area(row: AttackRow) -> str:
+    """Return an AUC with its interval, for a sentence."""
+    return f"{words(row.attack)} {estimate(row.auc)}"
+
+
+def verdict(run: ApolloRun) -> list[Sentence]:
+    """Return the statements about the main setting, in the order in which they should be read."""
+    sentences = [_retrain(run), _identity(run)]
+    sentences += [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
+    return [*sentences, *_exposed(run), _promise(run), _luck(run)]
+
+
+def differs(run: ApolloRun, row: AttackRow) -> bool:
+    """Say whether a row differs from chance, in either direction, after the correction."""
+    return bool(row.above_chance) or row.auc_p_holm <= 1.0 - run.level
+
+
+def _retrain(run: ApolloRun) -> Sentence:
+    rows = [row for row in run.rows() if row.unlearner == "retrain"]
+    head = "Control: retrained from scratch"
+    if not rows:
+        return Sentence(
+            "bad", head, "Not in this run: nothing shows that the audit finds nothing where there is nothing to find."
+        )
+    off = [row for row in rows if differs(run, row)]
+    if off:
+        found = "; ".join(area(row) for row in off)
+        return Sentence(
+            "bad",
+            head,
+            f"Differs from chance, which it must not: {found}. Forget and unseen points differ in something other than "
+            "unlearning; explain this before reading any other row.",
+        )
+    smallest = min(row.auc_p_holm for row in rows)
+    return Sentence(
+        "good",
+        head,
+        f"None of {len(rows)} attacks differs from chance (smallest Holm p = {smallest:.2f}), as it must be.",
+    )
+
+
+def _identity(run: ApolloRun) -> Sentence:
+    rows = [row for row in run.rows() if row.unlearner == "identity"]
+    head = "Control: nothing unlearned (identity)"
+    if not rows:
+        return Sentence("bad", head, "Not in this run: a null result cannot be told from an audit without power.")
+    above = [row for row in rows if row.above_chance]
+    if not above:
+        return Sentence(
+            "bad",
+            head,
+            "No attack lies above chance even where nothing was unlearned: this audit has no power, and its null "
+            "results mean nothing.",
+        )
+    best = max(above, key=lambda row: float(row.auc))
+    return Sentence(
+        "good",
+        head,
+        f"{len(above)} of {len(rows)} attacks lie above chance, the strongest being {area(best)}: the audit sees "
+        f"memorised points.{_nulls(run, rows)}",
+    )
+
+
+def _unlearner(run: ApolloRun, name: str) -> Sentence:
+    rows = [row for row in run.rows() if row.unlearner == name]
+    above = sorted((row for row in rows if row.above_chance), key=lambda row: -float(row.auc))
+    flags = run.utility(name)
+    note = "".join(
+        f" {flag.capitalize()} on {count} of {flags.targets} targets." for flag, count in flags.flags.items()
+    )
+    if not above:
+        return Sentence("plain", heading(name), f"No attack lies above chance.{_nulls(run, rows)}{note}")
+    found = "; ".join(_strongest(above, access) for access in sorted({row.access for row in above}, key=access_level))
+    return Sentence("leak", heading(name), f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
+
+
+def _strongest(above: list[AttackRow], access: str) -> str:
+    """Return what is above chance at one access level: the strongest with its interval, the others by name."""
+    rows = [row for row in above if row.access == access]
+    others = ", ".join(words(row.attack) for row in rows[1:])
+    return f"{FROM.get(access, 'from ' + access)}: {area(rows[0])}" + (f", also {others}" if others else "")
+
+
+def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
+    """Return a sentence that names the attacks without a result, and those significantly below chance."""
+    null = [words(row.attack) for row in rows if not differs(run, row)]
+    below = [words(row.attack) for row in rows if differs(run, row) and not row.above_chance]
+    text = f" Null: {', '.join(null)}." if null else ""
+    return text + (f" Below chance: {', '.join(below)}." if below else "")
+
+
+def _promise(run: ApolloRun) -> Sentence:
+    rows = run.rows()
+    missed = [row for row in rows if not row.found_fpr.holds(run.fpr)]
+    head = f"Promised false-positive rate of {run.fpr * 100:g}\N{NO-BREAK SPACE}%"
+    if not missed:
+        return Sentence("good", head, f"Kept: it lies inside the interval of the found rate in all {len(rows)} rows.")
+    names = ", ".join(
+        f"{words(row.unlearner)} × {words(row.attack)} (found {percent(row.found_fpr.value)})" for row in missed[:6]
+    )
+    more = f" and {len(missed) - 6} more" if len(missed) > 6 else ""
+    allowed = expected_misses(len(rows), run.level)
+    return Sentence(
+        "bad" if len(missed) > 2 * allowed + 1 else "plain",
+        head,
+        f"Outside the interval of the found rate in {len(missed)} of {len(rows)} rows (luck alone: at most about "
+        f"{allowed:.1f}): {names}{more}.",
+    )
+
+
+def _exposed(run: ApolloRun) -> list[Sentence]:
+    """Return how many deleted points are found one by one, and what share of the points found is false."""
+    exposed = run.result.exposed
+    if not exposed:
+        return []
+    rows = {
+        row.unlearner: row
+        for row in run.result.discoveries
+        if (row.setting, row.attack) == (exposed.setting, exposed.attack)
+    }
+    parts = [
+        f"{words(name)} {row.discoveries - row.false}" + (f" (beside {row.false} unseen ones)" if row.false else "")
+        for name, row in rows.items()
+    ]
+    head = f"Single deleted points, {words(exposed.attack)} at a false discovery rate of {percent(exposed.fdr, 0)}"
+    elsewhere = sorted(
+        {
+            row.setting
+            for row in run.result.discoveries
+            if row.discoveries > row.false and row.setting != exposed.setting and row.unlearner not in CONTROLS
+        }
+    )
+    more = f" Points are found in other settings: {', '.join(elsewhere)} (table under Settings)." if elsewhere else ""
+    if not any(row.discoveries for row in rows.values()):
+        text = "No point is detectable with that certainty; the signal above is one of averages."
+        return [Sentence("leak" if elsewhere else "plain", head, text + more)]
+    leaks = any(row.discoveries > row.false for name, row in rows.items() if name not in CONTROLS)
+    return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.{more}")]
+
+
+def _luck(run: ApolloRun) -> Sentence:
+    rows = run.rows()
+    shown = 3 * len(rows)
+    luck, luck_auc = expected_misses(shown, run.level), expected_misses(len(rows), run.level)
+    return Sentence(
+        "plain",
+        "Luck",
+        f"Of the {shown} intervals in the main table, about {luck:.0f} are expected to miss the truth by luck "
+        f"({percent(run.level, 0)} intervals; {luck_auc:.1f} of the {len(rows)} AUC intervals). “Above chance” is "
+        f"judged by permutation tests with Holm’s correction over the {len(rows)} rows, never by single intervals. "
+        "A null result is no proof of safety: it means that these attacks, with this number of points, found nothing.",
+    )
+
+
+def search_gains(run: ApolloRun) -> list[Gain]:
+    """Return what one attack sees more than another (``PAIRS``), paired over targets (two targets or more)."""
+    gains = []
+    for unlearner in run.unlearners:
+        for attack, reference in PAIRS:
+            pair = run.cells.get((unlearner, attack)), run.cells.get((unlearner, reference))
+            if pair[0] is None or pair[1] is None:
+                continue
+            a, b = per_target_auc(pair[0]), per_target_auc(pair[1])
+            if len(a) < 2:
+                continue
+            gains.append(Gain(unlearner, attack, reference, paired_difference(a, b, run.level)))
+    return gains

@@ -1,0 +1,139 @@
+"""The plan: one YAML file that says everything about an audit.
+
+``load_plan`` is the way in; it raises ``PlanProblems`` with one line per problem. Every default is that of the embedded
+default audit, ``orchestrator/plans/apollo-fashion14.yaml`` (a test holds the two together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_serializer
+
+from audits.training.recipe import Recipe
+from audits.unlearning import make_unlearner
+from orchestrator.apollo.split import Split
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.files import DEFAULT_PLAN, shipped_plan
+from orchestrator.engine.plan.sections import Compute, Data, Model, Positive, Section, Share, Tracking
+
+if TYPE_CHECKING:
+    from audits.unlearning import Unlearner
+
+
+class Search(Section):
+    """Apollo's search: weights α and β, radius step ε in the ``norm``, steps T, step size, shadows used."""
+
+    alpha: Annotated[float, Field(ge=0)] = 1.0
+    beta: Annotated[float, Field(ge=0)] = 4.0
+    epsilon: Annotated[float, Field(gt=0)] = 0.1
+    steps: Positive = 5
+    learning_rate: Annotated[float, Field(gt=0)] = 0.1
+    norm: Literal["l2", "linf"] = "l2"
+    shadows: Annotated[int, Field(ge=4)] | None = None
+
+
+class Audit(Section):
+    """Which attacks run, how they decide, and what is promised: thresholds are fixed on shadows at each ``fpr``.
+
+    ``population``: other points that attacks such as RMIA compare a candidate with, at most; ``queries``: labels that
+    an adaptive label-only attack may ask per candidate (null: as many as apollo asks); ``fdr``: the share of false
+    discoveries allowed in the list of exposed points; ``radii``: estimate at which radii Apollo's theorems expect
+    labels to flip (reads the targets' weights; no attack does); ``disclosure``: watch the targets train again and say
+    how unique the gradients of the forget requests were, before anything was unlearned (no attack reads it either).
+    """
+
+    kind: Literal["apollo"] = "apollo"
+    attacks: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "apollo",
+        "apollo_offline",
+        "apollo_paper",
+        "random_directions",
+        "single_query",
+        "label_gap",
+        "u_lira",
+        "loss_threshold",
+    )
+    search: Search = Search()
+    population: Positive = 200
+    queries: Positive | None = None
+    fdr: Share = 0.1
+    radii: bool = False
+    disclosure: bool = False
+    fpr: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.05,)
+    level: Share = 0.95
+    bootstrap: Annotated[int, Field(ge=20)] = 2000
+    permutations: Annotated[int, Field(ge=20)] = 2000
+
+    @property
+    def query_budget(self) -> int:
+        """Labels per candidate of an adaptive label-only attack: ``queries``, else those of apollo, 1 + 4·T."""
+        return self.queries or 1 + 4 * self.search.steps
+
+
+class UnlearningMethod(BaseModel):
+    """One entry of ``unlearning``: a method of the registry, its settings, and ``as``, a name of its own."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    method: Annotated[str, Field(min_length=1)]
+    given_label: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] | None = Field(default=None, alias="as")
+
+    @property
+    def label(self) -> str:
+        """The name in tables: ``as`` if given, else the method."""
+        return self.given_label or self.method
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The method's settings."""
+        return dict(self.model_extra or {})
+
+    def with_settings(self, settings: Mapping[str, Any]) -> UnlearningMethod:
+        """Return the entry with other settings."""
+        given = {"as": self.given_label} if self.given_label else {}
+        return type(self).model_validate({"method": self.method, **given, **settings})
+
+    def unlearner(self) -> Unlearner:
+        """Return the settings as the registry's frozen dataclass."""
+        return make_unlearner(self.method, self.settings)
+
+    @model_serializer
+    def flat(self) -> dict[str, Any]:
+        """Return the entry as a plan writes it."""
+        return {"method": self.method, **({"as": self.given_label} if self.given_label else {}), **self.settings}
+
+
+def default_unlearning() -> tuple[UnlearningMethod, ...]:
+    """Return the methods of the embedded default, with the settings that were tuned for it."""
+    return tuple(UnlearningMethod.model_validate(entry) for entry in shipped_plan(DEFAULT_PLAN)["unlearning"])
+
+
+class ApolloPlan(BasePlan):
+    """A whole plan of Apollo's audit, made by ``load_plan`` or ``plan_from``, which check names and combinations."""
+
+    audit: Audit = Audit()
+    data: Data = Data()
+    split: Split = Split()
+    model: Model = Model()
+    recipe: Recipe = Recipe()
+    shadow_model: Model | None = None
+    shadow_recipe: Recipe | None = None
+    unlearning: Annotated[tuple[UnlearningMethod, ...], Field(min_length=1)] = Field(default_factory=default_unlearning)
+    compute: Compute = Compute()
+    tracking: Tracking = Tracking()
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    _untuned: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @property
+    def nulls(self) -> int:
+        """Never-seen candidates over all targets: what a false-positive rate is measured on."""
+        return self.split.targets * self.split.candidates.unseen
+
+    def changed(self, values: Mapping[str, Any]) -> ApolloPlan:
+        """Return the plan with other values, checked again; methods stay marked as untuned."""
+        plan = super().changed(values)
+        plan._untuned |= self._untuned
+        return plan

@@ -1,0 +1,1 @@
+"""The typed rows of an Apollo result and their summary."""

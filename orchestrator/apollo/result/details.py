@@ -1,0 +1,177 @@
+"""Rows of a result that are made from stored details: heat maps, the paper's rule, query budgets and radii."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.apollo.attacks.apollo_paper import best_threshold
+from audits.statistics.null import null_band
+from audits.statistics.summary import summarise
+from orchestrator.apollo.result.rows import BudgetRow, HeatMap, PaperRuleRow, RadiusPoints, RadiusRow, RadiusSide
+from orchestrator.apollo.score_table import REPETITION
+from orchestrator.apollo.stages.radii import RADII
+from orchestrator.apollo.stages.scoring import DETAILS
+from orchestrator.engine.store.payloads import unpack_arrays
+from orchestrator.report.rows import Estimate
+
+if TYPE_CHECKING:
+    from orchestrator.engine.setting import Setting
+    from orchestrator.engine.store.store import Store
+
+Details = Mapping[str, Sequence[Mapping[str, Any]]]
+SAME = 2  # draws of permutations and bootstrap where only intervals over targets are read
+
+
+def details_of(settings: Sequence[Setting], store: Store) -> dict[str, list[dict[str, Any]]]:
+    """Return the stored details of each unlearning method, one entry per setting and shadow set."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for place, setting in enumerate(settings):
+        for job in setting.of("score"):
+            part = unpack_arrays(store.get("score", job.key).read(DETAILS))
+            found.setdefault(job.label, []).append(part | {"target": part["target"] + REPETITION * place})
+    return found
+
+
+def heat_maps(details: Details) -> dict[str, HeatMap]:
+    """Return, for each method, TPR and FPR over pairs of UNDER and OVER radii (Apollo's Fig. 5)."""
+    maps = {}
+    for label, parts in walked(details).items():
+        forget = sum(int(part["forgotten"].sum()) for part in parts)
+        unseen = sum(int((~part["forgotten"]).sum()) for part in parts)
+        maps[label] = HeatMap(
+            under_radius=np.mean([part["heat.under_radius"] for part in parts], axis=0).tolist(),
+            over_radius=np.mean([part["heat.over_radius"] for part in parts], axis=0).tolist(),
+            tpr=(np.sum([part["heat.forget"] for part in parts], axis=0) / forget).tolist(),
+            fpr=(np.sum([part["heat.unseen"] for part in parts], axis=0) / unseen).tolist(),
+        )
+    return maps
+
+
+def paper_rule(details: Details, draws: int, level: float, seed: int) -> list[PaperRuleRow]:
+    """Return, for each method, the paper's best threshold on the judged points and where chance would put it.
+
+    ``best``: largest balanced accuracy over τ and the rules UNDER and OVER; ``null_low``, ``null_high``: where it falls
+    when forget and unseen are permuted within targets; ``p``: one-sided.
+    """
+    rows = []
+    for label, parts in walked(details).items():
+        said = np.concatenate([part["said"] for part in parts], axis=-1)
+        forgotten = np.concatenate([part["forgotten"] for part in parts])
+        target = np.concatenate([part["target"] for part in parts])
+        band = null_band(
+            lambda truth, said=said: best_threshold(said, truth),  # type: ignore[misc]  # a default binds the loop's value
+            forgotten,
+            target,
+            draws=min(draws, 500),
+            level=level,
+            seed=seed,
+        )
+        rows.append(PaperRuleRow(unlearner=label, best=band.value, null_low=band.low, null_high=band.high, p=band.p))
+    return rows
+
+
+def walked(details: Details) -> Details:
+    """Return the details of methods along whose targets Apollo walked."""
+    return {label: parts for label, parts in details.items() if "said" in parts[0]}
+
+
+def budget_rows(details: Details, rate: float, level: float) -> list[BudgetRow]:
+    """Return, for each method × attack × budget, AUC and TPR at the promised ``rate`` with their intervals.
+
+    ``queries``: labels of the target per candidate. The rows of the full budget are those of the main table.
+    """
+    return [
+        BudgetRow(unlearner=label, attack=attack, queries=int(queries), **at_budget(parts, attack, place, rate, level))
+        for label, parts in details.items()
+        for attack in sorted({name.split(".")[1] for name in parts[0] if name.startswith("budget.")})
+        for place, queries in enumerate(parts[0][f"budget.{attack}.queries"])
+    ]
+
+
+def at_budget(
+    parts: Sequence[Mapping[str, Any]], attack: str, place: int, rate: float, level: float
+) -> dict[str, Estimate]:
+    """Return AUC and TPR of one method × attack at the budget in ``place`` of the ladder, as the table has them."""
+    forgotten, target = (np.concatenate([part[name] for part in parts]) for name in ("forgotten", "target"))
+    score, decision = (
+        np.concatenate([part[f"budget.{attack}.{name}"][place] for part in parts]) for name in ("score", "decision")
+    )
+    count = len(score)
+    columns = {
+        **{name: np.full(count, attack) for name in ("setting", "unlearner", "attack", "access")},
+        "target": target,
+        "point_id": np.arange(count),
+        "group": np.where(forgotten, "forget", "unseen"),
+        "score": score,
+        "queries": np.zeros(count),
+        f"decision_{rate:g}": decision,
+    }
+    (row,) = summarise(columns, [rate], level=level, bootstrap=SAME, permutations=SAME)
+    return {name: Estimate(*(float(row[f"{name}{end}"]) for end in Estimate.SUFFIXES)) for name in ("auc", "tpr")}
+
+
+def radius_rows(settings: Sequence[Setting], store: Store) -> list[RadiusRow]:
+    """Return, for each method, estimated intervals of radii and flips of labels, summed up and point by point.
+
+    ``under``, ``over``: how many of the ``points`` have an interval and its median ends, how many labels flip
+    (``at_x``: of which before the first step) and at which median radius, how many flips lie ``inside`` their interval,
+    and how many are ``early``: nearer than the margin of the unlearned model allows by the estimate. ``candidates``:
+    columns of single points, null for none.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for place, setting in enumerate(settings):
+        for job in setting.of("radii"):
+            part = unpack_arrays(store.get("radii", job.key).read(RADII))
+            found.setdefault(job.label, []).append(part | {"target": part["target"] + REPETITION * place})
+    rows = []
+    for label, parts in found.items():
+        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        early = (whole["margin"] - whole["lipschitz_parameters"] * whole["unlearned_distance"]) / whole[
+            "lipschitz_input"
+        ]
+        rows.append(
+            RadiusRow(
+                unlearner=label,
+                points=len(whole["target"]),
+                under=radius_summary(whole["under"], whole["flip_under"], early),
+                over=radius_summary(whole["over"], whole["flip_over"], early),
+                median_margin=float(np.median(whole["margin"])),
+                median_lipschitz_input=float(np.median(whole["lipschitz_input"])),
+                median_lipschitz_parameters=float(np.median(whole["lipschitz_parameters"])),
+                median_unlearned_distance=float(np.median(whole["unlearned_distance"])),
+                median_retrained_distance=float(np.median(whole["retrained_distance"])),
+                candidates=RadiusPoints(
+                    target=tuple(whole["target"].tolist()),
+                    point_id=tuple(whole["point_id"].tolist()),
+                    under=tuple((plain(low), plain(high)) for low, high in whole["under"]),
+                    over=tuple((plain(low), plain(high)) for low, high in whole["over"]),
+                    flip_under=tuple(map(plain, whole["flip_under"])),
+                    flip_over=tuple(map(plain, whole["flip_over"])),
+                ),
+            )
+        )
+    return rows
+
+
+def radius_summary(span: Any, flip: Any, early: Any) -> RadiusSide:
+    """Return the counts and medians of intervals (K, 2) and flips (K,); medians are None where there is nothing."""
+    real, flipped = np.isfinite(span).all(axis=1), np.isfinite(flip)
+    low, high = (plain(np.median(span[real, end])) if real.any() else None for end in (0, 1))
+    return RadiusSide(
+        intervals=int(real.sum()),
+        low=low,
+        high=high,
+        flips=int(flipped.sum()),
+        at_x=int((flip == 0.0).sum()),
+        flip=plain(np.median(flip[flipped])) if flipped.any() else None,
+        inside=int((real & flipped & (span[:, 0] <= flip) & (flip <= span[:, 1])).sum()),
+        early=int((flipped & (flip < early)).sum()),
+    )
+
+
+def plain(value: float) -> float | None:
+    """Return a radius with six significant digits, None for NaN: result.json holds numbers that any reader knows."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None

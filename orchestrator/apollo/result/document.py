@@ -1,0 +1,146 @@
+"""The content of result.json of an Apollo run (schema ``orch.result/1``; see docs/result.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.statistics.discoveries import discovery_rows, exposed_points, judge
+from audits.statistics.null import expected_misses
+from audits.statistics.summary import holm_overview, summarise
+from audits.statistics.three_way import three_way_rows
+from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
+from orchestrator.apollo.result.forget_requests import disclosure_rows
+from orchestrator.apollo.result.rows import (
+    ApolloResult,
+    AttackRow,
+    DiscoveryRow,
+    ExposedPoint,
+    ExposureList,
+    HolmFamily,
+    SettingUtilityRow,
+    ThreeWayRow,
+    UtilityRow,
+)
+from orchestrator.apollo.score_table import POOLED, REPETITION
+from orchestrator.engine.run.models import METRICS
+from orchestrator.report.result import SettingRow, head_of, main_setting
+from orchestrator.report.rows import read_row, read_rows
+
+if TYPE_CHECKING:
+    from orchestrator.engine.kind import Finished
+    from orchestrator.engine.setting import Setting
+    from orchestrator.engine.store.store import Store
+
+DID_NOT_MOVE = 1e-3
+SAME_ACCURACY = 0.005
+UTILITY_LOST = 0.10
+
+
+def summed_up(finished: Finished) -> dict[str, Any]:
+    """Return the content of result.json: tables, utility, controls and everything needed to run again."""
+    settings, scores, store = finished.settings, finished.scores, finished.store
+    plan = finished.design.plan
+    columns = {column: scores[column].to_numpy() for column in scores.column_names}
+    table = summarise(
+        columns,
+        plan.audit.fpr,
+        level=plan.audit.level,
+        bootstrap=plan.audit.bootstrap,
+        permutations=plan.audit.permutations,
+        seed=plan.seed,
+    )
+    rows = read_rows(AttackRow, table, "table")
+    changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
+    first = rows[0].setting
+    main = first if first == POOLED else main_setting(plan.resolved(), changes)
+    shown = {(row.unlearner, row.attack) for row in rows if row.setting == main}
+    repeated = settings if main == POOLED else [setting for setting in settings if setting.name == main]
+    details = details_of(repeated, store)
+    requests, correlations = disclosure_rows(columns, settings, store, main, plan.audit.level)
+    return ApolloResult(
+        **head_of(finished),
+        settings=(*([SettingRow(setting=POOLED, overrides={})] if first == POOLED else []), *changes),
+        table=rows,
+        discoveries=read_rows(DiscoveryRow, discovery_rows(columns, plan.audit.fdr, plan.audit.level), "discoveries"),
+        exposed=exposed(columns, plan.audit.attacks, plan.audit.fdr, main),
+        three_way=read_rows(ThreeWayRow, three_way_rows(columns, plan.audit.level), "three_way"),
+        utility=tuple(utility_rows(repeated, store)),
+        setting_utility=() if first == POOLED else tuple(setting_utility(settings, store)),
+        heatmap=heat_maps(details),
+        paper_rule=tuple(paper_rule(details, plan.audit.permutations, plan.audit.level, plan.seed)),
+        budget=tuple(budget_rows(details, plan.audit.fpr[0], plan.audit.level)),
+        radii=tuple(radius_rows(repeated, store)),
+        disclosure=tuple(requests),
+        disclosure_correlations=tuple(correlations),
+        warnings=tuple(dict.fromkeys([*plan.warnings, *finished.design.warnings, *control_warnings(rows)])),
+        notes=tuple(plan.notes),
+        holm={
+            setting: read_row(HolmFamily, family, "holm")
+            for setting, family in holm_overview(table, plan.audit.level).items()
+        },
+        expected_misses=expected_misses(len(shown), plan.audit.level),
+    ).document()
+
+
+def exposed(columns: Mapping[str, Any], attacks: Sequence[str], fdr: float, setting: str) -> ExposureList:
+    """Return the forgotten points that are still detectable one by one, and by whom (``discoveries.judge``)."""
+    attack = judge(attacks)
+    points = read_rows(ExposedPoint, exposed_points(columns, attack, fdr, setting), "exposed.points")
+    return ExposureList(setting=setting, attack=attack, fdr=fdr, dependence="positive", points=points)
+
+
+def setting_utility(settings: Sequence[Setting], store: Store) -> list[SettingUtilityRow]:
+    """Return setting × unlearning method: utility averaged over targets, where settings differ in their models."""
+    models = {frozenset(job.key for job in setting.of("utility")) for setting in settings}
+    if len(models) < 2:
+        return []
+    averaged = ("retain_accuracy", "forget_accuracy", "test_accuracy", "test_accuracy_before", "distance")
+    found = []
+    for setting in settings:
+        rows = utility_rows([setting], store)
+        for label in dict.fromkeys(row.unlearner for row in rows):
+            own = [row for row in rows if row.unlearner == label]
+            means = {name: float(np.mean([getattr(row, name) for row in own])) for name in averaged}
+            found.append(SettingUtilityRow(setting=setting.name, unlearner=label, targets=len(own), **means))
+    return found
+
+
+def utility_rows(settings: Sequence[Setting], store: Store) -> list[UtilityRow]:
+    """Return one row for each unlearning method × target, flagged when it did not move or lost its utility."""
+    rows = []
+    for place, setting in enumerate(settings):
+        for job in setting.of("utility"):
+            found = json.loads(store.get("utility", job.key).read(METRICS))
+            target = REPETITION * place + int(job.member.rpartition("-")[2])
+            told = {"unlearner": job.label, "target": target, "flag": flag(found, str(job.document["method"]))}
+            rows.append(read_row(UtilityRow, told | found, f"utility of {job.member}"))
+    return rows
+
+
+def flag(found: Mapping[str, float], method: str) -> str:
+    """Return "did not move", "utility lost" or an empty string (the control ``identity`` must not move).
+
+    Not moved: ‖θ_u − θ‖ below 1/1000 of ‖θ‖ and test accuracy within half a point of the model's before unlearning
+    (deep nets change their mind over short distances). Lost: test accuracy 10 points below it.
+    """
+    same = abs(found["test_accuracy"] - found["test_accuracy_before"]) <= SAME_ACCURACY
+    if method != "identity" and same and found["distance"] < DID_NOT_MOVE * found["norm"]:
+        return "did not move"
+    if found["test_accuracy"] < found["test_accuracy_before"] - UTILITY_LOST:
+        return "utility lost"
+    return ""
+
+
+def control_warnings(table: Sequence[AttackRow]) -> list[str]:
+    """Return a warning for each attack under which the control ``retrain`` does not sit at chance (after Holm)."""
+    rows = {(row.setting, row.attack): row for row in table if row.unlearner == "retrain"}
+    return [
+        f"control failed: {attack} against retrain (setting {setting}) has AUC {row.auc.value:.3f}, p = "
+        f"{row.auc_p_holm:.3g} after Holm; what it finds elsewhere may not come from unlearning"
+        for (setting, attack), row in rows.items()
+        if row.auc_p_holm < 0.05
+    ]

@@ -1,0 +1,24 @@
+"""Numbers of an Apollo result that trackers and sweeps read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.apollo.result.rows import RATES, AttackRow, DiscoveryRow, UtilityRow
+from orchestrator.report.metrics import Logged, flat, rows_of
+
+OTHER_RATES = (Logged("{unlearner}.{attack}.{metric}_at_{promised_fpr:g}", RATES),)
+"""Rates at another promised false-positive rate than the first carry it in their name."""
+
+
+def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
+    """Return ``unlearner.attack.metric`` of a setting, and ``unlearner.utility.metric`` averaged over targets."""
+    rows = rows_of(document, "table", AttackRow, setting)
+    first = document["table"][0]["promised_fpr"]
+    return (
+        flat(row for row in rows if row.promised_fpr == first)
+        | flat((row for row in rows if row.promised_fpr != first), OTHER_RATES)
+        | flat(rows_of(document, "discoveries", DiscoveryRow, setting))
+        | flat(rows_of(document, "utility", UtilityRow))
+    )

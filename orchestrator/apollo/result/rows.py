@@ -1,0 +1,287 @@
+"""The schema of an Apollo result: rows of result.json, as docs/result.md explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from orchestrator.report.metrics import Logged
+from orchestrator.report.result import FinishedRun
+from orchestrator.report.rows import Estimate, Span, keys
+
+Floats = tuple[float, ...]
+Matrix = tuple[Floats, ...]
+RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_high", "roc_tpr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackRow:
+    """One attack on one unlearning method at one promised false-positive rate."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged(
+            "{unlearner}.{attack}.{metric}",
+            ("auc", "auc_low", "auc_high", "auc_p", "auc_p_holm", "queries_per_point", *RATES),
+        ),
+    )
+
+    setting: str
+    unlearner: str
+    attack: str
+    access: str
+    auc: Estimate
+    auc_bootstrap: Span
+    auc_pooled: float
+    auc_p: float
+    auc_p_holm: float
+    above_chance: bool
+    promised_fpr: float
+    tpr: Estimate
+    tpr_exact: Span
+    found_fpr: Estimate
+    found_fpr_exact: Span
+    roc_tpr: float | None
+    queries_per_point: float
+    targets: int
+    forget: int
+    unseen: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UtilityRow:
+    """Accuracies of one target after one unlearning method, and how far its weights moved."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged(
+            "{unlearner}.utility.{metric}",
+            ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds"),
+        ),
+    )
+
+    unlearner: str
+    target: int
+    retain_accuracy: float
+    forget_accuracy: float
+    test_accuracy: float
+    test_accuracy_before: float | None = None
+    distance: float
+    norm: float | None = None
+    seconds: float
+    flag: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingUtilityRow:
+    """Utility of one unlearning method in one setting, means over targets."""
+
+    setting: str
+    unlearner: str
+    targets: int | None = None
+    retain_accuracy: float | None = None
+    forget_accuracy: float | None = None
+    test_accuracy: float
+    test_accuracy_before: float | None = None
+    distance: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryRow:
+    """Single points that false discovery rate control finds by one attack."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{unlearner}.{attack}.{metric}", ("discoveries", "fdp", "power")),)
+
+    setting: str
+    unlearner: str
+    attack: str
+    access: str
+    claimed_fdr: float
+    discoveries: int
+    false: int
+    fdp: Estimate
+    power: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposedPoint:
+    """A deleted point that is still detectable, in one target."""
+
+    unlearner: str
+    target: int
+    point_id: int
+    label: int
+    score: float
+    p: float
+    q: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureList:
+    """Deleted points that one attack finds one by one, clearest first."""
+
+    setting: str
+    attack: str
+    fdr: float
+    dependence: str
+    points: tuple[ExposedPoint, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairRow:
+    """How well two of the three groups are told apart."""
+
+    groups: tuple[str, str]
+    auc: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreeWayRow:
+    """Decisions between forgotten, retained and unseen points; matrices have the truth in rows."""
+
+    setting: str
+    unlearner: str
+    attack: str
+    access: str
+    groups: tuple[str, ...]
+    points: tuple[int, ...]
+    confusion: Matrix
+    confusion_low: Matrix
+    confusion_high: Matrix
+    balanced_accuracy: Estimate
+    pairs: tuple[PairRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap:
+    """Rates over radii: (UNDER, OVER)."""
+
+    under_radius: Floats
+    over_radius: Floats
+    tpr: Matrix
+    fpr: Matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperRuleRow:
+    """The paper's best threshold on the judged points, and where permutations put it."""
+
+    unlearner: str
+    best: float
+    null_low: float
+    null_high: float
+    p: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetRow:
+    """Power of an attack that may ask so many labels per point."""
+
+    unlearner: str
+    attack: str
+    queries: int
+    auc: Estimate
+    tpr: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiusSide:
+    """Estimated intervals of radii on one side of the boundary, and flips of labels."""
+
+    intervals: int
+    low: float | None
+    high: float | None
+    flips: int
+    at_x: int
+    flip: float | None
+    inside: int
+    early: int
+
+
+Ends = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiusPoints:
+    """Single points of a row of radii, in columns; None where there is no interval or flip."""
+
+    target: tuple[int, ...] = ()
+    point_id: tuple[int, ...] = ()
+    under: tuple[Ends, ...]
+    over: tuple[Ends, ...]
+    flip_under: tuple[float | None, ...]
+    flip_over: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiusRow:
+    """Radii that the theorems expect of one unlearning method, beside those at which labels flipped."""
+
+    unlearner: str
+    points: int
+    under: RadiusSide
+    over: RadiusSide
+    median_margin: float
+    median_lipschitz_input: float
+    median_lipschitz_parameters: float
+    median_unlearned_distance: float
+    median_retrained_distance: float
+    candidates: RadiusPoints
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestRow:
+    """How unique the gradients of one forget request were before anything was unlearned."""
+
+    target: int
+    point_id: int
+    label: int
+    gnq_log: float
+    percentile: float
+    bits: float
+    squared_norm: float
+    loss: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestCorrelationRow:
+    """Rank correlation of a score of the forget requests with an attack's."""
+
+    setting: str
+    unlearner: str
+    attack: str
+    score: str
+    control: bool
+    targets: int
+    spearman: Estimate = field(metadata=keys("spearman", "low", "high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HolmFamily:
+    """Which cells of a setting differ from chance after Holm's correction."""
+
+    alpha: float
+    tests: int
+    above: tuple[str, ...]
+    below: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApolloResult(FinishedRun):
+    """The content of result.json of an Apollo run; what the first versions did not have is optional."""
+
+    KIND: ClassVar[str] = "apollo"
+
+    table: tuple[AttackRow, ...]
+    discoveries: tuple[DiscoveryRow, ...] = ()
+    exposed: ExposureList | None = None
+    three_way: tuple[ThreeWayRow, ...] = ()
+    utility: tuple[UtilityRow, ...]
+    setting_utility: tuple[SettingUtilityRow, ...] = ()
+    heatmap: Mapping[str, HeatMap] = field(default_factory=dict)
+    paper_rule: tuple[PaperRuleRow, ...] = ()
+    budget: tuple[BudgetRow, ...] = ()
+    radii: tuple[RadiusRow, ...] = ()
+    disclosure: tuple[RequestRow, ...] = ()
+    disclosure_correlations: tuple[RequestCorrelationRow, ...] = ()
+    holm: Mapping[str, HolmFamily]
+    expected_misses: float

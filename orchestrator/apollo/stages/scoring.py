@@ -1,0 +1,100 @@
+"""Stage score: every attack judges the candidates of a shadow set; the truth joins after they have spoken."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from audits.apollo.attacks import ATTACKS
+from audits.apollo.attacks.apollo_paper import said
+from audits.apollo.attacks.budget import at_budget
+from audits.apollo.attacks.heat import heat_map
+from audits.apollo.attacks.three_way import groups_of
+from audits.apollo.evidence import Evidence
+from orchestrator.apollo.score_table import score_rows
+from orchestrator.apollo.stages.context import Context
+from orchestrator.apollo.stages.searching import part
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.store.payloads import pack_arrays, pack_table
+
+if TYPE_CHECKING:
+    from audits.apollo.attacks.base import Attack, Finding
+    from audits.apollo.design.partition import Candidates
+    from audits.apollo.evidence import Evidence
+
+SCORES = "scores.parquet"
+DETAILS = "details.safetensors"
+THREE_GROUPS = ("apollo", "random_directions", "single_query")
+BUDGETED = ("apollo", "random_directions")
+
+
+def score(context: Context, job: Job) -> dict[str, bytes]:
+    """Judge all candidates of a shadow set for one method; the truth joins after the attacks have spoken."""
+    import pyarrow as pa
+
+    asked = context.design.partition.candidates[job.shadow_set]
+    found = evidence(context, job, asked)
+    labels = context.design.data.labels[asked.ids]
+    parts = []
+    for name in context.plan.audit.attacks:
+        attack = ATTACKS[name]()
+        finding = judged(attack, found, three_groups=bool(asked.retained.any()))
+        parts.append(score_rows(job.label, attack, finding, asked, labels, job.shadow_set, context.plan.audit.fpr))
+    kept = details(found, asked, context.plan.audit.attacks, context.plan.audit.fpr[0])
+    return {SCORES: pack_table(pa.concat_tables(parts)), DETAILS: pack_arrays(kept)}
+
+
+def evidence(context: Context, job: Job, asked: Candidates) -> Evidence:
+    """Return the evidence of a score job, its shards joined."""
+    parts = {kind: part(context, kind, keys) for kind, keys in job.document["evidence"].items()}
+    return Evidence(parts, asked.forgotten, asked.unseen)
+
+
+def judged(attack: Attack, found: Evidence, *, three_groups: bool) -> Finding:
+    """Return the finding of ``attack``, with the log-odds of three groups if asked for and it tells them apart."""
+    finding = attack.judge(found)
+    if not (three_groups and attack.name in THREE_GROUPS):
+        return finding
+    walks = found.view(attack.access).walk(attack.reads[0])
+    return dataclasses.replace(finding, groups=groups_of(walks))
+
+
+def details(found: Evidence, asked: Candidates, attacks: tuple[str, ...], rate: float) -> dict[str, Any]:
+    """Return what figures need beside the scores, about candidates that are not retained.
+
+    The paper's rule and the heat map of Apollo's walks, if gathered; scores and decisions at smaller query budgets.
+    """
+    binary = ~asked.retained
+    kept: dict[str, Any] = {"forgotten": asked.forgotten[binary], "target": asked.target[binary]}
+    if "apollo" in found.parts:
+        walks = found.walk("apollo")
+        kept |= {"said": said(walks)[..., binary]} | heat_map(walks, asked.forgotten, asked.unseen)
+    for name in BUDGETED:
+        if name in attacks:
+            own = at_budgets(name, found, rate)
+            kept |= {f"budget.{name}.queries": own["queries"]}
+            kept |= {f"budget.{name}.{column}": own[column][:, binary] for column in ("score", "decision")}
+    return kept
+
+
+def at_budgets(attack: str, found: Evidence, rate: float) -> dict[str, Any]:
+    """Return ``queries`` (L,) and, with so many labels a candidate, ``score`` and ``decision`` (L, K) of an attack.
+
+    ``rate``: the promised false-positive rate of the decisions. From stored walks; no model is asked again.
+    """
+    import numpy as np
+
+    walks = found.walk(ATTACKS[attack].reads[0])
+    queries = ladder(int(walks.queries.max()))
+    findings = [at_budget(walks, count) for count in queries]
+    return {
+        "queries": np.array(queries, dtype=np.int64),
+        "score": np.stack([finding.score for finding in findings]),
+        "decision": np.stack([finding.decide(rate) for finding in findings]),
+    }
+
+
+def ladder(most: int) -> list[int]:
+    """Return the budgets 1, 2, 3, 5, 9, 17, … below ``most``, and ``most``: the label at x, then ever twice as many."""
+    steps = [1, *(1 + 2**power for power in range(most.bit_length()))]
+    return [*(step for step in steps if step < most), most]

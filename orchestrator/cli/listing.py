@@ -1,0 +1,133 @@
+"""Names and one-line descriptions of everything that a plan or a command can name."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from audits.data.catalogue import CATALOGUE
+from audits.errors import BadInput
+from audits.models import MODELS, make_model
+from audits.models.layers import layers_of
+from audits.registry import Registry
+from orchestrator.engine.plan.files import shipped_plans
+from orchestrator.kinds import KINDS, kind_named
+from tune_spaces import SWEEPS
+
+if TYPE_CHECKING:
+    from torch import nn
+
+SHAPES = ((3, 32, 32), (3, 299, 299), (256,))  # images or tokens; layers are counted on the first that a model reads
+CLASSES = 10
+OF_ALL = ("audits", "models", "data", "sweeps", "plans")
+"""Lists that do not depend on what kinds of audits have."""
+
+
+@dataclass(frozen=True)
+class NumberedLayer:
+    """A layer as transfer learning counts it: ``transfer.n_frozen`` of its ``number`` freezes it and all before it.
+
+    ``kind`` is the class of its first module, which also names it.
+    """
+
+    number: int
+    name: str
+    kind: str
+    parameters: int
+
+
+@dataclass(frozen=True)
+class LayeredModel:
+    """An architecture with its default settings, for points of ``shape`` and ``classes``; the head last.
+
+    ``shape`` is that of images (C, H, W) or of texts (tokens,). ``problem`` says why it cannot be built here, else "".
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    classes: int
+    layers: tuple[NumberedLayer, ...]
+    problem: str = ""
+
+
+def lists() -> list[str]:
+    """Return the names of all lists; imports the audits, to see what each has."""
+    own = dict.fromkeys(entry for name in KINDS for entry in kind_named(name).registries)
+    return [*OF_ALL, *own]
+
+
+def listing(what: str) -> list[tuple[str, str]]:
+    """Return (name, description) of all audits, models, data, sweeps, plans, or of what kinds of audits have, such as
+    attacks; sorted by name."""
+    match what:
+        case "audits":
+            return [(name, kind_named(name).question) for name in KINDS]
+        case "models":
+            return described(MODELS)
+        case "data":
+            return [(CATALOGUE[name].form, CATALOGUE[name].description) for name in CATALOGUE]
+        case "sweeps":
+            return [(name, SWEEPS[name].title) for name in SWEEPS]
+        case "plans":
+            return [(name, first_comment(text)) for name, text in shipped_plans().items()]
+    found = {name: registries[what] for name in KINDS if what in (registries := kind_named(name).registries)}
+    if not found:
+        raise ValueError(f"no list of {what}")
+    prefix = len(found) > 1
+    return [
+        (entry, f"{name}: {text}" if prefix else text)
+        for name, registry in found.items()
+        for entry, text in described(registry)
+    ]
+
+
+def layered_models() -> list[LayeredModel]:
+    """Return every architecture of the registry, sorted by name, with the layers that a student can keep frozen."""
+    return [layered(name) for name in MODELS]
+
+
+def layered(name: str) -> LayeredModel:
+    """Return the architecture ``name`` with its layers; its weights are never made."""
+    import torch
+
+    problem = ""
+    for shape in SHAPES:
+        try:
+            with torch.device("meta"):
+                model = make_model(name, {}).build(shape, CLASSES, seed=0)
+        except BadInput as error:
+            problem = str(error)
+            continue
+        layers = tuple(
+            NumberedLayer(number, layer.name, kind_of(model, layer.name), size(model, layer.parameters))
+            for number, layer in enumerate(layers_of(model), start=1)
+        )
+        return LayeredModel(name, shape, CLASSES, layers)
+    return LayeredModel(name, (), CLASSES, (), problem)
+
+
+def kind_of(model: nn.Module, name: str) -> str:
+    """Return the class of the module ``name``, e.g. Conv2d."""
+    return type(model.get_submodule(name)).__name__
+
+
+def size(model: nn.Module, parameters: tuple[str, ...]) -> int:
+    """Return how many numbers the named parameters of ``model`` hold."""
+    return sum(model.get_parameter(name).numel() for name in parameters)
+
+
+def described(registry: Registry[Any]) -> list[tuple[str, str]]:
+    """Return the entries of a registry with the first line of their docstrings."""
+    return [(name, first_docline(registry[name])) for name in registry]
+
+
+def first_docline(entry: object) -> str:
+    """Return the first line of an entry's docstring."""
+    return (inspect.getdoc(entry) or "").partition("\n")[0]
+
+
+def first_comment(text: str) -> str:
+    """Return the comment at the head of a plan file."""
+    line = text.partition("\n")[0]
+    return line.removeprefix("#").strip() if line.startswith("#") else ""

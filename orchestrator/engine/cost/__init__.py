@@ -1,0 +1,1 @@
+"""The cost of a plan, estimated before anything runs."""

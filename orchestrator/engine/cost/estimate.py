@@ -1,0 +1,179 @@
+"""What a plan or a sweep would cost: models to train or reuse, time, disk and label queries, before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from actors.cluster import size_workers
+from audits.data.catalogue import describe
+from audits.data.dataset import Dataset
+from orchestrator.engine.cost.history import PastWork
+from orchestrator.engine.data import data_of, device_of
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.kind import Kind, Probe
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.queries import Queries
+from orchestrator.engine.store.store import Store, default_store_uri
+from tune_spaces.registry import Sweep
+
+Basis = Literal["the store", "a probe", "the store, a probe"]
+Work = Mapping[str, tuple[Job, Probe]]
+START_SECONDS = 20.0  # of worker processes that import torch and join one training run
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """One stage: units needed and reused, seconds one unit takes on one worker, and where that number comes from.
+
+    ``unit_bytes`` is the size of one artefact on disk (0 when it is not known).
+    """
+
+    stage: str
+    needed: int
+    reused: int
+    unit_seconds: float
+    basis: Basis
+    unit_bytes: int
+
+    @property
+    def missing(self) -> int:
+        """Units that have to be computed."""
+        return self.needed - self.reused
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of work, summed over workers."""
+        return self.missing * self.unit_seconds
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the missing artefacts take."""
+        return self.missing * self.unit_bytes
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The estimate; ``seconds`` is wall time with ``workers`` workers, ``gpu_hours`` is None without a GPU.
+
+    ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings.
+    """
+
+    stages: tuple[StageCost, ...]
+    queries: tuple[Queries, ...]
+    workers: int
+    device: str
+    store: str
+    data_present: bool = True
+    sweep: str = ""
+    settings: int = 1
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds: work over workers, and the start of the workers if there is any work for them."""
+        work = sum(stage.seconds for stage in self.stages)
+        start = START_SECONDS if self.workers and any(stage.missing for stage in self.stages) else 0.0
+        return work / max(1, self.workers) + start
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """Hours of GPU work, or None when the plan runs on the CPU."""
+        return sum(stage.seconds for stage in self.stages) / 3600 if self.device.startswith("cuda") else None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the run adds to the store."""
+        return sum(stage.bytes for stage in self.stages)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate as plain values (seconds, bytes, counts)."""
+        stages = [
+            {**dataclasses.asdict(stage), "missing": stage.missing, "seconds": round(stage.seconds, 3)}
+            for stage in self.stages
+        ]
+        return {
+            "schema": "orch.cost/1",
+            "sweep": self.sweep,
+            "settings": self.settings,
+            "stages": stages,
+            "queries": [dataclasses.asdict(entry) for entry in self.queries],
+            "workers": self.workers,
+            "device": self.device,
+            "store": self.store,
+            "data_present": self.data_present,
+            "seconds": round(self.seconds, 3),
+            "gpu_hours": self.gpu_hours,
+            "bytes": self.bytes,
+        }
+
+
+def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
+    """Return what ``plan``, or ``sweep`` around it, would cost with the store as it is now. Starts no workers.
+
+    A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
+    random data say, scaled. What settings of a sweep share counts once. Raises BadInput when a setting is impossible.
+    """
+    store = Store(plan.compute.store or default_store_uri())
+    present = describe(plan.data.name, plan.data.root).present
+    data, device = data_of(plan.data.name, plan.data.root) if present else stand_in(plan), device_of(plan)
+    changes = sweep.settings(plan.resolved()) if sweep else plan.settings()
+    tuning = kind.tuning if sweep and sweep.measures == "utility" else None
+    settings: list[tuple[BasePlan, Sequence[Job]]] = []
+    work: dict[str, dict[str, tuple[Job, Probe]]] = {}
+    timings: dict[Any, Any] = {}
+    for overrides in changes.values():
+        changed = plan.changed(overrides) if overrides else plan
+        design = kind.lay_out(changed, data, device, store)
+        jobs = design.priced_jobs()
+        wanted = tuning.jobs(jobs) if tuning else jobs
+        probe = kind.probe(changed, device, timings)
+        for job in (*design.first_jobs(), *wanted):
+            work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
+        settings.append((changed, wanted))
+    past = PastWork(store, {key: job.document for key, (job, _) in work.get("train", {}).items()})
+    return Cost(
+        tuple(stage_cost(stage.name, work[stage.name], past) for stage in kind.stages if stage.name in work),
+        tuple(kind.queries(settings)),
+        worker_count(plan),
+        device,
+        store.uri,
+        present,
+        sweep.name if sweep else "",
+        len(settings),
+    )
+
+
+def stand_in(plan: BasePlan) -> Dataset:
+    """Return a data set of the size of the plan's, with equal classes and no content: for counting alone."""
+    import numpy as np
+
+    facts = describe(plan.data.name, plan.data.root)
+    inputs = np.broadcast_to(np.zeros((), np.uint8), (facts.points, *facts.shape))
+    labels = np.arange(facts.points, dtype=np.int64) % len(facts.classes)
+    return Dataset(plan.data.name, inputs, labels, facts.classes, facts.value_range, fingerprint="absent")
+
+
+def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
+    """Return the cost of one stage; ``work``: its jobs by key, each with the probe of its plan."""
+    present = past.store.keys(stage)
+    missing = [unit for key, unit in work.items() if key not in present]
+    reused = len(work) - len(missing)
+    if not missing:
+        return StageCost(stage, len(work), reused, 0.0, "the store", 0)
+    known = past.paces(stage)
+    seconds, sizes, guessed = [], [], 0
+    for job, probe in missing:
+        alike = known.get(past.kind(job.document))
+        guessed += alike is None
+        seconds.append(alike.seconds if alike else probe.seconds(job))
+        sizes.append(alike.size if alike else probe.size(job))
+    basis: Basis = "the store" if not guessed else "a probe" if guessed == len(missing) else "the store, a probe"
+    return StageCost(stage, len(work), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
+
+
+def worker_count(plan: BasePlan) -> int:
+    """Return how many workers the plan gets on this machine."""
+    return size_workers(plan.compute.workers, plan.compute.gpus_per_worker)

@@ -1,0 +1,53 @@
+"""An estimate for people: a table of stages and a few lines of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from orchestrator.engine.cost.estimate import Cost
+from orchestrator.engine.run.console import seconds
+from orchestrator.engine.store.inventory import size_text
+
+
+def cost_table(cost: Cost) -> Table:
+    """Return the table of stages: what there is to do, what is found in the store, how long it takes."""
+    table = Table(title=f"What this {'sweep' if cost.sweep else 'plan'} costs", title_justify="left")
+    table.add_column("stage")
+    for name in ("needed", "in the store", "to do", "s each", "one worker", "disk"):
+        table.add_column(name, justify="right")
+    table.add_column("timed by")
+    for stage in cost.stages:
+        table.add_row(
+            stage.stage,
+            str(stage.needed),
+            str(stage.reused),
+            str(stage.missing),
+            f"{stage.unit_seconds:.2g}" if stage.missing else "",
+            seconds(stage.seconds) if stage.missing else "",
+            size_text(stage.bytes) if stage.bytes else "",
+            stage.basis if stage.missing else "",
+        )
+    return table
+
+
+def cost_lines(cost: Cost) -> Iterator[str]:
+    """Yield the totals: settings, time, GPU-hours, disk, queries, and how far the numbers can be trusted."""
+    if cost.sweep:
+        yield f"settings: {cost.settings}; what they share is counted once"
+    yield f"time: about {seconds(cost.seconds)} with {cost.workers} workers on {cost.device}"
+    if cost.gpu_hours is not None:
+        yield f"GPU: about {cost.gpu_hours:.2g} GPU-hours"
+    yield f"disk: about {size_text(cost.bytes)} more in {cost.store}"
+    for access in ("labels", "posteriors"):
+        asked = [entry for entry in cost.queries if entry.access == access]
+        if asked:
+            each = ", ".join(f"{entry.attack} {entry.per_target}" for entry in asked)
+            total = sum(entry.total for entry in asked)
+            where = "per target over all settings" if cost.sweep else "per target"
+            yield f"queries for {access}, {where}: {each}; in all {total}"
+    if readers := [entry.attack for entry in cost.queries if entry.access == "white_box"]:
+        yield f"no queries, reads the weights: {', '.join(readers)}"
+    if any(stage.basis == "a probe" and stage.missing for stage in cost.stages):
+        yield "probe: a few training steps on random data, scaled; right within a factor of 2 or 3"

@@ -1,0 +1,115 @@
+"""How long one training step takes here: a few steps on random data, when the store knows no model like the plan's."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from audits.data.catalogue import describe
+from audits.data.tensors import TensorSet
+from audits.seeds import torch_generator
+from audits.training.fit import fit
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from audits.data.tensors import TensorSet
+    from audits.training.recipe import Recipe
+    from orchestrator.engine.jobs.job import Job
+    from orchestrator.engine.plan.base import BasePlan
+    from orchestrator.engine.plan.sections import Model
+
+STEPS = 8  # timed at the most, beside the first
+SECONDS = 2.0  # that those may take; a model whose first step takes longer is timed by that one
+WARM_UP = 2  # points of the step that is not timed: it pays for imports and start-up
+LOOK = 4  # training steps on as many points that a look at all points' gradients is about worth, for each mode
+
+Timings = dict[tuple[Any, ...], tuple[float, int]]
+
+
+class TrainingProbe(ABC):
+    """Seconds per unit, guessed from a few training steps of the plan's models on random data of the right shape.
+
+    ``timings``: what was measured, for probes of other plans to share; each kind of step is timed once.
+    """
+
+    makes_models: ClassVar[tuple[str, ...]]
+    """Stages whose artefacts are models."""
+
+    def __init__(self, plan: Any, device: str, timings: Timings | None = None) -> None:
+        self.plan = plan
+        self.device = device
+        self.timings: Timings = {} if timings is None else timings
+
+    @abstractmethod
+    def fitting(self, job: Job) -> tuple[Model, Recipe]:
+        """Return architecture and recipe of the models that a job makes, or mostly reads."""
+
+    @abstractmethod
+    def steps(self, job: Job, recipe: Recipe) -> float:
+        """Return the work of a job in training steps of the recipe's batch size."""
+
+    def size(self, job: Job) -> int:
+        """Return the bytes of a job's artefact: those of a model, or nothing worth counting."""
+        return self.measure(*self.fitting(job))[1] if job.stage in self.makes_models else 0
+
+    def seconds(self, job: Job) -> float:
+        """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points."""
+        model, recipe = self.fitting(job)
+        return self.measure(model, recipe)[0] * self.steps(job, recipe)
+
+    def measure(self, model: Model, recipe: Recipe) -> tuple[float, int]:
+        """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""
+        timed = timeable(recipe, self.plan.split.train_size)
+        kind = (self.plan.data.name, model.model_dump_json(), timed, self.plan.compute.threads, self.device)
+        if kind not in self.timings:
+            self.timings[kind] = time_steps(self.plan, model, timed, self.device)
+        return self.timings[kind]
+
+
+def timeable(recipe: Recipe, points: int) -> Recipe:
+    """Return ``recipe`` without what leaves a step's time as it is: rates that could diverge, and a budget of ε."""
+    plain = dataclasses.replace(recipe, epochs=1, learning_rate=1e-6, batch_size=min(recipe.batch_size, points))
+    return dataclasses.replace(plain, noise_multiplier=1.0, target_epsilon=None) if recipe.private else plain
+
+
+def time_steps(plan: BasePlan, model: Model, recipe: Recipe, device: str) -> tuple[float, int]:
+    """Return (seconds per training step, bytes of one model) from short fits on random data of the plan's shape.
+
+    The median of the first step and of those that ``SECONDS`` leave time for; of one thread on a CPU its own time, so
+    that what else the machine does at the moment does not count.
+    """
+    import torch
+
+    facts = describe(plan.data.name, plan.data.root)
+    built = model.architecture().build(facts.shape, len(facts.classes), seed=0).to(device)
+    generator = torch_generator(0)
+    x = torch.rand((recipe.batch_size, *facts.shape), generator=generator).to(device)
+    y = torch.randint(len(facts.classes), (recipe.batch_size,), generator=generator).to(device)
+    clock = time.process_time if device == "cpu" and plan.compute.threads == 1 else time.perf_counter
+    threads = torch.get_num_threads()
+    torch.set_num_threads(plan.compute.threads)
+    try:
+        step_seconds(built, TensorSet(x[:WARM_UP], y[:WARM_UP]), recipe, 1, clock)
+        seconds = step_seconds(built, TensorSet(x, y), recipe, 1, clock)
+        if more := min(STEPS, int(SECONDS / max(seconds[0], 1e-6))):
+            seconds += step_seconds(built, TensorSet(x, y), recipe, more, clock)
+    finally:
+        torch.set_num_threads(threads)
+    size = sum(value.numel() * value.element_size() for value in built.state_dict().values())
+    return statistics.median(seconds), size
+
+
+def step_seconds(
+    model: nn.Module, batch: TensorSet, recipe: Recipe, steps: int, clock: Callable[[], float]
+) -> list[float]:
+    """Return the seconds of each of ``steps`` training steps on one batch, by ``clock``."""
+    times = [clock()]
+    epochs = dataclasses.replace(recipe, epochs=steps)  # one step each
+    fit(model, batch, epochs, seed=0, observers=(lambda report: times.append(clock()),))
+    return [end - begin for begin, end in pairwise(times)]

@@ -1,0 +1,140 @@
+"""The release gate: ``--fail-above METRIC=VALUE`` turns a result into an exit code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from audits.errors import BadInput, did_you_mean
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a result that a limit can look at: its ``place`` by name, its numbers, and how messages name it.
+
+    ``worst``: it takes part in the worst line of all, which a limit without a place looks at.
+    """
+
+    place: tuple[str, ...]
+    values: Mapping[str, float | None]
+    where: str
+    worst: bool
+
+
+def no_refusal(plan: Any) -> str:
+    """Return no reason why limits without a place could not be held by a result of ``plan``."""
+    return ""
+
+
+def nobody(plan: Any, document: Mapping[str, Any]) -> list[str]:
+    """Return no name of an attack without a result."""
+    return []
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What limits can name in results of a kind of audit.
+
+    ``example``: a limit, for messages; ``summary``: metrics of the worst line, ``metrics``: of a named one; ``parts``:
+    the words for the parts of a line's name (``("unlearner", "attack")``). ``names(plan)`` returns part → the names
+    that the plan has, ``lines(plan, document)`` the lines of a result. ``refusal(plan)``: why the worst line cannot be
+    asked for, or "". ``without_result(plan, document)``: attacks that count for the worst line and have no result.
+    ``undefined_fails``: a line of which the metric is not defined is worse than all others; else it is left out.
+    """
+
+    example: str
+    summary: tuple[str, ...]
+    metrics: tuple[str, ...]
+    parts: tuple[str, ...]
+    names: Callable[[Any], Mapping[str, Sequence[str]]]
+    lines: Callable[[Any, Mapping[str, Any]], Sequence[Line]]
+    refusal: Callable[[Any], str] = no_refusal
+    without_result: Callable[[Any, Mapping[str, Any]], Sequence[str]] = nobody
+    undefined_fails: bool = True
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A limit on one metric; ``place`` names a line, or is None for the worst."""
+
+    text: str
+    metric: str
+    limit: float
+    place: tuple[str, ...] | None = None
+
+
+def parse_gate(text: str, headline: Headline) -> Gate:
+    """Return the gate that ``METRIC=VALUE`` describes; raises ``BadInput`` on unknown metrics and odd values."""
+    name, limit = name_and_limit(text, headline.example)
+    count = len(headline.parts)
+    parts = name.rsplit(".", count)
+    allowed = headline.summary if len(parts) == 1 else headline.metrics
+    if len(parts) not in (1, count + 1) or parts[-1] not in allowed:
+        place = ".".join(part.upper() for part in headline.parts)
+        raise BadInput(
+            f"--fail-above {text!r}: unknown metric {name!r}{did_you_mean(parts[-1], allowed)}; allowed: "
+            f"{', '.join(headline.summary)}, or {place}.METRIC with one of {', '.join(headline.metrics)}"
+        )
+    return Gate(text, parts[-1], limit, tuple(parts[:-1]) or None)
+
+
+def name_and_limit(text: str, example: str) -> tuple[str, float]:
+    """Return name and value of ``METRIC=VALUE``; raises ``BadInput``, with an ``example``, for anything else."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise BadInput(f"--fail-above {text!r}: write it as METRIC=VALUE, e.g. --fail-above {example}")
+    try:
+        limit = float(value)
+    except ValueError:
+        limit = math.nan
+    if not 0 <= limit < 1:
+        raise BadInput(f"--fail-above {text!r}: the value must be a number from 0 up to, but not, 1")
+    return name, limit
+
+
+def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
+    """Return the gates of ``texts``; refuses, before any work is done, those that a result of ``plan`` cannot hold."""
+    gates = [parse_gate(text, headline) for text in texts]
+    names = headline.names(plan)
+    for gate in gates:
+        for part, name in zip(headline.parts, gate.place or (), strict=False):
+            if name not in names[part]:
+                raise BadInput(
+                    f"--fail-above {gate.text!r}: {part} {name!r}{did_you_mean(name, names[part])} is not in the "
+                    f"plan: {', '.join(names[part])}"
+                )
+        if gate.place is None and (reason := headline.refusal(plan)):
+            raise BadInput(f"--fail-above {gate.text!r}: {reason}")
+    return gates
+
+
+def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
+    """Return one line per gate that a result does not pass; what was not measured is not passed."""
+    lines = headline.lines(plan, document)
+    return [text for gate in gates if (text := failure(gate, headline, lines, headline.without_result(plan, document)))]
+
+
+def failure(gate: Gate, headline: Headline, lines: Sequence[Line], without_result: Sequence[str]) -> str:
+    """Return why the ``lines`` of a result do not pass ``gate``, or ""."""
+    if gate.place is None and without_result:
+        what = ", ".join(without_result)
+        return f"gate {gate.text}: no result of {what}, so it cannot be passed; see the warnings"
+    counted = [line for line in lines if (line.worst if gate.place is None else line.place == gate.place)]
+    if not counted:
+        return f"gate {gate.text}: no line of the result has {gate.metric}, so it cannot be passed"
+    known = [line for line in counted if is_number(line.values.get(gate.metric))]
+    unknown = [line for line in counted if line not in known]
+    if unknown and (headline.undefined_fails or gate.place is not None):
+        return f"gate {gate.text}: {gate.metric} was not measured ({unknown[0].where}), so it cannot be passed"
+    worst = max(known, key=lambda line: line.values[gate.metric] or 0.0, default=None)
+    value = worst.values[gate.metric] if worst else None
+    if worst is None or value is None or value <= gate.limit:
+        return ""
+    return f"gate {gate.text}: {gate.metric} is {value:.3f} ({worst.where}), above {gate.limit:g}"
+
+
+def is_number(value: float | None) -> bool:
+    """Say whether ``value`` was measured."""
+    return value is not None and not math.isnan(value)

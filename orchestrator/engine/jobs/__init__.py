@@ -1,0 +1,1 @@
+"""Jobs, their keys, and the version of the code that decides them."""

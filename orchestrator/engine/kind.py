@@ -1,0 +1,227 @@
+"""A kind of audit as the engine is handed it: one frozen value, pickled by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from audits.errors import BadInput
+from audits.registry import Registry
+from orchestrator.engine.gate import Headline
+from orchestrator.engine.jobs.job import Job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from audits.data.dataset import Dataset
+    from orchestrator.engine.plan.base import BasePlan
+    from orchestrator.engine.queries import Queries
+    from orchestrator.engine.setting import Setting
+    from orchestrator.engine.store.store import Store
+
+Images = Mapping[int, Any]
+"""Pictures of data points by point id."""
+
+Files = Mapping[str, bytes]
+"""The files of one artefact by name."""
+
+Body = Callable[[Any, Job], Files]
+"""What a stage does: reads artefacts through a ``WorkerContext``, calls audits, returns the files of one artefact."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a kind: ``makes`` says what its artefacts are.
+
+    Models and measurements of models are made by one queue that Ray Train serves; evidence and scores by the attack
+    pool or by trials of a sweep.
+    """
+
+    name: str
+    body: Body
+    makes: Literal["model", "measurement", "evidence", "scores"]
+
+
+class Design(Protocol):
+    """A plan laid out on its data: its jobs, in an order in which each stands behind those that it needs."""
+
+    plan: Any
+    data: Dataset
+    device: str
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know about the design."""
+        ...
+
+    @property
+    def weight(self) -> int:
+        """A rough measure of the work after training, by which the dearest settings of a sweep go first."""
+        ...
+
+    def first_jobs(self) -> tuple[Job, ...]:
+        """Return the jobs that must be done before the others can be laid out; none for most plans."""
+        ...
+
+    def jobs(self) -> Sequence[Job]:
+        """Return every job of the plan but the first ones."""
+        ...
+
+    def priced_jobs(self) -> Sequence[Job]:
+        """Return jobs as ``jobs`` does, of the same sizes where the first jobs are not done yet."""
+        ...
+
+    def same(self, job: Job) -> Job:
+        """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
+        ...
+
+
+class Probe(Protocol):
+    """Guesses what jobs of a plan take where the store knows none like them."""
+
+    def seconds(self, job: Job) -> float:
+        """Return the seconds that a job takes on one worker."""
+        ...
+
+    def size(self, job: Job) -> int:
+        """Return the bytes of a job's artefact."""
+        ...
+
+
+class Page(Protocol):
+    """The page of a kind's results; its module is loaded by the driver only."""
+
+    def write(self, out: Path, images: Images | None) -> Path:
+        """Write the figures and the page of the run in ``out``; return the page's file."""
+        ...
+
+    def images(self, document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
+        """Return the pictures that the page shows, by point id; reads ``data`` only where it shows any."""
+        ...
+
+    def markdown(self, out: Path) -> str:
+        """Return the tables of the run in ``out`` as Markdown."""
+        ...
+
+    def csv(self, out: Path) -> Mapping[str, str]:
+        """Return the tables of the run in ``out`` as CSV, by name: the files of a tracked run."""
+        ...
+
+    def tables(self, document: Mapping[str, Any]) -> list[Any]:
+        """Return the tables for a terminal (rich)."""
+        ...
+
+    def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
+        """Return the lines below the tables on a terminal."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a kind measures the utility of settings instead of attacking them (``Sweep.measures``: utility).
+
+    ``jobs`` keeps the jobs that make and measure targets, ``shared`` says which of them all settings read; ``row`` is
+    the measure of one setting, ``table`` the document of all, ``write`` leaves it in a folder, ``show`` prints it.
+    """
+
+    jobs: Callable[[Sequence[Job]], Sequence[Job]]
+    shared: Callable[[Job], bool]
+    row: Callable[[Setting, Store], Mapping[str, Any]]
+    table: Callable[[str, Sequence[Setting], Store, Any], dict[str, Any]]
+    write: Callable[[Path, Mapping[str, Any]], None]
+    show: Callable[[Any, Mapping[str, Any], Path], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained."""
+
+    name: str
+    settings: Sequence[Setting]
+    scores: pa.Table = field(repr=False)
+    store: Store
+    design: Any
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What differs between audits; everything else is the engine's.
+
+    ``place``: the name by which a worker process finds the value again, ``package.module:NAME``.
+    ``check(raw, notes)`` returns the checked plan of a plain mapping or raises ``PlanProblems``; ``fits(plan, absent)``
+    refuses a plan that does not fit its data (``absent``: data whose size is known need not be there).
+    ``design(plan, data, device, store, stages)`` lays a plan out. ``making``: what is done to models, in words ("720 to
+    train"), and the title of its bar. ``probe(plan, device, timings)`` and ``queries(settings)`` serve ``orch cost``.
+    ``scores(settings, store, pooled)`` returns the scores table, ``summarise(finished)`` what result.json says beside
+    the fields of all kinds (``result_head.head``): its ``table`` and what else there is. ``comparison(setting, store)``
+    returns the numbers by which a sweep compares settings, ``metrics(document, setting)`` those that are tracked,
+    ``main_setting(document)`` the setting that a reader wants first. ``headline`` is what limits of ``--fail-above``
+    can name. ``page`` names the module that is the ``Page``, ``registries`` what ``orch ls`` lists of the kind.
+    """
+
+    place: str
+    name: str
+    question: str
+    default_plan: str
+    check: Callable[[Mapping[str, Any], tuple[str, ...]], BasePlan]
+    fits: Callable[[Any, bool], None]
+    design: Callable[[Any, Dataset, str, Store | None, tuple[Stage, ...]], Design]
+    stages: tuple[Stage, ...]
+    probe: Callable[[Any, str, dict[Any, Any]], Probe]
+    queries: Callable[[Sequence[tuple[Any, Sequence[Job]]]], Iterator[Queries]]
+    scores: Callable[[Sequence[Setting], Store, bool], pa.Table]
+    summarise: Callable[[Finished], dict[str, Any]]
+    comparison: Callable[[Setting, Store], dict[str, float]]
+    metrics: Callable[[Mapping[str, Any], str], dict[str, float]]
+    main_setting: Callable[[Mapping[str, Any]], str]
+    headline: Headline
+    page: str
+    registries: Mapping[str, Registry[Any]] = field(default_factory=dict)
+    making: tuple[str, str] = ("to train", "training")
+    tuning: Tuning | None = None
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return load, (self.place,)
+
+    def lay_out(self, plan: BasePlan, data: Dataset, device: str, store: Store | None = None) -> Design:
+        """Return ``plan`` laid out on ``data``, for work on ``device`` ("cpu" or "cuda")."""
+        return self.design(plan, data, device, store, self.stages)
+
+    def stage(self, name: str) -> Stage:
+        """Return the stage ``name``; raises KeyError for one that the kind does not have."""
+        return self._by_name[name]
+
+    @property
+    def _by_name(self) -> dict[str, Stage]:
+        return {stage.name: stage for stage in self.stages}
+
+    def present(self, store: Store) -> dict[str, set[str]]:
+        """Return what ``store`` has of the kind's stages, stage → keys."""
+        return {stage.name: store.keys(stage.name) for stage in self.stages}
+
+    def making_models(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return the jobs that make or measure models: those of the training queue."""
+        return [job for job in jobs if self.stage(job.stage).makes in ("model", "measurement")]
+
+    def gathering(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return the jobs that gather evidence or score it: those of the attack pool."""
+        return [job for job in jobs if self.stage(job.stage).makes in ("evidence", "scores")]
+
+    def open_page(self) -> Page:
+        """Return the kind's page; imports what draws it."""
+        found: Page = load(self.page)
+        return found
+
+
+def load(place: str) -> Any:
+    """Return the object that ``package.module:NAME`` names, or a module; raises ``BadInput`` where there is none."""
+    module, _, name = place.partition(":")
+    try:
+        found = importlib.import_module(module)
+        return getattr(found, name) if name else found
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise BadInput(f"{place!r} cannot be loaded: {error}; write it as package.module:NAME") from None

@@ -1,0 +1,1 @@
+"""Plan files: reading, overriding, strict sections, messages."""

@@ -1,0 +1,32 @@
+"""Settings of a registered component, completed by its defaults and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from audits.errors import did_you_mean
+from orchestrator.engine.plan.errors import problems_of, shown
+
+if TYPE_CHECKING:
+    from audits.registry import Registry
+
+
+def completed(
+    registry: Registry[Any], name: str, settings: Mapping[str, Any], name_path: str, path: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Return all settings of the component ``name``, defaults filled in, and what is wrong with the given ones."""
+    if name not in registry:
+        return dict(settings), [
+            f"{name_path} is {shown(name)}{did_you_mean(name, registry)}; allowed: {', '.join(registry)}"
+        ]
+    kind = registry[name]
+    try:
+        component = TypeAdapter(kind).validate_json(json.dumps(dict(settings)))
+    except ValidationError as error:
+        return dict(settings), problems_of(error, kind, path.split("."))
+    return json.loads(json.dumps(dataclasses.asdict(component))), []

@@ -1,0 +1,58 @@
+"""Checks of a plan against its data set that every kind of audit needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from audits.data.catalogue import describe
+from audits.errors import BadInput, did_you_mean
+from audits.training.private import check_private
+from orchestrator.engine.plan.errors import shown, under
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from audits.data.dataset import Description
+    from audits.training.recipe import Recipe
+    from orchestrator.engine.plan.sections import Data, Model
+
+
+def class_indices(given: Any, names: Sequence[str], field: str) -> tuple[int, ...]:
+    """Return the indices of classes that a plan names: null, even, odd, or a list; ``BadInput`` for unknown ones."""
+    if given is None:
+        return tuple(range(len(names)))
+    if given in ("even", "odd"):
+        return tuple(range(0 if given == "even" else 1, len(names), 2))
+    found = []
+    for one in given:
+        if isinstance(one, int) and 0 <= one < len(names):
+            found.append(one)
+        elif one in names:
+            found.append(list(names).index(one))
+        else:
+            raise BadInput(
+                f"{field} has {shown(one)}{did_you_mean(str(one), names)}; allowed: 0 to {len(names) - 1}, or names"
+            )
+    return tuple(sorted(set(found)))
+
+
+def facts_of(data: Data, absent: bool) -> Description:
+    """Return what is known of a data set; ``BadInput`` when it is not there (``absent``: nor its size known)."""
+    facts = describe(data.name, data.root)
+    known = facts.points and facts.shape and facts.classes
+    if not facts.present and not (absent and known and data.root is None):
+        raise facts.missing()
+    return facts
+
+
+def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:
+    """Refuse an architecture that does not fit the data or its recipe; ``section`` of the plan names it."""
+    import torch
+
+    try:
+        with torch.device("meta"):  # shapes without numbers: a wide model costs as little as a small one
+            built = model.architecture().build(facts.shape, len(facts.classes), seed=0)
+        if recipe.private:
+            check_private(built, recipe.private_engine)
+    except BadInput as error:
+        raise BadInput(under(section, str(error))) from None

@@ -1,0 +1,94 @@
+"""The sections of a plan as strict, frozen pydantic models; every default is that of the embedded default audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+
+from audits.errors import BadInput
+from audits.models import make_model
+from orchestrator.engine.plan.errors import shown
+
+if TYPE_CHECKING:
+    from audits.models import Architecture
+
+
+def checked_workers(value: Any) -> int | Literal["auto"]:
+    """Return ``value`` if it is a number of worker processes (0: the calling process) or ``auto``."""
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value  # type: ignore[no-any-return]  # narrowed by the line above
+    raise BadInput(f'compute.workers is {shown(value)}; allowed: "auto", or a whole number from 0 on')
+
+
+def checked_device(value: Any) -> str:
+    """Return ``value`` if it names a device: auto, cpu, cuda or cuda:N."""
+    if isinstance(value, str) and (value in ("auto", "cpu", "cuda") or value.removeprefix("cuda:").isdecimal()):
+        return value
+    raise BadInput(f"compute.device is {shown(value)}; allowed: auto, cpu, cuda, or cuda:N for one GPU")
+
+
+Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A part of the plan: unknown keys and values of another type are refused; nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Data(Section):
+    """A data set of the catalogue and the folder in which it is looked for (null: the usual places)."""
+
+    name: Annotated[str, Field(min_length=1)] = "fashion14"
+    root: str | None = None
+
+
+class Model(Section):
+    """An architecture of the registry and its settings (those left out have the architecture's own defaults)."""
+
+    name: Annotated[str, Field(min_length=1)] = "mlp"
+    settings: dict[str, Any] = {}
+
+    def architecture(self) -> Architecture:
+        """Return the settings as the registry's frozen dataclass."""
+        return make_model(self.name, self.settings)
+
+
+class Compute(Section):
+    """Where and how wide the plan runs; of these only device, threads and chunk can change the last bits of a score."""
+
+    workers: Annotated[int | Literal["auto"], PlainValidator(checked_workers)] = "auto"
+    device: Annotated[str, PlainValidator(checked_device)] = "auto"
+    gpus_per_worker: Annotated[float, Field(ge=0)] = 0.0
+    threads: Positive = 1
+    chunk: Positive = 128
+    address: str | None = None
+    store: str | None = None
+
+
+class Tracking(Section):
+    """MLflow: tracking URI (null: ``MLFLOW_TRACKING_URI``, else a database in the output folder) and experiment."""
+
+    uri: str | None = None
+    experiment: Annotated[str, Field(min_length=1)] = "orch"
+
+
+def checked_classes(value: Any) -> Literal["even", "odd"] | tuple[int | str, ...] | None:
+    """Return ``value`` if it names classes: null (all), even, odd, or a list of indices or names."""
+    if value is None or value in ("even", "odd"):
+        return value  # type: ignore[no-any-return]  # narrowed by the line above
+    if isinstance(value, list | tuple) and value:
+        odd = [one for one in value if isinstance(one, bool) or not isinstance(one, int | str) or one in ("", -1)]
+        if not odd:
+            return tuple(value)
+    raise BadInput(f"classes are {shown(value)}; allowed: null (all), even, odd, or a list of indices or names")
+
+
+def written_classes(value: Any) -> Any:
+    """Return classes as a plan writes them."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+Classes = Annotated[Any, PlainValidator(checked_classes), PlainSerializer(written_classes)]

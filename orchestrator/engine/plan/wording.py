@@ -1,0 +1,16 @@
+"""Small pieces that messages about plans are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+
+def multiple(number: int, of: int) -> int:
+    """Return the next multiple of ``of`` from ``number`` on."""
+    return -(-number // of) * of
+
+
+def repeats(words: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the words that occur more than once, with their counts."""
+    return [(word, count) for word, count in Counter(words).items() if count > 1]

@@ -1,0 +1,1 @@
+"""One run, from the plan to the report: workers, progress, gate, tracking."""

@@ -1,0 +1,70 @@
+"""The folder of a run: writable before any work begins, and never mixed with the run of another plan."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from audits.errors import BadInput
+from orchestrator.engine.jobs.keys import differences
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.files import read_plan_file
+from orchestrator.engine.store.payloads import pack_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PLAN_FILE = "plan.yaml"
+RESULT_FILE = "result.json"
+LOG_FILE = "orch.log"
+
+
+def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
+    """Make ``out`` ready for a run of ``plan``, write the resolved plan into it, and return its log file.
+
+    Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of another plan (unless
+    ``force``); a run that was interrupted before its result may be followed by any other.
+    """
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"--out {out} is a file; give a folder")
+    if not force:
+        refuse_other_plan(out, plan)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+        (out / PLAN_FILE).write_text(plan.to_yaml(), encoding="utf-8")
+        (out / LOG_FILE).touch()
+    except OSError as error:
+        raise BadInput(f"--out {out} cannot be written: {error.strerror}; give another folder with --out") from None
+    return out / LOG_FILE
+
+
+def refuse_other_plan(out: Path, plan: BasePlan) -> None:
+    """Raise ``BadInput`` when ``out`` holds the finished run of a plan whose scores would be other ones."""
+    file = out / PLAN_FILE
+    what_to_do = "choose another --out, or add --force to write over it"
+    if not (file.exists() and (out / RESULT_FILE).exists()):
+        return
+    try:
+        former = plan.like(read_plan_file(file))
+    except BadInput as error:
+        raise BadInput(f"--out {out} holds a run whose {PLAN_FILE} cannot be read ({error}); {what_to_do}") from None
+    if former.plan_hash != plan.plan_hash:
+        field, old, new = differences(former.deciding(), plan.deciding())[0]
+        raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {what_to_do}")
+
+
+def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:
+    """Write result.json, scores.parquet and plan.yaml, each whole or not at all."""
+    for name, data in (
+        ("scores.parquet", pack_table(scores)),
+        ("plan.yaml", plan.to_yaml().encode()),
+        ("result.json", json.dumps(document, indent=1).encode()),
+    ):
+        part = out / f".{name}.part"
+        part.write_bytes(data)
+        part.replace(out / name)

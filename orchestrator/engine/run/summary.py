@@ -1,0 +1,24 @@
+"""Print a finished run on the terminal: its tables, its warnings, and where its report and tracking are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestrator.engine.kind import Kind
+from orchestrator.engine.run.console import Terminal
+
+
+def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out: Path) -> None:
+    """Print a result (the content of result.json) and where its report and its tracking are."""
+    page = kind.open_page()
+    for table in page.tables(document):
+        terminal.table(table)
+    for line in page.closing_lines(document):
+        terminal.line(line)
+    for text in document["warnings"]:
+        terminal.line(f"warning: {text}")
+    terminal.line(f"report: {out / 'report.html'}")
+    if tracked := document.get("tracking"):
+        terminal.line(f"tracking: experiment {tracked['experiment']} of {tracked['uri']}")

@@ -1,0 +1,37 @@
+"""What a run tells its tracker: parameters from the plan, metrics from the tables, under names that compare well."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+
+def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a nested plan as ``dotted.path: value``; lists of mappings by their ``method`` or position."""
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{path}.")
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            names = [str(item.get("method", index)) for index, item in enumerate(value)]
+            flat[path] = ", ".join(names)
+            for index, (name, item) in enumerate(zip(names, value, strict=True)):
+                label = name if names.count(name) == 1 else f"{name}.{index}"
+                flat |= flatten({k: v for k, v in item.items() if k != "method"}, f"{path}.{label}.")
+        else:
+            flat[path] = value
+    return flat
+
+
+def allowed_name(name: str) -> str:
+    """Return a name with only the characters that MLflow allows."""
+    return re.sub(r"[^\w\-. /]", "_", name)
+
+
+def plan_hash(plan: Mapping[str, Any]) -> str:
+    """Return a short hash of the resolved plan, the same for the same audit."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()[:16]

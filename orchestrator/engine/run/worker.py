@@ -1,0 +1,148 @@
+"""Where work is done: one ``WorkerContext`` a plan and process, with its design, its data and recently read models."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from audits.errors import BadInput
+from audits.seeds import derive_seed
+from orchestrator.engine.data import data_of
+from orchestrator.engine.jobs.job import Job, Reference
+from orchestrator.engine.kind import Kind
+from orchestrator.engine.store.payloads import unpack_weights
+from orchestrator.engine.store.store import Store
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import nn
+
+    from audits.data.tensors import TensorSet
+
+WEIGHTS = "weights.safetensors"
+BYTES_IN_MEMORY = 2**31  # of models that were read lately; one model always stays
+BYTES_OF_ARRAYS = 2**29  # of arrays that were made lately; what is larger than half of it is made again
+
+D = TypeVar("D")
+
+
+@dataclass(frozen=True)
+class OpenContexts:
+    """Opens the contexts of one or more plans of one kind in a worker process; small and picklable.
+
+    ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
+    ``fingerprint`` is that of the data on the driver, which every worker must find too.
+    """
+
+    kind: Kind
+    plans: Mapping[str, dict[str, Any]]
+    store: str
+    device: str
+    fingerprint: str
+
+    def __call__(self) -> Callable[[Any], None]:
+        """Return the function that does a job."""
+        opened: dict[str, WorkerContext[Any]] = {}
+
+        def perform(job: Job) -> None:
+            if job.plan not in opened:
+                opened[job.plan] = self.open(job.plan)
+            opened[job.plan].perform(job)
+
+        return perform
+
+    def open(self, plan_hash: str) -> WorkerContext[Any]:
+        """Return the context of one plan."""
+        import torch
+
+        plan = self.kind.check(self.plans[plan_hash], ())
+        torch.set_num_threads(plan.compute.threads)
+        data = data_of(plan.data.name, plan.data.root)
+        if data.fingerprint != self.fingerprint:
+            raise BadInput(
+                f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
+                f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
+            )
+        store = Store(self.store)
+        return WorkerContext(self.kind, self.kind.lay_out(plan, data, self.device, store), store)
+
+
+class WorkerContext(Generic[D]):
+    """Does jobs of one plan, one at a time; ``design`` is the plan laid out on its data, of the class of its kind."""
+
+    def __init__(self, kind: Kind, design: D, store: Store) -> None:
+        self.kind = kind
+        self.design = design
+        self.store = store
+        self.models: OrderedDict[str, nn.Module] = OrderedDict()
+        self.held = 0
+        self.arrays: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
+
+    @property
+    def laid_out(self) -> Any:
+        """The design, read for what every kind's design has (``Design``)."""
+        return self.design
+
+    @property
+    def plan(self) -> Any:
+        """The plan in hand."""
+        return self.laid_out.plan
+
+    def perform(self, job: Job) -> None:
+        """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker.
+
+        Refuses a job whose document is not the one that this context's plan and code give: whatever is stored under a
+        key is what the document says.
+        """
+        if self.laid_out.same(job).key != job.key:
+            raise RuntimeError(
+                f"job {job.stage}/{job.key} is not this worker's: its plan, code or platform differs from the driver's"
+            )
+        begin = time.perf_counter()
+        files = self.kind.stage(job.stage).body(self, job)
+        self.store.put(job.stage, job.key, job.document, files, seconds=time.perf_counter() - begin)
+
+    def tensors(self, ids: Any) -> TensorSet:
+        """Return the points ``ids`` on the device of the plan."""
+        found: TensorSet = self.laid_out.data.tensors(ids, self.laid_out.device)
+        return found
+
+    def seed(self, purpose: str, *index: int | str) -> int:
+        """Return the seed for one purpose of the plan."""
+        return derive_seed(self.plan.seed, purpose, *index)
+
+    def recent(self, name: Hashable, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Return the array that ``make`` makes; one made lately under this name comes from memory. It is read-only."""
+        if name not in self.arrays:
+            found = make()
+            if found.nbytes > BYTES_OF_ARRAYS // 2:
+                return found
+            found.flags.writeable = False
+            self.arrays[name] = found
+        self.arrays.move_to_end(name)
+        while sum(array.nbytes for array in self.arrays.values()) > BYTES_OF_ARRAYS:
+            self.arrays.popitem(last=False)
+        return self.arrays[name]
+
+    def stored(self, reference: Reference, build: Callable[[], nn.Module]) -> nn.Module:
+        """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory."""
+        if reference.key in self.models:
+            self.models.move_to_end(reference.key)
+            return self.models[reference.key]
+        weights = unpack_weights(self.store.get(reference.stage, reference.key).read(WEIGHTS))
+        model = build()
+        model.load_state_dict(weights)
+        model = model.to(self.laid_out.device).eval().requires_grad_(False)
+        self.models[reference.key] = model
+        self.held += size_of(model)
+        while len(self.models) > 1 and self.held > BYTES_IN_MEMORY:
+            self.held -= size_of(self.models.popitem(last=False)[1])
+        return model
+
+
+def size_of(model: nn.Module) -> int:
+    """Return the bytes of a model's parameters and buffers."""
+    return sum(value.numel() * value.element_size() for value in model.state_dict().values())

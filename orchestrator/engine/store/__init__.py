@@ -1,0 +1,1 @@
+"""Artefacts under content-addressed keys, on a disk or an object store."""

@@ -1,0 +1,51 @@
+"""Records of runs: which artefacts each refers to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from orchestrator.engine.jobs.keys import canonical
+from orchestrator.engine.store.faults import CorruptArtefact
+
+RUNS: Final = "runs"
+SCHEMA: Final = "orch.run/1"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded run: its resolved plan (``document``) and the keys it refers to by stage; ``created`` in UTC."""
+
+    id: str
+    name: str
+    created: str
+    document: dict[str, Any]
+    keys: dict[str, list[str]]
+
+
+def run_id(name: str, document: Mapping[str, Any]) -> str:
+    """Return the id (12 hex characters) of the run called ``name`` of the plan ``document``."""
+    text = json.dumps({"name": name, "document": canonical(document, fold_numbers=True)}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def write_run(run: Run) -> bytes:
+    """Return the bytes of a run's record."""
+    return json.dumps({"schema": SCHEMA, **asdict(run)}, indent=1).encode() + b"\n"
+
+
+def read_run(path: str, data: bytes) -> Run:
+    """Return the run recorded in ``data``; raises CorruptArtefact, because nothing may be collected on a guess."""
+    try:
+        body = json.loads(data)
+        if body.pop("schema") != SCHEMA:
+            raise ValueError("another schema")
+        return Run(**body)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        name = path.rpartition("/")[2].removesuffix(".json")
+        raise CorruptArtefact(
+            f"the record {path} of a run is damaged; forget the run with: orch cache gc --drop-run {name}"
+        ) from None

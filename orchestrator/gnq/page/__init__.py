@@ -1,0 +1,1 @@
+"""The page of a GNQ run: tables, figures and words."""

@@ -1,0 +1,112 @@
+"""Names of attacks, arms and groups on a GNQ page, and the terms that it explains."""
+
+from __future__ import annotations
+
+import re
+
+from orchestrator.gnq.result.rows import ArmRow
+from orchestrator.report import words as shared
+from orchestrator.report.words import ranking_words
+
+NAMES = {
+    "shadow_posterior": "shadow posteriors",
+    "white_box": "white box",
+    "loss": "loss threshold",
+    "posteriors": "posteriors",
+    "loss_gap": "loss outside − inside",
+}
+GROUPS = {
+    "contributors": "all contributors",
+    "kept": "kept, same rule on both sides",
+    "kept_unfiltered": "kept against all non-members",
+    "removed": "removed, same rule on both sides",
+    "removed_unfiltered": "removed against all non-members",
+}
+SHADOWS = {"none": "no shadows", "naive": "naive shadows", "adaptive": "adaptive shadows"}
+RULES = {"same": "the twin’s points of the same bin", "all": "all of the twin’s points"}
+REFERENCES = ("no defence", "the same at random", "the same by loss")
+"""What ``GnqRun.against`` compares an arm with, in its order."""
+MOMENTS = {"after": "published model", "before": "before removal", "fresh": "model that saw no point"}
+
+GLOSSARY = {
+    "GNQ": (
+        "Gradient uniqueness: how badly a point’s gradient is made up of the gradients of the others. Points are "
+        "ranked by Σ ½·log₂(1 + GNQ) along training, in mode ridge; “diagonal” sees one parameter at a time."
+    ),
+    "Bits": (
+        "min(1, Σ ½·log₂(1 + GNQ)): an estimate, from checkpoints and with ridge, of the bound on how much training "
+        "can tell about whether the point was used. It holds under a Gaussian model at best and is never a guarantee. "
+        "Many points reach 1, so the ranking uses the sum without the minimum."
+    ),
+    "Pool, twins, target": (
+        "A pool is cut into two halves at random; a model is trained on each. The points of one are the non-members of "
+        "the other. These two are the targets of the pool; intervals are over pools."
+    ),
+    "Shadow model": (
+        "Trained by the attacker on other halves of the same pool. Naive shadows know nothing of a defence; adaptive "
+        "ones go through all of it, as an attacker would who knows that it is used."
+    ),
+    "Headline": (
+        "All points whose data were used, removed or not, against all of the twin’s; adaptive shadows (naive where "
+        "there is no defence); the attack with the largest mean AUC."
+    ),
+    "Same rule": (
+        "Members and non-members went through the same filter: the points that a target kept against those that its "
+        "twin kept. Otherwise the filter alone moves the AUC."
+    ),
+    "AUC": "Probability that a member’s score exceeds a non-member’s; ½ is chance. Mean over targets.",
+    "Two-sided AUC": (
+        "For an attacker who may turn the score round: 1 − AUC where the other pools’ members score lower. Needs two "
+        "pools or more."
+    ),
+    "Fresh models": (
+        "The control: models of the next pool, which saw no point of this one, judged as if they were its targets. AUC "
+        "must be ½, but for comparisons that are filtered on one side."
+    ),
+    "Fully exposed, onion effect": (
+        "A point is fully exposed if every model that trained on it is surer of it than every model that did not. "
+        "Removal can expose points that were hidden behind the removed ones. The floor is what chance alone gives."
+    ),
+    "DP-SGD, ε": (
+        "Clipped and noised gradients. ε bounds what any attack learns about any one point, loosely where it is large. "
+        "Removal and noise on some gradients carry no such bound."
+    ),
+    "Control score": "A ranking not made of GNQ: loss, gradient norm, chance. A claim for GNQ must beat them.",
+    "Interval": (
+        "Student t over pools of the mean of the two twins; differences are paired by pool. None for one pool. The "
+        "pool is the unit also by bin: points of a pool share models and shadows, and a bootstrap of so few pools is "
+        "too narrow."
+    ),
+    "λ": "The ridge, in units of the mean ‖g‖²: given by the plan before anything is trained, and not tuned by a run.",
+    "Holm": "p-values of all comparisons judged together, so that even one false claim is unlikely.",
+    "Null": "Not told from chance, or from a control, by this run. That is no proof of safety.",
+}
+
+
+def words(name: str) -> str:
+    """Return the name of an attack, an access level or an outcome as the report writes it."""
+    return shared.words(name, NAMES)
+
+
+def own_recipe(name: str) -> str:
+    """Return what the name of an arm of DP-SGD says beside ε or noise, for a bracket: ``dp-8-opacus`` is (opacus)."""
+    found = re.fullmatch(r"dp-(?:noise-)?[\d.]+(?:e[-+]\d+)?-(.+)", name)
+    return f" ({found[1].replace('_', ' ')})" if found else ""
+
+
+def arm_words(arm: ArmRow) -> str:
+    """Return what an arm does, short enough to label a mark."""
+    share = "" if arm.share is None else f"{arm.share * 100:.3g}\N{NO-BREAK SPACE}%"
+    by = "at random" if arm.ranking == "random" else f"by {ranking_words(arm.ranking or '')}"
+    match arm.method:
+        case "none":
+            return "no defence"
+        case "remove":
+            return f"{share} removed {by}"
+        case "noise":
+            return f"noise {arm.strength:g} on {share} {by}"
+        case "dp_sgd":
+            spent = arm.epsilon
+            budget = "" if spent is None else f", ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{spent:.3g}"
+            return f"DP-SGD{budget}{own_recipe(arm.arm)}"
+    return arm.arm

@@ -1,0 +1,172 @@
+"""The plan of a disclosure audit (``audit.kind: gnq``): pools of points, models that are watched, and defences.
+
+Every default is that of the embedded default, ``orchestrator/plans/gnq-fashion14.yaml`` (a test holds them together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from audits.gnq.inversion_settings import InversionSettings
+from audits.gnq.private_recipe import private_recipe
+from audits.training.recipe import Recipe
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.sections import Classes, Compute, Data, Model, Positive, Section, Share, Tracking
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from audits.gnq.inversion_settings import InversionSettings
+
+NONE = "none"
+WATCHED = Recipe(epochs=30, batch_size=50)
+
+
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Inversion(Section):
+    """Model inversion: each target's ``images`` most exposed points, by ``gnq_log``, are sought in its models.
+
+    The other fields say how, as ``audits.gnq.inversion.InversionSettings`` does: ``steps`` of Adam at
+    ``learning_rate``, weight ``tv`` of the total variation, ``starts`` with noise of deviation ``spread`` on them.
+    """
+
+    images: Positive = 1
+    steps: Annotated[int, Field(ge=0)] = 300
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.02
+    tv: NotNegative = 0.1
+    starts: Positive = 4
+    spread: NotNegative = 0.1
+
+    @property
+    def settings(self) -> InversionSettings:
+        """How images are searched for."""
+        return InversionSettings(**self.model_dump(exclude={"images"}))
+
+
+class Audit(Section):
+    """How points are scored and which attacks judge the defences.
+
+    ``modes``: of gradient uniqueness; ``ridge``: λ in units of the mean of ‖g‖² (diagonal: of one parameter's g²);
+    ``checkpoints``: how often a training is looked at beside its beginning; ``bins``: groups of equally many points by
+    exposure; ``onion``: models on either side that must all agree before a point counts as fully exposed;
+    ``in_batch``: also sum what points are among the others of their batch, at every step (the ranking ``in_batch``);
+    ``looks``: taken by the job that trains (together), or each by a job of its own from weights that the training keeps
+    (apart), of ``look_shards`` jobs more that share out the rows of its Gram matrix;
+    ``inversion``: which images are sought in the models, null for none.
+    """
+
+    kind: Literal["gnq"] = "gnq"
+    modes: Annotated[tuple[str, ...], Field(min_length=1)] = ("ridge", "diagonal")
+    ridge: Annotated[float, Field(gt=0)] = 1e-3
+    checkpoints: Positive = 8
+    in_batch: bool = False
+    looks: Literal["together", "apart"] = "together"
+    look_shards: Positive = 1
+    attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "shadow_posterior", "white_box")
+    bins: Annotated[int, Field(ge=2)] = 5
+    onion: Positive = 4
+    level: Share = 0.95
+    inversion: Inversion | None = None
+
+
+class Split(Section):
+    """``seeds`` pools of 2 · ``train_size`` points; of each two targets and ``shadows`` models, in twins."""
+
+    seeds: Positive = 5
+    train_size: Annotated[int, Field(ge=4)] = 1000
+    shadows: Annotated[int, Field(ge=4)] = 16
+    test: Positive = 2000
+    classes: Classes = None
+
+
+class Defence(Section):
+    """One defence: ``remove`` a share of the points by a ranking, ``noise`` on their gradients, or ``dp_sgd``.
+
+    ``strength``: the expected norm of the noise on a point's gradient, in units of the root mean square norm of all
+    points' gradients along training. ``recipe``: of ``dp_sgd``, complete.
+    """
+
+    method: Literal["remove", "noise", "dp_sgd"]
+    ranking: str | None = None
+    share: Share | None = None
+    strength: Annotated[float, Field(gt=0)] | None = None
+    recipe: Recipe | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the arm in tables, unless two private recipes share it; see ``arm_labels``."""
+        if self.method == "dp_sgd":
+            recipe = self.recipe or WATCHED
+            if recipe.target_epsilon is not None:
+                return f"dp-{recipe.target_epsilon:g}"
+            return f"dp-noise-{recipe.noise_multiplier:g}" if recipe.noise_multiplier is not None else "dp"
+        place = f"{self.ranking}-{self.share:g}" if self.share is not None else str(self.ranking)
+        return place if self.method == "remove" else f"noise-{place}-{self.strength or 0:g}"
+
+
+def arm_labels(defences: Sequence[Defence]) -> list[str]:
+    """Return the name of each arm in tables: ``Defence.label``, and what differs where private recipes share that.
+
+    So ``dp-8`` becomes ``dp-8-fast`` and ``dp-8-opacus``, or ``dp-8-epochs-10`` and ``dp-8-epochs-30``.
+    """
+    found = []
+    for defence in defences:
+        alike = [asdict(other.recipe) for other in defences if other.recipe and other.label == defence.label]
+        own = asdict(defence.recipe) if defence.recipe else {}
+        differing = [name for name, value in own.items() if any(other[name] != value for other in alike)]
+        told = [own[name] if name == "private_engine" else f"{name}-{own[name]}" for name in differing]
+        found.append("-".join([defence.label, *told]))
+    return found
+
+
+def private(epsilon: float) -> Defence:
+    """Return DP-SGD at ε by the default recipe."""
+    return Defence(method="dp_sgd", recipe=private_recipe(epsilon))
+
+
+DEFENCES = (
+    *(Defence(method="remove", ranking=name, share=0.2) for name in ("gnq_log", "loss_log", "random")),
+    private(8.0),
+)
+
+
+class GnqPlan(BasePlan):
+    """A whole plan of a disclosure audit."""
+
+    audit: Audit = Audit()
+    data: Data = Data()
+    split: Split = Split()
+    model: Model = Model()
+    recipe: Recipe = WATCHED
+    defences: tuple[Defence, ...] = DEFENCES
+    compute: Compute = Compute()
+    tracking: Tracking = Tracking()
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def arms(self) -> dict[str, Defence | None]:
+        """What is done against disclosure by label, nothing first."""
+        return {NONE: None, **dict(zip(arm_labels(self.defences), self.defences, strict=True))}
+
+
+READS_MODE = {
+    "gnq_log": "ridge",
+    "gnq_sum": "ridge",
+    "gnq_final": "ridge",
+    "pinv_log": "pinv",
+    "pinv_sum": "pinv",
+    "diagonal": "diagonal",
+    "in_batch": "ridge",
+}
+"""Rankings made of gradient uniqueness, and the mode that each reads."""
+
+
+FIRST = ("gnq_log", "pinv_log", "diagonal")
+"""Rankings that speak of exposure, and of GNQ altogether: the first that the plan's modes allow."""

@@ -1,0 +1,1 @@
+"""The typed rows of a GNQ result and their summary."""

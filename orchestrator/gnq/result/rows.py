@@ -1,0 +1,255 @@
+"""The schema of a GNQ result: rows of result.json, as docs/result.md explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from orchestrator.report.metrics import Logged
+from orchestrator.report.result import FinishedRun
+from orchestrator.report.rows import Estimate, keys
+
+Floats = tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The strongest attack on all contributors of an arm."""
+
+    attack: str
+    auc: Estimate = field(metadata=keys("auc", "low", "high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Onion:
+    """Shares of fully exposed kept points before and after a removal; ``change`` is not there in older results."""
+
+    points: float
+    before: float | None
+    after: Estimate
+    change: Estimate = field(default=Estimate())
+    floor: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmRow:
+    """One defence, or none: how well its models fit, and what they give away; None where its training diverged."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged("{arm}.{metric}", ("test_accuracy", "train_accuracy", "epsilon", "trained_on", "headline.auc")),
+    )
+
+    setting: str
+    arm: str
+    method: str
+    ranking: str | None
+    share: float | None
+    strength: float | None
+    diverged: bool = False
+    epsilon: float | None
+    delta: float | None
+    trained_on: float | None
+    steps: int | None
+    last_batch: int | None
+    train_accuracy: float | None
+    test_accuracy: Estimate
+    headline: Headline | None
+    onion: Onion | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AreaRow:
+    """How well one attack tells one group of an arm's points apart; ``p``: of an AUC of ½, on fresh models alone."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged("{arm}.{group}.{attack}.{shadows}.{metric}", ("auc", "auc_low", "auc_high")),
+    )
+
+    setting: str
+    arm: str
+    group: str
+    attack: str
+    shadows: str
+    moment: str
+    access: str
+    pools: int
+    targets: int
+    auc: Estimate
+    two_sided: Estimate
+    p: float | None = None
+    p_holm: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedRow:
+    """A difference paired by pool, with its p-value before and after Holm's correction; None of a single pool."""
+
+    difference: Estimate = field(metadata=keys("difference", "low", "high"))
+    p: float | None
+    p_holm: float | None = None
+
+    def clear(self, level: float) -> int:
+        """Return the side of zero on which the difference lies, also after Holm's correction; 0 for neither."""
+        return self.difference.side if self.p_holm is None or self.p_holm <= 1.0 - level else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRow(PairedRow):
+    """One arm minus another, by one attack on one group, and what it costs in test accuracy."""
+
+    setting: str
+    arm: str
+    against: str
+    group: str
+    attack: str
+    shadows: str
+    accuracy: Estimate = field(metadata=keys("accuracy_difference", "accuracy_low", "accuracy_high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreCorrelation:
+    """Rank correlation of a score of points with an outcome that shadow models measure."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("predicts.{outcome}.{score}", ("spearman",)),)
+
+    setting: str
+    score: str
+    control: bool
+    outcome: str
+    pools: int
+    spearman: Estimate = field(metadata=keys("spearman", "low", "high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainRow(PairedRow):
+    """Correlation of a score made of GNQ minus that of a control."""
+
+    setting: str
+    score: str
+    control: str
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinRow:
+    """AUC of LiRA within one bin of a score, 1 the least exposed."""
+
+    setting: str
+    score: str
+    rule: str
+    bin: int
+    points: float
+    auc: Estimate = field(metadata=keys("auc", "low", "high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelRow:
+    """Median of a score over a target's own points, without a defence."""
+
+    setting: str
+    score: str
+    median: Estimate = field(metadata=keys("median", "low", "high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposedPointRow:
+    """One of the most exposed points of all targets."""
+
+    setting: str
+    pool: int
+    point_id: int
+    label: str
+    rank: int
+    of: int
+    ranked_by: str = "gnq_log"
+    gnq_log: float | None
+    pinv_log: float | None = None
+    gnq_final: float | None
+    diagonal: float | None
+    bits: float | None
+    squared_norm: float
+    loss: float
+    loss_gap: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceRow:
+    """Quantiles of a score over the points, along training."""
+
+    setting: str
+    score: str
+    steps: Floats
+    low: Floats
+    median: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class InversionRow:
+    """How like the reconstructions from one model of an arm are to the images sought and to their class means."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{arm}.inversion.{model}.{metric}", ("ssim_image",)),)
+
+    setting: str
+    arm: str
+    images: int
+    model: str
+    ssim_image: Estimate
+    ssim_class_mean: Estimate
+    mse_image: Estimate
+    mse_class_mean: Estimate
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class InversionGainRow(PairedRow):
+    """Likeness of the own model's reconstructions minus that of what they are compared with."""
+
+    setting: str
+    arm: str
+    against: str
+    measure: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PicturedArm:
+    """Reconstructions from the target's and the twin's model of an arm, as ``data:`` addresses."""
+
+    arm: str
+    own: str | None
+    twin: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InversionPicture:
+    """The most exposed image of a pool, the mean of its class, and what each arm's models give."""
+
+    setting: str
+    pool: int
+    target: int
+    point_id: int
+    label: str
+    image: str | None
+    class_mean: str | None
+    arms: tuple[PicturedArm, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GnqResult(FinishedRun):
+    """The content of result.json of a GNQ run; what the first versions did not have is optional."""
+
+    KIND: ClassVar[str] = "gnq"
+
+    arms: tuple[ArmRow, ...]
+    table: tuple[AreaRow, ...]
+    comparisons: tuple[ComparisonRow, ...]
+    correlations: tuple[ScoreCorrelation, ...]
+    gains: tuple[GainRow, ...]
+    bins: tuple[BinRow, ...]
+    levels: tuple[LevelRow, ...] = ()
+    points: tuple[ExposedPointRow, ...]
+    traces: tuple[TraceRow, ...]
+    inversions: tuple[InversionRow, ...] = ()
+    inversion_gains: tuple[InversionGainRow, ...] = ()
+    inversion_pictures: tuple[InversionPicture, ...] = ()
+    level: float

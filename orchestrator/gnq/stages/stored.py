@@ -1,0 +1,78 @@
+"""Models and points of a GNQ plan, as its stages read them, and the traces of trainings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.data.tensors import TensorSet
+from audits.uniqueness.accumulate import InBatch, Trace
+from orchestrator.engine.jobs.job import Reference
+from orchestrator.engine.store.payloads import unpack_arrays
+from orchestrator.gnq.plan import NONE
+from orchestrator.gnq.stages.context import Context
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import nn
+
+    from audits.data.tensors import TensorSet
+    from audits.uniqueness.accumulate import Trace
+    from orchestrator.gnq.design import Watched
+
+
+TRACE = "trace.safetensors"
+MODE, LOG, TOTAL, OWN_STEPS = "gnq.", "in_batch.log.", "in_batch.total.", "in_batch.steps"
+
+
+def tensors(context: Context, ids: NDArray[np.int64]) -> TensorSet:
+    """Return points on the plan's device; classes are counted among those that take part."""
+    import torch
+
+    design = context.design
+    points = design.data.tensors(ids, design.device)
+    classes = torch.tensor(design.classes, device=points.y.device)
+    return TensorSet(points.x, torch.searchsorted(classes, points.y))
+
+
+def packed(trace: Trace) -> dict[str, NDArray[Any]]:
+    """Return a trace as named arrays."""
+    arrays = {
+        "steps": trace.steps,
+        "loss": trace.loss,
+        "squared_norm": trace.squared_norm,
+    }
+    arrays |= {f"{MODE}{mode}": values for mode, values in trace.gnq.items()}
+    if (among := trace.in_batch) is not None:
+        arrays |= {f"{LOG}{mode}": values for mode, values in among.log.items()}
+        arrays |= {f"{TOTAL}{mode}": values for mode, values in among.total.items()}
+        arrays[OWN_STEPS] = among.steps
+    return arrays
+
+
+def trace_of(context: Context, model: Watched) -> Trace:
+    """Return what was seen of a model's own points while it trained."""
+    jobs = context.design.trace_jobs(model)
+    seen = [unpack_arrays(context.store.get(job.stage, job.key).read(TRACE)) for job in jobs]
+    arrays = seen[0] if len(seen) == 1 else {name: np.concatenate([each[name] for each in seen]) for name in seen[0]}
+
+    def by_mode(prefix: str) -> dict[str, NDArray[Any]]:
+        return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
+
+    among = InBatch(by_mode(LOG), by_mode(TOTAL), arrays[OWN_STEPS], 0) if OWN_STEPS in arrays else None
+    return Trace(
+        steps=arrays["steps"],
+        loss=arrays["loss"],
+        squared_norm=arrays["squared_norm"],
+        gnq=by_mode(MODE),
+        doubts=("",) * len(arrays["steps"]),  # counted among the model's metrics
+        in_batch=among,
+    )
+
+
+def stored(context: Context, model: Watched, arm: str = NONE) -> nn.Module:
+    """Return the model that an arm publishes, from the store."""
+    design = context.design
+    reference: Reference = design.made(model, arm)
+    return context.stored(reference, lambda: design.build(0))

@@ -1,0 +1,52 @@
+"""Stage train: one model of a pool, seen at checkpoints while it trains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from audits.training.fit import fit
+from audits.uniqueness.accumulate import fit_kept, fit_traced
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.models import divergence_named
+from orchestrator.engine.store.payloads import pack_arrays
+from orchestrator.gnq.stages.context import Context
+from orchestrator.gnq.stages.finished import finished, fresh, seed_of
+from orchestrator.gnq.stages.stored import TRACE, packed, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
+
+
+CHECKPOINT = "checkpoint-{}.safetensors"
+"""Weights after so many steps: a file each, since a look reads one of them."""
+
+
+def train(context: Context, job: Job) -> dict[str, bytes]:
+    """Train one model, see its points at checkpoints or keep its weights there, and ask it about its pool."""
+    design = context.design
+    model, audit, recipe = design.models[job.member], design.plan.audit, design.plan.recipe
+    points = tensors(context, design.points(model))
+    found = fresh(context, model.seed)
+    with divergence_named(model.name):
+        if not design.seen(model):
+            fit(found, points, recipe, seed=seed_of(model.seed))
+            return finished(context, model, found, points, recipe)
+        if design.apart:
+            kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=design.every)
+            weights = {CHECKPOINT.format(step): pack_state(state) for step, state in kept.items()}
+            return {**finished(context, model, found, points, recipe), **weights}
+        trace = fit_traced(
+            found, points, recipe, seed=seed_of(model.seed), every=design.every, modes=design.modes(model),
+            ridge=audit.ridge, in_batch=design.in_batch(model), chunk=design.plan.compute.chunk,
+        )  # fmt: skip
+    doubts = sum(bool(text) for text in trace.doubts) + (trace.in_batch.doubts if trace.in_batch else 0)
+    return {**finished(context, model, found, points, recipe, doubts=doubts), TRACE: pack_arrays(packed(trace))}
+
+
+def pack_state(state: Mapping[str, torch.Tensor]) -> bytes:
+    """Return the weights of a checkpoint as a safetensors file."""
+    from safetensors.torch import save
+
+    return bytes(save(dict(state)))

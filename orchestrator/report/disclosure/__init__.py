@@ -1,1 +1,0 @@
-"""The report of a disclosure audit (``audit.kind: gnq``): page, figures, terminal tables, Markdown."""

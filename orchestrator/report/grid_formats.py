@@ -1,0 +1,119 @@
+"""A grid as HTML, Markdown, terminal text and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from html import escape
+from typing import TYPE_CHECKING
+
+from orchestrator.report.grid import Column, Entry, Grid, Line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def as_html(grid: Grid) -> str:
+    """Return a table element without the title; everything in it is escaped."""
+    head = "".join(_heading(column) for column in grid.columns)
+    parts = ['<div class="scroll"><table>', f"<thead><tr>{head}</tr></thead>"]
+    for group in grid.groups:
+        if group.heading:
+            text = f"{group.heading}: {group.note}" if group.note else group.heading
+            span = f'<th colspan="{len(grid.columns)}" scope="rowgroup">{escape(text)}</th>'
+            parts.append(f'<tbody class="group"><tr>{span}</tr></tbody>')
+        for block in grid.blocks(group.lines):
+            lines = "\n".join(_html_line(grid, line, place, len(block)) for place, line in enumerate(block))
+            parts.append(f"<tbody>\n{lines}\n</tbody>")
+    return "\n".join([*parts, "</table></div>"])
+
+
+def _heading(column: Column) -> str:
+    words = ' class="text"' if column.align == "left" else ""
+    told = f' title="{escape(column.explanation)}"' if column.explanation else ""
+    return f'<th{words} scope="col"{told}>{escape(column.heading).replace(chr(10), "<br>")}</th>'
+
+
+def _html_line(grid: Grid, line: Line, place: int, size: int) -> str:
+    """Return the line at ``place`` of a block of ``size`` lines, whose merged entries stand in the first."""
+    cells = []
+    for number, (column, entry) in enumerate(zip(grid.columns, line, strict=True)):
+        if not (column.merge and grid.columns[0].merge):
+            cells.append(f"<td{_attributes(column, entry)}>{_content(entry)}</td>")
+        elif not place:
+            tag, scope = ("td", "") if number else ("th", ' scope="row"')
+            rows = f' rowspan="{size}"' if size > 1 else ""
+            cells.append(f"<{tag}{_attributes(column, entry)}{scope}{rows}>{_content(entry)}</{tag}>")
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _attributes(column: Column, entry: Entry) -> str:
+    looks = ["wrap" if column.wrap else "text" if column.align == "left" else "", entry.tone]
+    shown = " ".join(look for look in looks if look)
+    told = f' title="{escape(entry.tooltip)}"' if entry.tooltip else ""
+    return (f' class="{shown}"' if shown else "") + told
+
+
+def _content(entry: Entry) -> str:
+    if entry.image:
+        return f'<img class="thumb" alt="{escape(entry.text)}" src="{escape(entry.image)}">'
+    beside = f'<span class="ci">{escape(entry.beside)}</span>' if entry.beside else ""
+    return " ".join(part for part in (escape(entry.text), beside) if part) + escape(entry.mark)
+
+
+def as_markdown(grid: Grid) -> str:
+    """Return a table with its title in bold, the title alone of one without lines.
+
+    Bars in words are escaped, since they would end a cell.
+    """
+    if not grid.lines:
+        return f"**{grid.title}**"
+    lines = [grid.head, ["---"] * len(grid.head), *grid.texts]
+    body = "\n".join(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in lines)
+    return f"**{grid.title}**\n\n{body}"
+
+
+def as_csv(grid: Grid) -> str:
+    """Return a table as CSV, its entries as the report words them: what tracking keeps of it."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([grid.head, *grid.texts])
+    return text.getvalue()
+
+
+def as_terminal(grid: Grid) -> Table:
+    """Return a table for a terminal (rich), without what is too wide for one."""
+    from rich import box
+    from rich.markup import escape as plain
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        title=plain(grid.title),
+        title_justify="left",
+        caption=plain(grid.caption) or None,
+        caption_justify="left",
+        caption_style="",
+    )
+    shown = [place for place, column in enumerate(grid.columns) if column.narrow != "nothing"]
+    marked = {place for place in shown if any(line[place].mark for line in grid.lines)}
+    for place in shown:
+        column = grid.columns[place]
+        table.add_column(plain(column.heading), justify=column.align, no_wrap=True)
+    for group in grid.groups:
+        if group.heading:
+            table.add_row(f"[bold]{plain(group.heading)}[/bold]", end_section=True)
+        for block in grid.blocks(group.lines):
+            for number, line in enumerate(block):
+                texts = [_terminal_text(grid.columns, line, place, place in marked, number) for place in shown]
+                table.add_row(*map(plain, texts), end_section=number + 1 == len(block))
+    return table
+
+
+def _terminal_text(columns: tuple[Column, ...], line: Line, place: int, marked: bool, number: int) -> str:
+    """Return an entry of the line ``number`` of a block; in a column with marks, those without one are as wide."""
+    column, entry = columns[place], line[place]
+    if number and column.merge and columns[0].merge:
+        return ""
+    text = entry.short if column.narrow == "short" else str(entry)
+    return text if entry.mark or not marked else f"{text} "

@@ -1,1 +1,0 @@
-"""The report of a membership audit (``audit.kind: tmia``): page, figures, terminal tables, Markdown."""

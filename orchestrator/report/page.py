@@ -1,0 +1,66 @@
+"""The page of a kind of audit, as the engine and the command line are handed it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from orchestrator.report.grid import Grid
+from orchestrator.report.grid_formats import as_csv, as_markdown, as_terminal
+from orchestrator.report.pictures import Images
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from audits.data.dataset import Dataset
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class RunPage(Generic[R]):
+    """The parts of a page that differ between kinds of audits.
+
+    ``read(out)`` returns the finished run in a folder, or raises BadInput; ``of(document)`` that of the content of
+    result.json, without scores. ``fill(run, out, images)`` writes figures and page and returns the page's path.
+    ``images(document, data)`` returns the pictures that the page shows, by point id; ``data()`` is the data set.
+    ``all_grids(run)`` returns the tables of a run, ``terminal_grids(run)`` those for a terminal of 100 columns,
+    ``lines(run)`` the lines below them.
+    """
+
+    read: Callable[[Path], R]
+    of: Callable[[Mapping[str, Any]], R]
+    fill: Callable[[R, Path, Images], Path]
+    images: Callable[[Mapping[str, Any], Callable[[], Dataset]], Images]
+    all_grids: Callable[[R], list[Grid]]
+    terminal_grids: Callable[[R], list[Grid]]
+    lines: Callable[[R], list[str]]
+
+    def write(self, out: Path, images: Images | None = None) -> Path:
+        """Write ``figures/*.svg|png`` and ``report.html`` under ``out`` from its files; return the page's path.
+
+        ``images``: pixels of points by id. Same run, same bytes. Raises BadInput for a run that is not finished.
+        """
+        return self.fill(self.read(out), out, images or {})
+
+    def grids(self, out: Path) -> list[Grid]:
+        """Return all tables of the run in ``out``."""
+        return self.all_grids(self.read(out))
+
+    def markdown(self, out: Path) -> str:
+        """Return the tables of the run in ``out`` as Markdown."""
+        return "\n\n".join(map(as_markdown, self.grids(out))) + "\n"
+
+    def csv(self, out: Path) -> dict[str, str]:
+        """Return the tables of the run in ``out`` as CSV, by name."""
+        return {grid.file: as_csv(grid) for grid in self.grids(out)}
+
+    def tables(self, document: Mapping[str, Any]) -> list[Table]:
+        """Return the tables of a result (the content of result.json) for a terminal."""
+        return [as_terminal(grid) for grid in self.terminal_grids(self.of(document))]
+
+    def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
+        """Return the lines below the tables on a terminal."""
+        return self.lines(self.of(document))

@@ -1,0 +1,144 @@
+"""Finished runs: the head of result.json that all kinds share, and the reader of the whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from audits.errors import BadInput
+from orchestrator.engine.kind import Finished
+from orchestrator.engine.run.result_head import SCHEMA, head
+from orchestrator.report.rows import SPARSE, read_row, write_row
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingRow:
+    """One setting of a run: its name and the plan fields that it changes."""
+
+    setting: str
+    overrides: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    """The content of result.json; each kind adds its tables of rows. The engine adds what is None before."""
+
+    KIND: ClassVar[str]
+
+    schema: str = SCHEMA
+    name: str
+    kind: str
+    seed: int
+    settings: tuple[SettingRow, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    population: Mapping[str, int] = field(default_factory=dict)
+    plan: Mapping[str, Any]
+    plan_hash: str = ""
+    versions: Mapping[str, str]
+    makes: str | None = field(default=None, metadata=SPARSE)
+    seconds: float | None = field(default=None, metadata=SPARSE)
+    tracking: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
+
+    @cached_property
+    def main_setting(self) -> str:
+        """The setting that a reader wants first; see ``main_setting``."""
+        return main_setting(self.plan, self.settings)
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether the settings are a sweep's, not those that the plan names."""
+        return self.name != f"{self.kind}-audit"
+
+    def value(self, setting: str, path: str) -> Any:
+        """Return the value at a dotted path of a setting's plan, or None."""
+        changes = next(entry.overrides for entry in self.settings if entry.setting == setting)
+        return changes[path] if path in changes else look_up(self.plan, path)
+
+    def document(self) -> dict[str, Any]:
+        """Return the content of result.json as plain values."""
+        return write_row(self)
+
+
+def head_of(finished: Finished) -> dict[str, Any]:
+    """Return the head of a finished run as fields of a ``FinishedRun``, without settings, warnings and notes."""
+    return {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
+
+
+F = TypeVar("F", bound=FinishedRun)
+
+
+class OfSetting(Protocol):
+    """A row that belongs to a setting."""
+
+    @property
+    def setting(self) -> str:
+        """The name of the setting."""
+        ...
+
+
+S = TypeVar("S", bound=OfSetting)
+
+
+def of_setting(rows: Iterable[S], setting: str) -> list[S]:
+    """Return the rows that belong to a setting."""
+    return [row for row in rows if row.setting == setting]
+
+
+def look_up(plan: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a dotted path of the resolved plan, or None."""
+    value: Any = plan
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
+def main_setting(plan: Mapping[str, Any], settings: Sequence[SettingRow]) -> str:
+    """Return the setting that is ``plan`` (resolved) itself, but for what all settings change alike, else the first."""
+    first = settings[0].overrides
+    shared = [path for path, value in first.items() if all(each.overrides.get(path) == value for each in settings)]
+    for entry in settings:
+        own = {path: value for path, value in entry.overrides.items() if path not in shared}
+        if all(look_up(plan, path) == value for path, value in own.items()):
+            return entry.setting
+    return settings[0].setting
+
+
+def main_setting_of(document: Mapping[str, Any]) -> str:
+    """Return the setting of result.json that a reader wants first."""
+    rows = [SettingRow(setting=entry["setting"], overrides=entry["overrides"]) for entry in document["settings"]]
+    return main_setting(document["plan"], rows)
+
+
+def read_result(out: Path) -> dict[str, Any]:
+    """Return result.json of a finished run; raise BadInput when a file is missing or of another schema."""
+    for name in ("result.json", "scores.parquet"):
+        if not (out / name).is_file():
+            raise BadInput(f"{out} is not a finished run: {name} is missing")
+    result: dict[str, Any] = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    if result.get("schema") != SCHEMA:
+        raise BadInput(f"{out / 'result.json'} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
+    if not result["table"]:
+        raise BadInput(f"{out / 'result.json'} has an empty table: nothing to report")
+    return result
+
+
+def read_run(out: Path, form: type[F]) -> F:
+    """Return the finished run in ``out``; raise BadInput when it is unfinished, of another kind, or does not fit."""
+    return run_of(read_result(out), form, str(out / "result.json"))
+
+
+def run_of(document: Mapping[str, Any], form: type[F], where: str = "result.json") -> F:
+    """Return the content of result.json as a run; ``where``: its place, for messages.
+
+    Fields of the head that are not known are ignored: later versions add some. Rows must fit.
+    """
+    if document.get("kind") != form.KIND:
+        raise BadInput(f"{where} is of kind {document.get('kind')!r}; this report reads kind {form.KIND!r}")
+    return read_row(form, document, where, additions=True)

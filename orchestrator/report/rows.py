@@ -1,0 +1,232 @@
+"""Rows of a result: frozen dataclasses, read from JSON and written to it by the one schema that their fields are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from audits.errors import BadInput
+
+R = TypeVar("R")
+Reader = Callable[[Any, str], Any]
+"""From a JSON value and its place, for messages, to the value of a field."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its interval; None where the number or an end is not defined.
+
+    In JSON the field ``auc`` of a row stands as ``auc``, ``auc_low`` and ``auc_high``, unless ``keys`` says otherwise.
+    """
+
+    SUFFIXES: ClassVar[tuple[str, ...]] = ("", "_low", "_high")
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __float__(self) -> float:
+        return math.nan if self.value is None else float(self.value)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a number."""
+        return self.value is not None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends, NaN for those that are not defined."""
+        return math.nan if self.low is None else self.low, math.nan if self.high is None else self.high
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far the interval reaches below and above the number, for error bars; 0 without an interval."""
+        value, (low, high) = float(self), self.ends
+        return max(0.0, value - low) if low == low else 0.0, max(0.0, high - value) if high == high else 0.0
+
+    def above(self, limit: float) -> bool:
+        """Say whether the whole interval lies above ``limit``."""
+        return self.low is not None and self.low > limit
+
+    def below(self, limit: float) -> bool:
+        """Say whether the whole interval lies below ``limit``."""
+        return self.high is not None and self.high < limit
+
+    def holds(self, value: float) -> bool:
+        """Say whether ``value`` lies in the interval."""
+        return self.low is not None and self.high is not None and self.low <= value <= self.high
+
+    @property
+    def side(self) -> int:
+        """The side of zero on which the whole interval lies: +1, −1, or 0 for neither."""
+        return 0 if not self.bounded else 1 if self.above(0.0) else -1 if self.below(0.0) else 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """An interval without a number of its own: the field ``tpr_exact`` stands as ``tpr_exact_low`` and …``_high``."""
+
+    SUFFIXES: ClassVar[tuple[str, ...]] = ("_low", "_high")
+
+    low: float | None = None
+    high: float | None = None
+
+
+SPARSE: Mapping[str, Any] = {"sparse": True}
+"""Metadata of a field that is left out of JSON while it is None."""
+
+
+def keys(*names: str) -> Mapping[str, Any]:
+    """Return the metadata of an ``Estimate`` or a ``Span`` whose numbers stand under other ``names`` in JSON."""
+    return {"keys": names}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A field of a row: the ``keys`` under which it stands, how it is read, and whether it must be there."""
+
+    name: str
+    keys: tuple[str, ...]
+    read: Reader
+    part: type[Estimate] | type[Span] | None
+    required: bool
+    sparse: bool
+
+
+def slots(form: Any) -> tuple[Slot, ...]:
+    """Return the schema of a row."""
+    if form not in _SLOTS:
+        hints = get_type_hints(form)
+        _SLOTS[form] = tuple(_slot(each, hints[each.name]) for each in fields(form))
+    return _SLOTS[form]
+
+
+_SLOTS: dict[Any, tuple[Slot, ...]] = {}
+
+
+def _slot(each: Field[Any], hint: Any) -> Slot:
+    part = hint if hint in (Estimate, Span) else None
+    keys = each.metadata.get("keys") or tuple(f"{each.name}{end}" for end in (part.SUFFIXES if part else ("",)))
+    required = each.default is MISSING and each.default_factory is MISSING
+    read = _reader(float | None) if part else _reader(hint)
+    return Slot(each.name, keys, read, part, required, bool(each.metadata.get("sparse")))
+
+
+def read_row(form: type[R], raw: Any, where: str, *, additions: bool = False) -> R:
+    """Return ``raw``, a JSON object, as a row; ``where``: its place, for messages.
+
+    Raises BadInput for an object that lacks a field, has one of another type, or one that is not known (``additions``:
+    those are ignored).
+    """
+    if not isinstance(raw, Mapping):
+        raise BadInput(f"{where} is {type(raw).__name__}, not an object")
+    schema = slots(form)
+    if not additions:
+        _refuse_unknown(raw, (key for slot in schema for key in slot.keys), where)
+    values: dict[str, Any] = {}
+    for slot in schema:
+        if not slot.required and not any(key in raw for key in slot.keys):
+            continue
+        if missing := [key for key in slot.keys if key not in raw]:
+            raise BadInput(f"{where} lacks {missing[0]!r}")
+        found = [slot.read(raw[key], f"{where}.{key}") for key in slot.keys]
+        values[slot.name] = slot.part(*found) if slot.part else found[0]
+    return form(**values)
+
+
+def read_rows(form: type[R], raw: Iterable[Any], where: str) -> tuple[R, ...]:
+    """Return a list of JSON objects as rows."""
+    return tuple(read_row(form, each, f"{where}[{place}]") for place, each in enumerate(raw))
+
+
+def _refuse_unknown(raw: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    if unknown := sorted(raw.keys() - set(known)):
+        raise BadInput(f"{where} has a field that this version does not know: {unknown[0]!r}")
+
+
+def write_row(row: Any) -> dict[str, Any]:
+    """Return a row as the JSON object that ``read_row`` reads."""
+    found: dict[str, Any] = {}
+    for slot in slots(type(row)):
+        value = getattr(row, slot.name)
+        if slot.part:
+            found |= zip(slot.keys, (getattr(value, each.name) for each in fields(slot.part)), strict=True)
+        elif value is not None or not slot.sparse:
+            found[slot.keys[0]] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if is_dataclass(value):
+        return write_row(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _reader(hint: Any) -> Reader:
+    """Return what reads values of a type: numbers, texts, rows, and tuples, mappings and unions of these."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return lambda value, where: value
+    if origin in (Union, UnionType):
+        (one,) = (each for each in inner if each is not NoneType)
+        read = _reader(one)
+        return lambda value, where: None if value is None else read(value, where)
+    if origin is tuple and inner[-1] is Ellipsis:
+        return _list_reader(_reader(inner[0]))
+    if origin is tuple:
+        return _tuple_reader([_reader(each) for each in inner])
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping_reader(_reader(inner[1]))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return lambda value, where: read_row(hint, value, where)
+    return _plain_reader(hint)
+
+
+def _plain_reader(kind: type) -> Reader:
+    allowed = (int, float) if kind is float else (kind,)
+
+    def read(value: Any, where: str) -> Any:
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+            raise BadInput(f"{where} is {value!r}, not of type {kind.__name__}")
+        return value
+
+    return read
+
+
+def _list_reader(read: Reader) -> Reader:
+    def read_all(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise BadInput(f"{where} is {type(value).__name__}, not a list")
+        return tuple(read(each, f"{where}[{place}]") for place, each in enumerate(value))
+
+    return read_all
+
+
+def _tuple_reader(readers: list[Reader]) -> Reader:
+    def read_each(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or len(value) != len(readers):
+            raise BadInput(f"{where} is not a list of {len(readers)}")
+        each = enumerate(zip(readers, value, strict=True))
+        return tuple(read(part, f"{where}[{place}]") for place, (read, part) in each)
+
+    return read_each
+
+
+def _mapping_reader(read: Reader) -> Reader:
+    def read_values(value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise BadInput(f"{where} is {type(value).__name__}, not an object")
+        return {name: read(each, f"{where}.{name}") for name, each in value.items()}
+
+    return read_values

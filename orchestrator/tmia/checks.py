@@ -1,0 +1,271 @@
+"""Checks that look at more than one field of a membership plan, and at its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from audits.errors import BadInput, did_you_mean
+from audits.models import MODELS
+from audits.tmia.attacks import ATTACKS
+from audits.tmia.design import warnings_of
+from audits.tmia.selectors import SELECTORS
+from audits.tmia.shared_pool import check_corrected_level
+from audits.training.transfer import TORCHVISION_INPUTS, student_of
+from orchestrator.engine.plan.base import Rules, validated
+from orchestrator.engine.plan.components import completed
+from orchestrator.engine.plan.errors import PlanProblems, shown
+from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
+from orchestrator.engine.plan.wording import repeats
+from orchestrator.tmia.design import check_channels
+from orchestrator.tmia.plan import TmiaPlan, sizes
+from orchestrator.tmia.shared_pool import pool_sets
+
+if TYPE_CHECKING:
+    from audits.data.dataset import Description
+    from orchestrator.tmia.shared_pool import pool_sets
+
+WHOLE_SECTIONS = ("audit", "split")
+FORBIDDEN_CHANGES = ("audit.kind", "variants", "compute", "tracking")
+
+
+def contradictions(plan: TmiaPlan) -> list[str]:
+    """Return one line per impossible combination: what it is and what to do."""
+    return [
+        *unknown_names(plan),
+        *audit_problems(plan),
+        *level_problems(plan),
+        *transfer_problems(plan),
+        *variant_problems(plan),
+    ]
+
+
+def unknown_names(plan: TmiaPlan) -> list[str]:
+    """Return selectors and attacks that do not exist, or stand there twice."""
+    lines = []
+    for field, names, known in (
+        ("audit.selectors", plan.audit.selectors, list(SELECTORS)),
+        ("audit.attacks", plan.audit.attacks, list(ATTACKS)),
+    ):
+        lines += [
+            f"{field}.{index} is {shown(name)}{did_you_mean(name, known)}; allowed: {', '.join(known)}"
+            for index, name in enumerate(names)
+            if name not in known
+        ]
+        lines += [f"{field}: {name!r} stands there {count} times; once is enough" for name, count in repeats(names)]
+    return lines
+
+
+def audit_problems(plan: TmiaPlan) -> list[str]:
+    """Return what is wrong with thresholds and with numbers of points."""
+    audit, split, lines = plan.audit, plan.split, []
+    given = [name for name, value in audit.alpha.model_dump().items() if value is not None]
+    if len(given) != 1:
+        lines.append(f"audit.alpha has {', '.join(given) or 'nothing'}; give exactly one of quantile, absolute, size")
+    if audit.alpha.size is not None and audit.alpha.size > split.candidates:
+        lines.append(f"audit.alpha.size is {audit.alpha.size}; allowed: up to split.candidates ({split.candidates})")
+    cut = [name for name in audit.selectors if name not in ("none", "neighbours")]
+    if audit.alpha.absolute is not None and len(cut) > 1:
+        lines.append(
+            f"audit.alpha.absolute is one number for {' and '.join(cut)}, whose scores have different units; give "
+            "quantile or size, or one of these selectors"
+        )
+    if audit.pool > split.candidates:
+        lines.append(f"audit.pool is {audit.pool}; allowed: up to split.candidates ({split.candidates})")
+    if audit.contrast_samples + audit.reconstruction.points > split.pool:
+        lines.append(
+            f"audit.contrast_samples ({audit.contrast_samples}) and audit.reconstruction.points "
+            f"({audit.reconstruction.points}) are more than split.pool ({split.pool}); lower one of them"
+        )
+    if audit.reconstruction.models > split.contrast:
+        lines.append(
+            f"audit.reconstruction.models is {audit.reconstruction.models}; allowed: up to split.contrast "
+            f"({split.contrast})"
+        )
+    if audit.star == "true" and audit.mode == "II":
+        lines.append("audit.star is 'true' in mode II, but candidates' classes are not the student's; give own or null")
+    return lines
+
+
+def without_vacuous(plan: TmiaPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the attacks that say something under the plan's y*, and a note about each of the others.
+
+    An attack that compares a model's label with the true class says nothing where y* is the model's own label.
+    """
+    names = plan.audit.attacks
+    if plan.audit.y_star == "true":
+        return names, ()
+    vacuous = [name for name in names if name in ATTACKS and ATTACKS[name].needs_true_label]
+    notes = tuple(
+        f"audit.attacks: {name} was left out in mode {plan.audit.mode}: it needs the true class, and y* is each "
+        "model's own label"
+        for name in vacuous
+    )
+    return tuple(name for name in names if name not in vacuous), notes
+
+
+def without_foreign(plan: TmiaPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the selectors that say something in the plan's mode, and a note about each of the others.
+
+    Gradients tell what a training set makes up; in mode II that of the models asked is not the one in question.
+    """
+    names = plan.audit.selectors
+    if plan.audit.mode != "II" or "gnq" not in names:
+        return names, ()
+    note = (
+        "audit.selectors: gnq was left out in mode II: the students that are asked were not trained on points of the "
+        "candidates' data set"
+    )
+    return tuple(name for name in names if name != "gnq"), (note,)
+
+
+def level_problems(plan: TmiaPlan) -> list[str]:
+    """Return what is wrong with β for so many contrast models."""
+    if not any(ATTACKS[name].ranked for name in plan.audit.attacks if name in ATTACKS):
+        return []
+    try:
+        check_corrected_level(plan.audit.beta, plan.split.contrast, pool_sets(plan))
+    except BadInput as error:
+        text = str(error).replace("beta = ", "audit.beta = ", 1).replace("n_ref", "split.contrast")
+        return [text]
+    return []
+
+
+def transfer_problems(plan: TmiaPlan) -> list[str]:
+    """Return what is wrong with the other side."""
+    transfer, lines = plan.transfer, []
+    if transfer.teacher is not None and plan.audit.mode != "III":
+        lines.append(
+            f"transfer.teacher is given in mode {plan.audit.mode}; only students of mode III start from a file "
+            "(in modes I and II the teachers train on candidates)"
+        )
+    lines += teacher_input_problems(plan)
+    if not plan.transferred and transfer.n_frozen:
+        lines.append(f"transfer.n_frozen is {transfer.n_frozen} in mode I, which has no student; leave it at 0")
+    return lines
+
+
+def teacher_input_problems(plan: TmiaPlan) -> list[str]:
+    """Return what is wrong with the values that the teacher of a file expects."""
+    transfer, known = plan.transfer, ", ".join(TORCHVISION_INPUTS)
+    if transfer.teacher is None:
+        given = transfer.teacher_input
+        return [f"transfer.teacher_input is {given!r} without transfer.teacher; leave it out"] if given else []
+    if transfer.teacher_input is None:
+        return [
+            "transfer.teacher_input is missing; say what transfer.teacher was trained on: imagenet (weights of "
+            "torchvision, which expect standardised channels) or raw (the data's own values)"
+        ]
+    if transfer.teacher_input == "imagenet" and plan.model.name not in TORCHVISION_INPUTS:
+        return [
+            f"transfer.teacher_input is 'imagenet', but torchvision has no weights for model.name {plan.model.name}; "
+            f"allowed with {known}; give raw"
+        ]
+    return []
+
+
+def variant_problems(plan: TmiaPlan) -> list[str]:
+    """Return what is wrong with the names and fields of the variants."""
+    lines = []
+    for name, changes in plan.variants.items():
+        if not name or name == plan.audit.mode:
+            lines.append(f"variants: {name!r} is the name of the plan's own setting; give the variant another one")
+        lines += [
+            f"variants.{name}: {field} cannot differ between variants; leave it out"
+            for field in changes
+            if field.startswith(FORBIDDEN_CHANGES)
+        ]
+        lines += [
+            f"variants.{name}: {field} is a whole section; write single fields, e.g. {field}.{next(iter(value))}"
+            for field, value in changes.items()
+            if field in WHOLE_SECTIONS and isinstance(value, dict) and value
+        ]
+    return lines
+
+
+def weaknesses(plan: TmiaPlan) -> tuple[str, ...]:
+    """Return what will weaken the result."""
+    split = sizes(plan)
+    lines = list(warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler))
+    if plan.split.targets < 6:
+        lines.append(f"split.targets is {plan.split.targets}: intervals over targets say little; use 10 or more")
+    if plan.compute.address and "://" not in (plan.compute.store or ""):
+        lines.append(
+            "compute.store is a folder: every node of the cluster must see the same one; "
+            "use a shared file system or a URI such as s3://"
+        )
+    for name, changes in plan.variants.items():
+        lines += [f"variant {name}: {line}" for line in weaknesses(plan.changed({**changes, "variants": {}}))]
+    return tuple(dict.fromkeys(lines))
+
+
+def check_data(plan: TmiaPlan, absent: bool) -> None:
+    """Refuse a plan whose data are not there, are too few, or do not fit the model."""
+    for changes in plan.settings().values():
+        one = plan.changed(changes) if plan.variants else plan
+        facts = facts_of(one.data, absent)
+        own = class_indices(one.split.classes, facts.classes, "split.classes")
+        check_build(one.model, one.recipe, facts, "model")
+        check_points(one, facts, len(own))
+        check_channels(one, facts.shape)
+        if one.transferred:
+            other = facts_of(one.transfer.data or one.data, absent)
+            class_indices(one.transfer.classes, other.classes, "transfer.classes")
+            check_layers(one, facts, other)
+
+
+def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
+    """Refuse a design that needs more points than there are, as far as that is known before reading them."""
+    if classes < 2:
+        raise BadInput("split.classes leaves one class; give two or more, or null for all")
+    needed = plan.split.candidates + plan.split.pool
+    if facts.points and needed > facts.points:
+        raise BadInput(
+            f"split: candidates + pool are {needed} points, but {plan.data.name} has {facts.points}; lower one of them"
+        )
+
+
+def check_layers(plan: TmiaPlan, facts: Description, other: Description) -> None:
+    """Refuse a transfer that the architecture does not allow: shapes of images, or too many frozen layers."""
+    import torch
+
+    if not (facts.shape and facts.classes and other.shape and other.classes):
+        return
+    model = plan.model.architecture()
+    before, after = (facts, other) if plan.audit.mode == "II" else (other, facts)
+    with torch.device("meta"):  # shapes alone
+        teacher = model.build(before.shape, len(before.classes), 0)
+        student_of(
+            teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),
+            plan.transfer.n_frozen, 0,
+        )  # fmt: skip
+
+
+def checked(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> TmiaPlan:
+    """Return the checked plan of a plain mapping, the model's settings completed, its variants tried out."""
+    plan = validated(TmiaPlan, raw)
+    settings, problems = completed(MODELS, plan.model.name, plan.model.settings, "model.name", "model.settings")
+    whole = plan.model_copy(update={"model": plan.model.model_copy(update={"settings": settings})})
+    problems = [*problems, *contradictions(whole)]
+    if problems:
+        raise PlanProblems(problems)
+    attacks, left_out = without_vacuous(whole)
+    if not attacks:
+        raise PlanProblems([f"audit.attacks: none is left; {left_out[0].partition(': ')[2]}"])
+    selectors, foreign = without_foreign(whole)
+    if not selectors:
+        raise PlanProblems([f"audit.selectors: none is left; {foreign[0].partition(': ')[2]}"])
+    audit = whole.audit.model_copy(update={"attacks": attacks, "selectors": selectors})
+    whole = whole.model_copy(update={"audit": audit})
+    whole = whole.made_by(RULES, (*notes, *left_out, *foreign))
+    for name, changes in whole.settings().items() if whole.variants else ():
+        try:
+            whole.changed(changes)
+        except PlanProblems as error:
+            raise PlanProblems([f"variants.{name}: {line}" for line in error.problems]) from None
+        except BadInput as error:
+            raise BadInput(f"variants.{name}: {error}") from None
+    return whole
+
+
+RULES = Rules(checked, weaknesses)

@@ -1,0 +1,244 @@
+"""The jobs of a membership plan: fit the models, ask them, select candidates, ask with labels only, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from audits.tmia.attacks import ATTACKS
+from audits.tmia.candidate_uniqueness import CandidateUniqueness
+from audits.tmia.selectors import SELECTORS
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.jobs.keys import digest, file_digest
+from orchestrator.engine.keyed_jobs import OneArchitecture
+from orchestrator.tmia.design import Fitted, TmiaDesign
+from orchestrator.tmia.shared_pool import pool_sets
+
+if TYPE_CHECKING:
+    from audits.tmia.design import Group
+    from audits.training.recipe import Recipe
+
+GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")
+LABEL_KINDS = ("distances", "votes")
+
+
+class TmiaJobs(TmiaDesign, OneArchitecture):
+    """Lists the jobs of one membership plan on its data; ``device`` is "cpu" or "cuda"."""
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipes of both sides."""
+        return (self.plan.recipe, *([self.plan.transfer.recipe] if self.plan.transfer.recipe else []))
+
+    def jobs(self) -> Sequence[Job]:
+        """Return every job of the plan."""
+        return [
+            *(self.train_job(model) for model in self.models.values()),
+            *self.posterior_jobs,
+            *self.fit_point_jobs,
+            self.select_job(),
+            *chain.from_iterable(self.label_jobs(kind) for kind in self.label_kinds),
+            self.score_job(),
+        ]
+
+    @property
+    def weight(self) -> int:
+        """A rough measure of the work after training: the jobs that ask with labels only."""
+        return sum(len(self.label_jobs(kind)) for kind in self.label_kinds)
+
+    def same(self, job: Job) -> Job:
+        """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
+        match job.stage:
+            case "train":
+                return self.train_job(self.models[job.member])
+            case "select":
+                return self.select_job()
+            case "query":
+                return self.query_job(job.kind, job.label, job.unit, job.shard)  # type: ignore[arg-type]  # labels are groups
+        return self.score_job()
+
+    def train_job(self, model: Fitted) -> Job:
+        """Return the job that trains ``model``, from its teacher if it has one."""
+        if model.name not in self._fits:
+            self._fits[model.name] = self.make_train_job(model)
+        return self._fits[model.name]
+
+    @cached_property
+    def _fits(self) -> dict[str, Job]:
+        return {}
+
+    def make_train_job(self, model: Fitted) -> Job:
+        """Return the job that trains ``model``; its document is made anew."""
+        side, needs = model.side, []
+        document: dict[str, Any] = {
+            "data": self.data_of_side(side).fingerprint,
+            "classes": list(self.classes(side)),
+            "points": digest(model.train),
+            "count": len(model.train),
+            "test": digest(model.test),
+            "model": self.plan.model.model_dump(mode="json"),
+            "recipe": asdict(self.recipe_of(model)),
+            "seed": self.plan.seed,
+            "member": model.name,
+        }
+        if model.teacher:
+            needs.append(self.train_job(self.models[model.teacher]).key)
+            document |= {"teacher": needs[0], "n_frozen": self.plan.transfer.n_frozen}
+        elif self.student(model):
+            transfer = self.plan.transfer
+            document |= {"teacher": self.teacher_digest, "n_frozen": transfer.n_frozen, "input": transfer.teacher_input}
+        return self.job("train", document, needs, self.architecture, member=model.name)
+
+    @cached_property
+    def teacher_digest(self) -> str:
+        """The digest of the teacher's file, which is read once: it may hold hundreds of megabytes."""
+        assert self.plan.transfer.teacher is not None, "students have a teacher"
+        return file_digest(self.plan.transfer.teacher)
+
+    @cached_property
+    def label_kinds(self) -> tuple[str, ...]:
+        """What is asked with labels only, by the attacks of the plan."""
+        attacks = [ATTACKS[name] for name in self.plan.audit.attacks]
+        read = {kind for attack in attacks for kind in attack.reads}
+        found = [kind for kind, name in (("distances", "distance"), ("votes", "votes")) if name in read]
+        return (*found, *(["pairs"] if any(attack.reconstructs for attack in attacks) else []))
+
+    def label_jobs(self, kind: str) -> list[Job]:
+        """Return the jobs that ask one kind of question with labels only."""
+        if kind == "pairs":
+            return [
+                self.query_job(kind, group, unit, 0)
+                for group, models in self.paired.items()
+                for unit in range(len(self.units(group, models)))
+            ]
+        return [
+            self.query_job(kind, group, unit, shard)
+            for group in GROUPS
+            for unit in range(len(self.units(group)))
+            for shard in range(self.shards())
+        ]
+
+    @property
+    def paired(self) -> dict[Group, int | None]:
+        """Groups, and how many of their models, whose distances at the attacker's own points a map is fitted to."""
+        settings = self.plan.audit.reconstruction
+        return {"contrast": settings.models} if settings.pairs == "contrast" else {"target": None}
+
+    @cached_property
+    def posterior_jobs(self) -> tuple[Job, ...]:
+        """The jobs that read posteriors of all models: of candidates, and of contrast models at the samples too."""
+        return tuple(
+            self.query_job("posteriors", group, unit, 0) for group in GROUPS for unit in range(len(self.units(group)))
+        )
+
+    @cached_property
+    def fit_point_jobs(self) -> tuple[Job, ...]:
+        """The jobs that read posteriors of contrast models at the points of the fit, where distances are asked.
+
+        They stand apart from ``posterior_jobs``, on which the order of the candidates and so every distance depends:
+        other points of the fit ask no candidate again.
+        """
+        units = range(len(self.units("contrast"))) if "pairs" in self.label_kinds else range(0)
+        return tuple(self.query_job("fit_points", "contrast", unit, 0) for unit in units)
+
+    def query_job(self, kind: str, group: Group, unit: int, shard: int) -> Job:
+        """Return the job that asks one unit of models one kind of question about one shard of candidates."""
+        models = self.units(group, self.paired[group] if kind == "pairs" else None)[unit]
+        keys = [self.train_job(model).key for model in models]
+        document: dict[str, Any] = {
+            "kind": kind,
+            "data": self.data.fingerprint,
+            "models": keys,
+            "model": self.plan.model.model_dump(mode="json"),
+            "candidates": digest(self.sets.candidates),
+            "classes": list(self.classes("own")),
+            "chunk": self.plan.compute.chunk,
+            "seed": self.plan.seed,
+        }
+        needs = list(keys)
+        audit = self.plan.audit
+        if kind == "posteriors":
+            document |= {"samples": digest(self.samples) if group == "contrast" else None}
+        elif kind == "fit_points":
+            document |= {"points": digest(self.fit_points)}
+        else:
+            document |= {"star": audit.y_star, "starts": digest(self.samples)}
+        if kind in LABEL_KINDS:
+            rows = self.rows(shard)
+            document |= {"order": self.select_job().key, "first": rows.start, "count": rows.stop - rows.start}
+            needs.append(self.select_job().key)
+        if kind in ("distances", "pairs"):
+            document |= {"schedule": audit.hop_skip_jump.model_dump()}
+        if kind == "pairs":
+            seen = [*self.contrast_posteriors(), *(job.key for job in self.fit_point_jobs)]
+            document |= {"points": digest(self.fit_points), "seen": seen}
+            needs += seen
+        if kind == "votes":
+            document |= {"noise": audit.noise.model_dump()}
+        return self.job("query", document, needs, self.architecture, kind=kind, label=group, unit=unit, shard=shard)
+
+    def contrast_posteriors(self) -> list[str]:
+        """Return the keys of what contrast models said about candidates and samples."""
+        return [self.query_job("posteriors", "contrast", unit, 0).key for unit in range(len(self.units("contrast")))]
+
+    def select_job(self) -> Job:
+        """Return the job that scores candidates by every selector and puts them into an order."""
+        return self._select_job
+
+    @cached_property
+    def _select_job(self) -> Job:
+        asked = self.contrast_posteriors()
+        models = [self.train_job(model).key for model in self.asked("contrast")]
+        document = {
+            "posteriors": asked,
+            "models": models,
+            "model": self.plan.model.model_dump(mode="json"),
+            "data": self.data.fingerprint,
+            "candidates": digest(self.sets.candidates),
+            "samples": digest(self.samples),
+            "train_size": self.plan.split.train_size,
+            "star": self.plan.audit.y_star,
+            "selectors": list(self.plan.audit.selectors),
+            "delta": self.plan.audit.neighbours.delta,
+            "seed": self.plan.seed,
+        }
+        watched = (CandidateUniqueness,) if "gnq" in self.plan.audit.selectors else ()
+        code = (*self.architecture, *(SELECTORS[name] for name in self.plan.audit.selectors), *watched)
+        return self.job("select", document, (*asked, *models), code)
+
+    def score_job(self) -> Job:
+        """Return the job in which the attacks speak about all candidates."""
+        audit = self.plan.audit
+        labels = {kind: [job.key for job in self.label_jobs(kind)] for kind in self.label_kinds}
+        document: dict[str, Any] = {
+            "posteriors": [job.key for job in self.posterior_jobs],
+            "fit_points": [job.key for job in self.fit_point_jobs],
+            "labels": labels,
+            "order": self.select_job().key,
+            "attacks": list(audit.attacks),
+            "mode": audit.mode,
+            "star": audit.y_star,
+            "alpha": audit.alpha.model_dump(),
+            "rare": audit.neighbours.rare,
+            "beta": audit.beta,
+            "pool_sets": str(pool_sets(self.plan)),
+            "map": audit.reconstruction.model_dump(),
+            "pool": audit.pool,
+            "level": audit.level,
+            "bootstrap": audit.bootstrap,
+            "candidates": digest(self.sets.candidates),
+            "truth": digest(self.sets.membership),
+            "samples": digest(self.samples),
+            "contrast": digest(self.sets.contrast),
+            "seed": self.plan.seed,
+        }
+        needs = (
+            *document["posteriors"],
+            *document["fit_points"],
+            *chain.from_iterable(labels.values()),
+            document["order"],
+        )
+        return self.job("score", document, needs, [ATTACKS[name] for name in audit.attacks])

@@ -1,0 +1,1 @@
+"""The page of a TMIA run: tables, figures and words."""

@@ -1,0 +1,86 @@
+"""Names of attacks, selections and modes on a TMIA page, and the terms that it explains."""
+
+from __future__ import annotations
+
+from orchestrator.report import words as shared
+
+NAMES = {
+    "tmia": "TMIA",
+    "tmia_distance": "TMIA, distance",
+    "tmia_posterior": "TMIA, posteriors",
+    "tmia_smoothed": "TMIA, smoothed",
+    "pmia": "PMIA",
+    "gmia1": "GMIA 1",
+    "gmia2": "GMIA 2",
+    "gmia3": "GMIA 3",
+    "fmia": "FMIA",
+    "yeom": "Yeom, loss",
+    "all": "all candidates",
+    "none": "random sample",
+    "kmeans": "k-means distance",
+    "contrast_loss": "contrast loss",
+    "neighbours": "few neighbours",
+    "gnq": "gradient uniqueness",
+}
+
+MODES = {
+    "I": "asks the teacher who was in the teacher’s training set",
+    "II": "asks the student who was in the teacher’s training set",
+    "III": "asks the student who was in the student’s training set",
+}
+
+GROUPS = {"target": "targets", "fresh": "fresh models", "contrast": "contrast models"}
+
+GLOSSARY = {
+    "Target": "An audited model. Each one was trained on exactly half of the candidates, so that the truth is known.",
+    "Candidate, pair": (
+        "A point asked about. A pair is one candidate and one target: a member pair if the target trained on it. Every "
+        "candidate is a member of half of the targets, so that half of all pairs are member pairs."
+    ),
+    "Contrast model": (
+        "Trained by the attacker like a target, on the attacker’s own data. It never saw a candidate: what a candidate "
+        "looks like to these models is what it looks like to a model that did not train on it."
+    ),
+    "Fresh model": (
+        "The control. Trained like a target, never saw a candidate: each “member” said about it is a false one. Its "
+        "false-positive rate must agree with the level β."
+    ),
+    "p-value, β": (
+        "Share of the contrast models to which a candidate looks at least as familiar as to the target. A candidate is "
+        "called a member where p ≤ β. Contrast models share one pool and are more alike than a model of other points "
+        "is to them; p-values allow for that, unless audit.pool_correction is false. Ranks come in steps, so that the "
+        "attained level can be a little below β."
+    ),
+    "Selection, Q": (
+        "The candidates that an attack decides about at all; about the others its answer is “no decision”. Chosen from "
+        "contrast models alone, never from a target. Label-only attacks ask only the pool, so Q counts what was asked."
+    ),
+    "Random sample": (
+        "No selection: candidates drawn at random, all of whom were asked with labels only; “all candidates” is "
+        "everybody, asked for posteriors."
+    ),
+    "Precision": "Of the pairs called members, the share that are. Chance: the share of member pairs, here one half.",
+    "Coverage": "Of the member pairs attacked, the share that are called members. Points outside Q do not count.",
+    "FPR": "Of the pairs attacked that are not members, the share that are called members.",
+    "Undefined": "0/0: nobody was called a member, so there is no precision. That is not a precision of zero.",
+    "AUC": (
+        "Probability that a member’s score exceeds a non-member’s, mean over targets of the AUC within each; ½ is "
+        "chance. Its interval allows for differences between targets, not for other contrast models."
+    ),
+    "Interval": (
+        "Targets, candidates and contrast models are resampled together, with the selection held. Pointing at a number "
+        "shows the narrower interval that lets only the targets vary."
+    ),
+    "Signed distance": (
+        "How much noise HopSkipJump must add until the predicted class changes, found by labels alone; negative where "
+        "the model already predicts another class than y*."
+    ),
+    "y*": "The class whose confidence is read: the true label, or each model’s own predicted class.",
+    "Normal fit": "Training and test accuracy at most five points apart. A wider gap is called over-fitted.",
+    "Null": "Not told from chance by this run. That is no proof of safety; the text says what the run could have seen.",
+}
+
+
+def words(name: str) -> str:
+    """Return the name of an attack, a selection or an access level as the report writes it."""
+    return shared.words(name, NAMES)

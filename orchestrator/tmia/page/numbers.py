@@ -1,0 +1,36 @@
+"""Rates of a TMIA report: like other numbers, but "undefined" where they are 0/0."""
+
+from __future__ import annotations
+
+from orchestrator.report.grid import Entry, Tone, red
+from orchestrator.report.numbers import DASH, entry
+from orchestrator.report.rows import Estimate, Span
+from orchestrator.tmia.result.rows import MembershipCell
+
+UNDEFINED = Entry("undefined")
+
+
+def rate(found: Estimate) -> str:
+    """Return a rate with its interval; "undefined" for 0/0."""
+    return str(rate_entry(found))
+
+
+def rate_entry(found: Estimate, *, mark: str = "", tone: Tone = "", tooltip: str = "") -> Entry:
+    """Return a rate with its interval as an entry of a table; "undefined" for 0/0."""
+    return entry(found, mark=mark, tone=tone, tooltip=tooltip) if found.known else UNDEFINED
+
+
+def fresh(row: MembershipCell) -> Entry:
+    """Return the false-positive rate on fresh models, red where it breaks the promise.
+
+    A dash for attacks that promise no rate, and without models.
+    """
+    if row.promised is None or not row.fresh_models:
+        return Entry(DASH)
+    counted = f"{row.fresh_false_positives} of {row.fresh_pairs} pairs"
+    return rate_entry(row.fresh_fpr, tone=red(row.breaks_promise(row.fresh_fpr)), tooltip=counted)
+
+
+def over_targets(span: Span) -> str:
+    """Return the interval over targets alone, for a tooltip; nothing where there is none."""
+    return "" if span.low is None or span.high is None else f"over targets alone [{span.low:.3f}, {span.high:.3f}]"

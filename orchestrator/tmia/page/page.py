@@ -1,0 +1,98 @@
+"""The page of a TMIA run: figures and one HTML file, and its tables for documents and terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.report import writing
+from orchestrator.report.metrics import rows_of
+from orchestrator.report.numbers import percent
+from orchestrator.report.page import RunPage
+from orchestrator.report.pictures import Images, pixels_of
+from orchestrator.report.result import look_up
+from orchestrator.tmia.page import curves, figures
+from orchestrator.tmia.page.glossary import GLOSSARY, MODES
+from orchestrator.tmia.page.reading import MembershipRun, read_membership_run
+from orchestrator.tmia.page.tables import (
+    all_grids,
+    cell_grid,
+    fit_grid,
+    overview_grid,
+    recognised_grids,
+    selection_grid,
+    terminal_grids,
+)
+from orchestrator.tmia.page.verdict import verdict
+from orchestrator.tmia.result.rows import RecognisedPoint
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from audits.data.dataset import Dataset
+
+
+def fill(run: MembershipRun, out: Path, images: Images) -> Path:
+    """Write figures and page of a run under ``out``; ``images`` are shown beside exposed points."""
+    return writing.write_page(
+        out,
+        "orchestrator.tmia.page",
+        run.result,
+        draw(run, out / "figures"),
+        verdict=verdict(run),
+        asked=[(name, run.mode(name), MODES.get(run.mode(name), "")) for name in run.shown],
+        effort=_effort(run),
+        level=percent(run.level, 0),
+        settings=run.shown,
+        cells=[cell_grid(run, name) for name in run.shown],
+        overview=overview_grid(run),
+        fit=fit_grid(run),
+        selections=selection_grid(run),
+        recognised=recognised_grids(run, images),
+        glossary=GLOSSARY,
+    )
+
+
+def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
+    """Return the pictures of the exposed points, by point id."""
+    points = [point.point_id for point in rows_of(document, "exposed", RecognisedPoint)]
+    return pixels_of(points, data()) if points else {}
+
+
+def lines(run: MembershipRun) -> list[str]:
+    """Return which targets are not normally fitted."""
+    return [
+        f"{row.setting}: {row.group} models ({row.side}) are not normally fitted: train {row.train_accuracy:.3f}, test "
+        f"{row.test_accuracy:.3f}"
+        for row in run.result.fit
+        if row.flag and row.group == "target"
+    ]
+
+
+def draw(run: MembershipRun, folder: Path) -> dict[str, str]:
+    """Write every figure that the run has something for, and return them as SVG elements by name."""
+    makers: dict[str, Callable[[], Figure | None]] = {}
+    for place, name in enumerate(run.shown):
+        makers[f"rates_{place}"] = lambda name=name: figures.precision_and_coverage(run, name)  # type: ignore[misc]  # a default binds the loop's value
+        makers[f"control_{place}"] = lambda name=name: figures.false_positive_rates(run, name)  # type: ignore[misc]  # likewise
+    makers |= {
+        "frozen_layers": lambda: curves.frozen_layers(run),
+        "sweep": lambda: curves.sweep_curves(run),
+        "confidence": lambda: figures.confidences(run),
+        "loss": lambda: figures.losses(run),
+        "reconstruction": lambda: figures.reconstruction(run),
+    }
+    return writing.draw(makers, folder)
+
+
+def _effort(run: MembershipRun) -> str:
+    """Return data, model, numbers of models and seconds in one line."""
+    plan = run.result.plan
+    named = {"targets": "targets", "contrast": "contrast models", "fresh": "fresh models", "candidates": "candidates"}
+    parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"]
+    parts += [f"{size} {text}" for name, text in named.items() if (size := look_up(plan, f"split.{name}"))]
+    return writing.effort(run.result, parts)
+
+
+PAGE = RunPage(read_membership_run, MembershipRun.of, fill, images, all_grids, terminal_grids, lines)

@@ -1,0 +1,131 @@
+"""A finished TMIA run in the terms of its report: settings, selections, attacks, cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from orchestrator.report.result import SettingRow, look_up, main_setting, read_run, run_of
+from orchestrator.report.words import access_level
+from orchestrator.tmia.result.rows import MembershipCell, MembershipResult
+
+ALL, NONE = "all", "none"
+LOSSES = "tmia_posterior"
+"""The attack whose statistic is minus the loss: confidences and losses are read off its scores."""
+JUDGES = {
+    "labels": ("tmia_distance", "tmia", "tmia_smoothed", "noise_votes", "label_gap"),
+    "posteriors": (LOSSES, "pmia", "gmia1", "gmia2", "gmia3", "fmia", "yeom"),
+}
+"""The attack of the verdict at each access: the first that the run has, whatever the attacks found."""
+MOST_SETTINGS = 4
+"""Runs of more settings are sweeps: shown in full at the main setting, and as curves and one line a setting beside."""
+
+
+@dataclass(frozen=True)
+class MembershipRun:
+    """A finished run: its result, and the columns of scores.parquet of the attack LOSSES."""
+
+    result: MembershipResult
+    scores: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
+        """Return the run that the content of result.json describes."""
+        return cls(run_of(document, MembershipResult), scores or {})
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        return self.result.level
+
+    @cached_property
+    def main_setting(self) -> str:
+        """The setting that is the plan itself, else the first."""
+        return main_setting(self.result.plan, bare_settings(self))
+
+    @cached_property
+    def settings(self) -> list[str]:
+        """Settings that have cells, in the run's order."""
+        held = {row.setting for row in self.result.table}
+        return [entry.setting for entry in self.result.settings if entry.setting in held]
+
+    @cached_property
+    def shown(self) -> list[str]:
+        """Settings that are shown in full: all of a few, else the main one."""
+        return self.settings if len(self.settings) <= MOST_SETTINGS else [self.main_setting]
+
+    def mode(self, setting: str) -> str:
+        """Return the mode (I, II or III) of a setting."""
+        return next(entry.mode for entry in self.result.settings if entry.setting == setting)
+
+    def rows(self, setting: str) -> list[MembershipCell]:
+        """Return the cells of a setting."""
+        return [row for row in self.result.table if row.setting == setting]
+
+    def cell(self, setting: str, selection: str, attack: str) -> MembershipCell | None:
+        """Return one cell, or None where the run has none."""
+        place = (setting, selection, attack)
+        found = (row for row in self.result.table if (row.setting, row.selection, row.attack) == place)
+        return next(found, None)
+
+    @cached_property
+    def selections(self) -> list[str]:
+        """Selections of the table: everybody first, then in the plan's order."""
+        held = list(dict.fromkeys(row.selection for row in self.result.table))
+        order = [ALL, NONE, *(look_up(self.result.plan, "audit.selectors") or [])]
+        return sorted(held, key=lambda name: order.index(name) if name in order else len(order))
+
+    @cached_property
+    def selectors(self) -> list[str]:
+        """Selections that leave somebody out."""
+        return [name for name in self.selections if name not in (ALL, NONE)]
+
+    @cached_property
+    def main_selection(self) -> str:
+        """The plan's first selection that leaves somebody out; the verdict is about its candidates."""
+        return next(iter(self.selectors), self.selections[0])
+
+    @cached_property
+    def attacks(self) -> list[str]:
+        """Attacks by access, weakest first, then in the table's order."""
+        ordered = sorted(self.result.table, key=lambda row: access_level(row.access))
+        return list(dict.fromkeys(row.attack for row in ordered))
+
+    @cached_property
+    def judges(self) -> list[str]:
+        """The attacks of the verdict, labels first: by name and never by what they found."""
+        first = (next((name for name in names if name in self.attacks), None) for names in JUDGES.values())
+        return [name for name in first if name]
+
+
+def read_membership_run(out: Path) -> MembershipRun:
+    """Read result.json and, of scores.parquet, the rows of LOSSES; BadInput for unfinished runs and other kinds."""
+    import pyarrow.parquet as pq
+
+    result = read_run(out, MembershipResult)
+    chosen = [name for name in pq.read_schema(out / "scores.parquet").names if name.startswith("q_")]
+    columns = ["setting", "group", "member", "statistic", *chosen]
+    table = pq.read_table(out / "scores.parquet", columns=columns, filters=[("attack", "==", LOSSES)])
+    scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    return MembershipRun(result, scores)
+
+
+def bare_settings(run: MembershipRun) -> list[SettingRow]:
+    """Return the settings with dotted changes, groups spread into fields, without the variants that a sweep empties."""
+
+    def spread(path: str, value: Any) -> dict[str, Any]:
+        if isinstance(value, Mapping):
+            return {name: leaf for key, part in value.items() for name, leaf in spread(f"{path}.{key}", part).items()}
+        return {path: value}
+
+    found = []
+    for entry in run.result.settings:
+        changes = [spread(path, value) for path, value in entry.overrides.items() if path != "variants"]
+        own = {path: value for part in changes for path, value in part.items()}
+        found.append(SettingRow(setting=entry.setting, overrides=own))
+    return found

@@ -1,0 +1,168 @@
+"""The plan of a membership audit (``audit.kind: tmia``): one mode of transfer learning, and variants of it.
+
+Every default is that of the embedded default, ``orchestrator/plans/tmia-fashion14.yaml`` (a test holds them together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from audits.tmia.design import MembershipSplit
+from audits.training.recipe import Recipe
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.sections import Classes, Compute, Data, Model, Positive, Section, Share, Tracking
+
+if TYPE_CHECKING:
+    from audits.tmia.design import MembershipSplit
+
+Mode = Literal["I", "II", "III"]
+Star = Literal["true", "own"]
+STARS: Mapping[str, Star] = {"I": "true", "II": "own", "III": "own"}
+ATTACKS = (
+    "tmia",
+    "tmia_distance",
+    "tmia_posterior",
+    "tmia_smoothed",
+    "pmia",
+    "gmia1",
+    "gmia2",
+    "gmia3",
+    "fmia",
+    "yeom",
+    "label_gap",
+    "noise_votes",
+)
+
+
+class Alpha(Section):
+    """Where selectors cut: above a ``quantile`` of the contrast samples' scores, an ``absolute`` score, or by size."""
+
+    quantile: Share | None = None
+    absolute: float | None = None
+    size: Positive | None = None
+
+
+class HopSkipJump(Section):
+    """How many labels a signed distance may cost: ``rank`` 316, ``plain`` 3 734, ``absolute`` 3 899 a point."""
+
+    schedule: Literal["rank", "plain", "absolute"] = "rank"
+
+
+class Reconstruction(Section):
+    """The map from distance to confidence, and the attacker's points and contrast models that it is fitted to."""
+
+    map: Literal["logistic", "isotonic", "polynomial"] = "logistic"
+    degree: Positive = 3
+    pairs: Literal["contrast", "paper"] = "contrast"
+    points: Annotated[int, Field(ge=4)] = 40
+    models: Positive = 20
+
+
+class Noise(Section):
+    """Noise votes: standard deviation in units of the inputs, and noisy copies of each point."""
+
+    sigma: Annotated[float, Field(gt=0)] = 0.1
+    copies: Positive = 32
+
+
+class Neighbourhood(Section):
+    """Selector ``neighbours``: cosine distance of features up to which points are neighbours, and how few are rare."""
+
+    delta: Annotated[float, Field(gt=0, le=2)] = 0.02
+    rare: Annotated[float, Field(gt=0)] = 0.1
+
+
+class Audit(Section):
+    """Which attack mode, which selectors and attacks, and at which level β a candidate is called a member.
+
+    ``star``: the class y* whose confidence counts (null: the true one in mode I, each model's own in II and III);
+    ``pool``: candidates that are asked with labels only: a random sample (if ``none`` is a selector) and, every other
+    turn, the foremost of the selectors' rankings;
+    ``pool_correction``: p-values allow for the pool that contrast models share (``audits.tmia.shared_pool``);
+    ``contrast_samples``: points of the attacker that selectors and learned attacks read beside the candidates.
+    """
+
+    kind: Literal["tmia"] = "tmia"
+    mode: Mode = "I"
+    star: Star | None = None
+    selectors: Annotated[tuple[str, ...], Field(min_length=1)] = ("none", "kmeans", "contrast_loss", "neighbours")
+    alpha: Alpha = Alpha(quantile=0.95)
+    neighbours: Neighbourhood = Neighbourhood()
+    beta: Share = 0.05
+    pool_correction: bool = True
+    attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ATTACKS
+    pool: Positive = 320
+    hop_skip_jump: HopSkipJump = HopSkipJump()
+    reconstruction: Reconstruction = Reconstruction()
+    noise: Noise = Noise()
+    contrast_samples: Positive = 4000
+    level: Share = 0.95
+    bootstrap: Annotated[int, Field(ge=20)] = 1000
+
+    @property
+    def y_star(self) -> Star:
+        """The class whose confidence counts."""
+        return self.star or STARS[self.mode]
+
+
+class Split(Section):
+    """Who trains on what (``audits.tmia.design``), and the classes of the data set that take part."""
+
+    targets: Positive = 40
+    contrast: Positive = 100
+    fresh: Annotated[int, Field(ge=0)] = 20
+    candidates: Positive = 1000
+    train_size: Positive = 2000
+    pool: Positive = 30000
+    filler: Annotated[int, Field(ge=0)] | None = None
+    classes: Classes = None
+
+
+class Transfer(Section):
+    """The other side of the transfer: the students of mode II, the teachers of mode III.
+
+    ``data``: null for the plan's own set; ``recipe``: null for the plan's own; ``n_frozen``: layers of the student that
+    keep the teacher's weights; ``teacher``: a file of weights that every student of mode III starts from, and
+    ``teacher_input``: what it was trained on, the data's own values ("raw") or torchvision's standardised channels.
+    """
+
+    data: Data | None = None
+    classes: Classes = None
+    train_size: Positive = 1000
+    n_frozen: Annotated[int, Field(ge=0)] = 0
+    recipe: Recipe | None = None
+    teacher: str | None = None
+    teacher_input: Literal["raw", "imagenet"] | None = None
+
+
+class TmiaPlan(BasePlan):
+    """A whole plan of a membership audit. ``variants``: name → dotted fields to change, run and reported together."""
+
+    audit: Audit = Audit()
+    data: Data = Data()
+    split: Split = Split()
+    transfer: Transfer = Transfer()
+    model: Model = Model()
+    recipe: Recipe = Recipe(learning_rate=3e-3, schedule="cosine", epochs=12)
+    variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    compute: Compute = Compute()
+    tracking: Tracking = Tracking()
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def transferred(self) -> bool:
+        """Is the model that is asked a student?"""
+        return self.audit.mode != "I"
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Return the plan's own mode and its variants, each as a plan without variants."""
+        own: dict[str, dict[str, Any]] = {self.audit.mode: {"variants": {}}}
+        return own | {name: {**changes, "variants": {}} for name, changes in self.variants.items()}
+
+
+def sizes(plan: TmiaPlan) -> MembershipSplit:
+    """Return the sizes of the design as ``audits.tmia.design`` reads them."""
+    return MembershipSplit(**plan.split.model_dump(exclude={"classes"}))

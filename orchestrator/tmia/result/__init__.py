@@ -1,0 +1,1 @@
+"""The typed rows of a TMIA result and their summary."""

@@ -1,0 +1,27 @@
+"""Numbers of a TMIA result that trackers and sweeps read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.report.metrics import Logged, flat, rows_of
+from orchestrator.tmia.result.document import cells_of
+from orchestrator.tmia.result.rows import FitRow, MembershipCell
+
+if TYPE_CHECKING:
+    from orchestrator.engine.setting import Setting
+    from orchestrator.engine.store.store import Store
+
+COMPARED = (Logged("{selection}.{attack}.{metric}", ("precision", "coverage")),)
+
+
+def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
+    """Return ``selection.attack.metric`` of a setting, and accuracies as ``fit.side.group.metric``."""
+    cells, fits = rows_of(document, "table", MembershipCell, setting), rows_of(document, "fit", FitRow, setting)
+    return flat(cells) | flat(fits)
+
+
+def comparison(setting: Setting, store: Store) -> dict[str, float]:
+    """Return precision and coverage of each selection × attack of a setting whose jobs are done."""
+    return flat(cells_of(setting, store), COMPARED)

@@ -1,0 +1,170 @@
+"""The schema of a TMIA result: rows of result.json, as docs/result.md explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from orchestrator.report.metrics import Logged
+from orchestrator.report.result import FinishedRun, SettingRow
+from orchestrator.report.rows import Estimate, Span
+
+Floats = tuple[float, ...]
+GAP = 0.05
+"""Train minus test accuracy from which a model counts as over-fitted (spec of the audit: five points)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipCell:
+    """One attack on one selection of candidates; 0/0 is None."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged(
+            "{selection}.{attack}.{metric}",
+            (
+                *(f"{name}{end}" for name in ("precision", "coverage", "fpr") for end in Estimate.SUFFIXES),
+                *("auc", "fresh_fpr", "candidates", "queries_per_point"),
+            ),
+        ),
+    )
+
+    setting: str
+    mode: str
+    selection: str
+    attack: str
+    access: str
+    beta: float
+    attained: float | None
+    candidates: int
+    targets: int
+    true_positives: int
+    false_positives: int
+    members: int
+    non_members: int
+    expected_false_positives: float | None
+    precision: Estimate
+    precision_t: Span
+    coverage: Estimate
+    coverage_t: Span
+    fpr: Estimate
+    fpr_t: Span
+    auc: Estimate
+    fresh_models: int
+    fresh_candidates: int
+    fresh_fpr: Estimate
+    fresh_false_positives: int
+    fresh_pairs: int
+    fresh_expected: float | None
+    queries_per_point: float
+    failed: int
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a candidate and a target, of either kind."""
+        return self.members + self.non_members
+
+    @property
+    def chance(self) -> float | None:
+        """The precision of answering at random: the share of member pairs among the attacked ones."""
+        return self.members / self.pairs if self.pairs else None
+
+    @property
+    def promised(self) -> float | None:
+        """The false-positive rate that the attack promises, β; None for attacks that promise none."""
+        return None if self.expected_false_positives is None else self.beta
+
+    def breaks_promise(self, rate: Estimate) -> bool:
+        """Say whether the whole interval of a rate of this cell lies above the rate that the attack promises.
+
+        The one rule of warnings, page and figures. The level truly tested (``attained``) may be lower; a rate between
+        the two is no broken promise.
+        """
+        return self.promised is not None and rate.above(self.promised)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRow:
+    """How well a group of models fits, means over models."""
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged("fit.{side}.{group}.{metric}", ("train_accuracy", "test_accuracy", "gap")),
+    )
+
+    setting: str
+    side: str
+    group: str
+    models: int
+    train_accuracy: float
+    test_accuracy: float | None
+    gap: float | None
+    flag: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionRow:
+    """By which rule a selector chose how many candidates, and how many of these were asked with labels only."""
+
+    setting: str
+    selector: str
+    rule: str
+    threshold: float | None
+    chosen: int
+    asked: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidences:
+    """Signed distances and the confidence at each."""
+
+    distance: Floats
+    confidence: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionRow:
+    """The map from distance to confidence that was fitted, as a curve, and a sample of the pairs it was fitted to."""
+
+    setting: str
+    map: str
+    pairs: int
+    dropped: int
+    rmse: float
+    source: str
+    curve: Confidences
+    points: Confidences
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecognisedPoint:
+    """A candidate that a label-only attack finds among the targets that trained on it."""
+
+    setting: str
+    attack: str
+    selector: str
+    point_id: int
+    label: str
+    hits: int
+    targets: int
+    false_calls: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipSetting(SettingRow):
+    """A setting and its attack mode."""
+
+    mode: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipResult(FinishedRun):
+    """The content of result.json of a TMIA run."""
+
+    KIND: ClassVar[str] = "tmia"
+
+    settings: tuple[MembershipSetting, ...]
+    table: tuple[MembershipCell, ...]
+    fit: tuple[FitRow, ...]
+    selections: tuple[SelectionRow, ...]
+    reconstruction: tuple[ReconstructionRow, ...]
+    exposed: tuple[RecognisedPoint, ...]
+    level: float

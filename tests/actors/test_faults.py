@@ -1,0 +1,85 @@
+"""Workers, nodes and drivers that die: the run completes, and only what was not finished is done again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import actors.population
+from actors.attack_pool import run_units
+from actors.job_queue import JobQueue
+from actors.jobs import Workers, WorkersLost
+from tests.actors.file_jobs import chain, done, drive, ignore, make_perform, perform, starts
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def expected(folder: Path) -> dict[str, str]:
+    """What an undisturbed run writes."""
+    for unit in reversed(chain(folder)):
+        perform(unit)
+    return done(folder)
+
+
+def run_driver(kind: str, folder: Path, storage: Path) -> int:
+    """Run one of file_jobs.py's drivers in a process of its own; return its exit status."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "tests.actors.file_jobs", kind, str(folder), str(storage)]
+    environment = {**os.environ, "RAY_AUTH_TOKEN": "7" * 64, "RAY_AUTH_MODE": "token", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+def test_a_killed_worker_costs_only_what_was_unfinished(cluster: Workers, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    drive(folder, cluster, ignore, chain(folder, j1_1="die_once"))
+    assert done(folder) == expected(tmp_path / "undisturbed")
+    assert starts(folder, "1.1") == 2
+    before = (folder / "at_death").read_text().split()
+    assert "1.0" in before
+    assert all(starts(folder, key) == 1 for key in before)
+
+
+def test_a_job_that_kills_its_worker_is_given_up_by_name(
+    cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actors.population, "JobQueue", partial(JobQueue, max_losses=1))
+    workers = Workers(1, storage=cluster.storage, log="run.log")
+    with pytest.raises(WorkersLost, match=r"job 1\.1 is given up: its worker died 1 time\(s\) \(see run\.log\)"):
+        drive(tmp_path, workers, ignore, chain(tmp_path, j1_1="die"))
+
+
+def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Workers, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run_units(chain(folder, j1_1="die_once", j2_0="die_once"), make_perform, cluster, on_progress=ignore)
+    assert done(folder) == expected(tmp_path / "undisturbed")
+    with pytest.raises(WorkersLost, match=r"job 0\.0 is given up: its worker died 3"):
+        run_units(chain(tmp_path / "deadly", j0_0="die"), make_perform, cluster, on_progress=ignore)
+
+
+def test_after_a_killed_driver_the_same_command_does_only_what_is_missing(tmp_path: Path) -> None:
+    folder, storage = tmp_path / "run", tmp_path / "ray"
+    assert run_driver("killed", folder, storage) == -signal.SIGKILL
+    finished = set(done(folder))
+    assert len(finished) == 9
+    assert run_driver("killed", folder, storage) == 0
+    assert (folder / "planned").read_text().split() == ["1.2", "1.1", "1.0"]
+    assert done(folder) == expected(tmp_path / "undisturbed")
+    assert all(starts(folder, key) == 1 for key in finished)
+
+
+@pytest.mark.long
+def test_a_lost_node_costs_only_what_it_was_doing(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert run_driver("nodes", folder, tmp_path / "ray") == 0
+    assert done(folder) == expected(tmp_path / "undisturbed")
+    assert {unit.key: starts(folder, unit.key) for unit in chain(folder)} == {
+        unit.key: 2 if unit.key == "1.0" else 1 for unit in chain(folder)
+    }

@@ -1,0 +1,350 @@
+"""The pools: jobs run in the order of their needs, with any number of workers, and fail as themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.attack_pool import run_units
+from actors.capacity import Cluster, Node
+from actors.cluster import connect, describe, size_workers
+from actors.environment import environment
+from actors.failures import pack_failure, unpack_failure
+from actors.job_queue import STOP, WAIT, WORK, JobQueue, QueueServer
+from actors.jobs import Job, Workers
+from actors.population import train_population
+from actors.trials import expand_grid, run_trials
+from audits.errors import BadInput
+from tests.actors.file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
+
+GRID = {"a": {"grid_search": [1, 2, 3]}, "b": {"grid_search": ["x", "y"]}, "c": 5}
+
+
+def job(key: str, *needs: str, folder: str = "", action: str = "") -> FileJob:
+    return FileJob(key, folder, needs, action)
+
+
+def train(jobs: list[FileJob], folder: Path, workers: Workers, **overrides: Any) -> None:
+    arguments: dict[str, Any] = {"on_progress": ignore, "is_done": partial(is_done, folder), **overrides}
+    train_population(jobs, make_perform, workers, **arguments)
+
+
+def note_trial(folder: Path, config: dict[str, Any]) -> dict[str, float]:
+    (folder / f"{config['a']}{config['b']}").open("a").write(f"{config['c']};")
+    return {"score": float(config["a"])}
+
+
+def fail_twice(folder: Path, config: dict[str, Any]) -> dict[str, float]:
+    note_trial(folder, config)
+    if config["b"] == "y" and config["a"] > 1:
+        raise OddError(config["a"], "in a trial")
+    return {"score": 0.0}
+
+
+# the queue itself
+
+
+def test_a_job_is_released_when_the_last_of_its_needs_is_done() -> None:
+    queue = JobQueue([job("c", "a", "b"), job("a"), job("b", "a")])
+    assert queue.take() == "a"
+    assert queue.take() is None
+    queue.finish("a")
+    assert queue.take() == "b"
+    assert queue.take() is None
+    queue.finish("b")
+    assert queue.take() == "c"
+    assert not queue.finished
+    queue.finish("c")
+    assert queue.finished
+
+
+def test_needs_that_nobody_queued_are_in_the_store() -> None:
+    assert JobQueue([job("a", "trained earlier")]).take() == "a"
+
+
+def test_circles_and_twins_are_refused() -> None:
+    with pytest.raises(ValueError, match="wait for each other: a, b"):
+        JobQueue([job("a", "b"), job("b", "a"), job("c")])
+    with pytest.raises(ValueError, match="'a' is queued twice"):
+        JobQueue([job("a"), job("a")])
+
+
+def test_a_worker_that_starts_again_returns_what_it_had_taken() -> None:
+    server = QueueServer(JobQueue([job("a"), job("b"), job("c")]))
+    first, second = server.begin(0, 2), server.begin(1, 2)
+    assert server.take(0, first) == (WORK, "a")
+    assert server.take(1, second) == (WORK, "b")
+    again = server.begin(0, 1)  # the group is now one worker: rank 1 is gone, too
+    assert server.state().doubtful == ("a", "b")
+    assert server.take(0, first) == (STOP, "")
+    server.settle({"a": True, "b": False})
+    assert server.take(0, again) == (WORK, "b")
+    assert server.take(0, again) == (WORK, "c")
+    server.finish("b")
+    server.finish("c")
+    assert server.state().done == 3
+    assert server.take(0, again) == (STOP, "")
+
+
+def test_only_the_job_of_the_dead_worker_is_blamed_and_given_up() -> None:
+    server = QueueServer(JobQueue([job("deadly"), job("innocent")]))
+    for _ in range(3):
+        lives = [server.begin(rank, 2) for rank in range(2)]
+        server.settle({"deadly": False, "innocent": False})
+        assert [server.take(rank, lives[rank])[1] for rank in range(2)] == ["deadly", "innocent"]
+        assert server.state().given_up is None
+        server.blame([0])
+    assert server.state().given_up == "job deadly is given up: its worker died 3 time(s)"
+    assert server.take(1, lives[1]) == (STOP, "")
+
+
+def test_nothing_is_handed_out_after_a_failure() -> None:
+    server = QueueServer(JobQueue([job("a"), job("b", "a"), job("c")]))
+    life = server.begin(0, 1)
+    server.take(0, life)
+    server.fail(b"first")
+    server.fail(b"second")
+    assert server.take(0, life) == (STOP, "")
+    assert server.state().failure == b"first"
+
+
+def test_a_worker_waits_while_others_hold_what_it_needs() -> None:
+    server = QueueServer(JobQueue([job("a"), job("b", "a")]))
+    lives = [server.begin(rank, 2) for rank in range(2)]
+    server.take(0, lives[0])
+    assert server.take(1, lives[1]) == (WAIT, "")
+    server.finish("a")
+    assert server.take(1, lives[1]) == (WORK, "b")
+
+
+@pytest.mark.parametrize("error", [BadInput("x = 3: no"), FileNotFoundError(2, "gone", "/x"), KeyError("k")])
+def test_failures_arrive_with_type_message_and_traceback(error: Exception) -> None:
+    arrived = unpack_failure(pack_failure(error))
+    assert type(arrived) is type(error)
+    assert (str(arrived), arrived.args) == (str(error), error.args)
+    assert "In the worker" in arrived.__notes__[0]
+
+
+def test_a_failure_that_cannot_travel_is_named() -> None:
+    arrived = unpack_failure(pack_failure(OddError(1, "why")))
+    assert type(arrived) is RuntimeError
+    assert str(arrived).startswith("OddError: odd 1: why")
+
+
+# in the calling process
+
+
+@pytest.mark.parametrize("pool", ["train", "units"])
+def test_without_workers_everything_runs_here(tmp_path: Path, pool: str) -> None:
+    seen: list[tuple[int, int]] = []
+    workers = Workers(0, storage=str(tmp_path / "ray"))
+    if pool == "train":
+        train(chain(tmp_path), tmp_path, workers, on_progress=lambda *counts: seen.append(counts))
+    else:
+        run_units(chain(tmp_path), make_perform, workers, on_progress=lambda *counts: seen.append(counts))
+    assert seen == [(count, 12) for count in range(13)]
+    assert done(tmp_path)["0.2"] == "0.2(0.1(0.0))"
+    assert all(f"@{os.getpid()}@" in path.name for path in (tmp_path / "starts").iterdir())
+
+
+def test_without_workers_ray_is_not_imported(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from actors.attack_pool import run_units
+from actors.cluster import size_workers
+from actors.trials import run_trials
+from tests.actors.file_jobs import *
+drive(Path({str(tmp_path)!r}), Workers(0), ignore, chain(Path({str(tmp_path)!r})))
+run_units(chain(Path({str(tmp_path)!r})), make_perform, Workers(0), on_progress=ignore)
+run_trials({GRID!r}, dict, Workers(0), name="x", on_progress=ignore)
+size_workers("auto", 0.0)
+print([name for name in ("ray", "torch") if name in sys.modules])
+"""
+    root = Path(__file__).resolve().parents[2]
+    paths = {**os.environ, "PYTHONPATH": str(root)}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=paths)
+    assert out.stdout == "[]\n"
+
+
+def test_without_workers_a_failure_is_itself(tmp_path: Path) -> None:
+    with pytest.raises(OddError, match="odd 7: said the job"):
+        train([job("a", folder=str(tmp_path), action="odd")], tmp_path, Workers(0))
+
+
+def test_no_jobs_start_no_ray(tmp_path: Path) -> None:
+    train([], tmp_path, Workers(2, storage=str(tmp_path / "ray")))
+    assert not (tmp_path / "ray").exists()
+
+
+def test_grids_are_expanded() -> None:
+    grid = list(expand_grid({**GRID, "deep": {"d": {"grid_search": [7, 8]}, "e": 9}}))
+    assert len(grid) == 12
+    assert grid[0] == {"a": 1, "b": "x", "c": 5, "deep": {"d": 7, "e": 9}}
+    assert grid[-1] == {"a": 3, "b": "y", "c": 5, "deep": {"d": 8, "e": 9}}
+
+
+def test_without_workers_trials_run_once_each_and_the_first_failure_is_raised_last(tmp_path: Path) -> None:
+    with pytest.raises(OddError, match="odd 2"):
+        run_trials(GRID, partial(fail_twice, tmp_path), Workers(0), name="grid", on_progress=ignore)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ["1x", "1y", "2x", "2y", "3x", "3y"], "5;"
+    )
+
+
+# sizes
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"count": -1}, "workers = -1: give 0"),
+        ({"count": 1, "cpus": 0.0}, "cpus per worker = 0.0"),
+        ({"count": 1, "gpus": 1.5}, "gpus per worker = 1.5: give a fraction"),
+        ({"count": 1, "threads": 0}, "threads per worker = 0"),
+    ],
+)
+def test_impossible_workers_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Workers(**wrong)
+
+
+def test_workers_are_counted_machine_by_machine() -> None:
+    cluster = Cluster((Node("a", 3, 1), Node("b", 3, 2), Node("c", 8, 0)), {})
+    assert cluster.room(2, 0) == 6
+    assert cluster.room(1, 0.5) == 5
+    assert cluster.room(1, 1) == 3
+    assert cluster.room(1, 2) == 1
+    assert cluster.room(1, 3) == 0
+
+
+def test_sizes_are_numbers_or_auto() -> None:
+    assert size_workers(3, 0.0) == 3
+    assert size_workers("auto", 0.0) == len(os.sched_getaffinity(0))
+    with pytest.raises(BadInput, match="workers = 'all'"):
+        size_workers("all", 0.0)
+
+
+@pytest.fixture
+def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process look as if it had no cluster; tests on the shared one may have run before."""
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+
+
+@pytest.mark.usefixtures("unconnected")
+def test_an_address_where_nothing_answers_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(BadInput, match=r"no Ray cluster answers at '127.0.0.1:9'"),
+        connect(Workers(1, address="127.0.0.1:9", storage=str(tmp_path))),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("unconnected")
+def test_storage_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(BadInput, match="cannot be used for Ray's files"),
+        connect(Workers(1, storage=f"{tmp_path}/file")),
+    ):
+        pass
+
+
+def test_environment_is_restored() -> None:
+    os.environ["ORCH_TEST_A"] = "old"
+    with environment({"ORCH_TEST_A": None, "ORCH_TEST_B": "new"}):
+        assert "ORCH_TEST_A" not in os.environ
+        assert os.environ["ORCH_TEST_B"] == "new"
+    assert os.environ.pop("ORCH_TEST_A") == "old"
+    assert "ORCH_TEST_B" not in os.environ
+
+
+# with Ray
+
+
+@pytest.mark.cluster
+def test_one_and_two_workers_write_the_files_of_no_worker(tmp_path: Path, cluster: Workers) -> None:
+    folders = [tmp_path / name for name in ("none", "one", "two", "pool")]
+    train(chain(folders[0]), folders[0], Workers(0))
+    train(chain(folders[1]), folders[1], Workers(1, storage=cluster.storage))
+    seen: list[tuple[int, int]] = []
+    train(chain(folders[2]), folders[2], cluster, on_progress=lambda *counts: seen.append(counts))
+    run_units(chain(folders[3]), make_perform, cluster, on_progress=ignore)
+    assert done(folders[0]) == done(folders[1]) == done(folders[2]) == done(folders[3])
+    assert seen == sorted(seen)
+    assert seen[-1] == (12, 12)
+    for folder in folders:
+        assert all(starts(folder, unit.key) == 1 for unit in chain(folder))
+
+
+@pytest.mark.cluster
+def test_a_failing_job_stops_the_run_as_itself(tmp_path: Path, cluster: Workers) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        train(chain(tmp_path, j0_1="missing"), tmp_path, cluster)
+    assert caught.value.filename == "/data/x.png"
+    assert "0.1" not in done(tmp_path)
+    assert starts(tmp_path, "0.1") == 1
+
+
+@pytest.mark.cluster
+def test_a_failing_unit_stops_the_pool_as_itself(tmp_path: Path, cluster: Workers) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        run_units(chain(tmp_path, j0_1="missing"), make_perform, cluster, on_progress=ignore)
+    assert caught.value.filename == "/data/x.png"
+
+
+@pytest.mark.cluster
+def test_workers_that_cannot_be_placed_are_refused_at_once(tmp_path: Path, cluster: Workers) -> None:
+    greedy = Workers(2, gpus=64, storage=cluster.storage)
+    message = "2 workers with 1 CPUs and 64 GPUs each do not fit: this machine has 1 node"
+    with pytest.raises(BadInput, match=message):
+        train(chain(tmp_path), tmp_path, greedy)
+    with pytest.raises(BadInput, match=message):
+        run_units(chain(tmp_path), make_perform, greedy, on_progress=ignore)
+    with pytest.raises(BadInput, match=message):
+        run_trials(GRID, partial(note_trial, tmp_path), greedy, name="grid", on_progress=ignore)
+    assert list(tmp_path.iterdir()) == []
+    assert describe().room(1.0, 0.0) == 2
+
+
+@pytest.mark.cluster
+def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path: Path, cluster: Workers) -> None:
+    seen: list[tuple[int, int]] = []
+    for times in (1, 2):
+        run_trials(GRID, partial(note_trial, tmp_path), cluster, name="grid", on_progress=lambda *c: seen.append(c))
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+            ["1x", "1y", "2x", "2y", "3x", "3y"], "5;" * times
+        )
+        assert seen == [(count, 6) for count in range(7)] * times
+
+
+@pytest.mark.cluster
+def test_the_first_failing_trial_is_raised_after_the_others(tmp_path: Path, cluster: Workers) -> None:
+    with pytest.raises(RuntimeError, match="OddError: odd 2: in a trial"):
+        run_trials(GRID, partial(fail_twice, tmp_path), cluster, name="grid", on_progress=ignore)
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def make_thread_probe() -> Any:
+    def probe(unit: Job) -> None:
+        import torch
+
+        assert isinstance(unit, FileJob)
+        Path(unit.folder, unit.key).write_text(
+            f"{torch.get_num_threads()} {os.environ['OMP_NUM_THREADS']} {Path.cwd()}"
+        )
+
+    return probe
+
+
+@pytest.mark.cluster
+def test_threads_are_fixed_and_the_working_folder_stays(tmp_path: Path, cluster: Workers) -> None:
+    workers = Workers(1, threads=3, storage=cluster.storage)
+    run_units([job("unit", folder=str(tmp_path))], make_thread_probe, workers, on_progress=ignore)
+    assert (tmp_path / "unit").read_text() == f"3 3 {Path.cwd()}"

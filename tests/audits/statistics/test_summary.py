@@ -1,0 +1,143 @@
+"""Nulls, corrections and the table of results."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from audits.errors import BadInput
+from audits.statistics import intervals, null, roc, summary
+from tests.cases.apollo_result import score_table
+
+
+@pytest.fixture(scope="module")
+def scores():
+    table = score_table(["base"], targets=8, points=50, seed=0)
+    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+
+
+@pytest.fixture(scope="module")
+def rows(scores):
+    return summary.summarise(scores, [0.05], bootstrap=500, permutations=500, seed=3)
+
+
+def pick(rows, unlearner, attack):
+    return next(row for row in rows if row["unlearner"] == unlearner and row["attack"] == attack)
+
+
+def test_permutation_p_agrees_with_full_enumeration():
+    scores, member, cluster = (
+        np.array([3.0, 1, 2, 2, 5, 4, 0, 1]),
+        np.array([1, 0, 1, 0] * 2) == 1,
+        np.repeat([0, 1], 4),
+    )
+    found = abs(roc.within_auc(scores, member, cluster).mean() - 0.5)
+    choices = [[list(pair) for pair in itertools.combinations(range(4), 2)]] * 2
+    far = []
+    for first, second in itertools.product(*choices):
+        flags = np.zeros(8, dtype=bool)
+        flags[first] = True
+        flags[[4 + index for index in second]] = True
+        far.append(abs(roc.within_auc(scores, flags, cluster).mean() - 0.5) >= found - 1e-12)
+    p = null.permutation_p(scores, member, cluster, draws=20000, seed=1)
+    assert p[0] == pytest.approx(np.mean(far), abs=0.01)
+
+
+def test_permutation_ignores_differences_between_targets_and_is_uniform_under_the_null():
+    rng = np.random.default_rng(0)
+    member, cluster = np.tile(np.arange(40) < 10, 4), np.repeat(np.arange(4), 40)
+    shift = rng.normal(0, 10, 4)[cluster]
+    p = null.permutation_p(rng.normal(size=(160, 400)) + shift[:, None], member, cluster, draws=400, seed=2)
+    assert np.mean(p <= 0.05) == pytest.approx(0.05, abs=0.03)
+    assert np.mean(p) == pytest.approx(0.5, abs=0.05)
+
+
+def test_permutation_p_of_one_column_does_not_depend_on_the_others():
+    rng = np.random.default_rng(1)
+    columns, member, cluster = rng.normal(size=(40, 3)), np.tile([True, False], 20), np.repeat([0, 1], 20)
+    together = null.permutation_p(columns, member, cluster, draws=300, seed=4)
+    alone = [null.permutation_p(column, member, cluster, draws=300, seed=4)[0] for column in columns.T]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_holm_is_the_textbook_procedure():
+    np.testing.assert_allclose(null.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(null.holm([0.9, 0.8]), [1.0, 1.0])
+    with pytest.raises(BadInput, match="between 0 and 1"):
+        null.holm([0.5, float("nan")])
+
+
+def test_null_band_of_a_best_threshold_rule_lies_above_one_half():
+    rng = np.random.default_rng(5)
+    scores, member, cluster = rng.normal(size=(200, 10)), np.tile([True, False], 100), np.zeros(200)
+
+    def best_of_ten(flags):
+        return max(roc.auc(column, flags) for column in scores.T)
+
+    band = null.null_band(best_of_ten, member, cluster, draws=100, seed=6)
+    assert 0.5 < band.low < band.median < band.high < 0.65
+    assert band.value == best_of_ten(member) and 0.01 < band.p <= 1.0
+
+
+def test_table_row_equals_the_plain_computation(scores, rows):
+    row = pick(rows, "gradient_ascent", "lira")
+    chosen = (scores["unlearner"] == "gradient_ascent") & (scores["attack"] == "lira")
+    value, target = scores["score"][chosen], scores["target"][chosen]
+    member = scores["group"][chosen] == "forget"
+    areas = [roc.auc(value[target == index], member[target == index]) for index in range(8)]
+    decision = scores["decision_0.05"][chosen]
+    assert row["auc"] == pytest.approx(np.mean(areas), abs=1e-12)
+    assert (row["auc_low"], row["auc_high"]) == pytest.approx(intervals.ibragimov_mueller_t(areas), abs=1e-12)
+    assert row["auc_pooled"] == pytest.approx(roc.auc(value, member), abs=1e-12)
+    assert row["tpr"] == pytest.approx(decision[member].mean())
+    assert row["found_fpr"] == pytest.approx(decision[~member].mean())
+    assert row["tpr_exact_low"] < row["tpr"] < row["tpr_exact_high"]
+    assert row["auc_bootstrap_low"] < row["auc"] < row["auc_bootstrap_high"]
+    assert (row["targets"], row["forget"], row["unseen"], row["queries_per_point"]) == (8, 400, 400, 1.0)
+
+
+def test_table_tells_signal_from_none(rows):
+    assert len(rows) == 35
+    assert all(row["above_chance"] for row in rows if row["unlearner"] == "identity")
+    assert not any(row["above_chance"] for row in rows if row["unlearner"] == "retrain")
+    overview = summary.holm_overview(rows)["base"]
+    assert overview["tests"] == 35 and "identity/apollo" in overview["above"]
+    assert not any(name.startswith("retrain/") for name in overview["above"] + overview["below"])
+
+
+def test_table_does_not_depend_on_row_order_and_repeats(scores, rows):
+    order = np.random.default_rng(7).permutation(len(scores["score"]))
+    shuffled = {name: column[order] for name, column in scores.items()}
+    again = summary.summarise(shuffled, [0.05], bootstrap=500, permutations=500, seed=3)
+
+    def key(row):
+        return row["unlearner"], row["attack"]
+
+    assert sorted(again, key=key) == sorted(rows, key=key)
+
+
+def test_table_refuses_an_fpr_without_enough_unseen_points_or_decisions(scores):
+    with pytest.raises(BadInput, match="needs at least 1000"):
+        summary.summarise(scores, [0.01])
+    with pytest.raises(BadInput, match=r"no column 'decision_0\.1'"):
+        summary.summarise(scores, [0.1])
+
+
+def test_one_target_gets_intervals_over_points(scores):
+    first = {name: column[scores["target"] == 0] for name, column in scores.items()}
+    many = {name: np.concatenate([column] * 4) for name, column in first.items()}
+    row = pick(summary.summarise(many, [0.05], bootstrap=50, permutations=50), "identity", "apollo")
+    assert row["targets"] == 1 and row["roc_tpr"] is None
+    assert row["auc_low"] < row["auc"] < row["auc_high"]
+    assert (row["tpr_low"], row["tpr_high"]) == (row["tpr_exact_low"], row["tpr_exact_high"])
+
+
+def test_paired_difference_compares_equal_targets_only(scores):
+    found = {(cell.unlearner, cell.attack): summary.per_target_auc(cell) for cell in summary.cells(scores)}
+    a, b = found["identity", "apollo"], found["identity", "label_gap"]
+    difference = summary.paired_difference(a, b)
+    assert difference.mean == pytest.approx(np.mean([a[index] - b[index] for index in range(8)]))
+    assert difference.low > 0 and difference.p < 0.05 and difference.targets == 8
+    assert summary.paired_difference(a, a).p == 1.0
+    with pytest.raises(BadInput, match="same targets"):
+        summary.paired_difference(a, {0: 0.5})

@@ -1,0 +1,193 @@
+"""Every unlearning method: given models and sets stay as they are, seeds decide, settings are checked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+from torch import nn
+
+from audits.data.tensors import TensorSet
+from audits.errors import BadInput
+from audits.models import make_model
+from audits.training.recipe import Recipe
+from audits.unlearning import UNLEARNERS, make_unlearner
+from audits.unlearning.settings import rules
+from tests.audits.unlearning.cases import (
+    CLASSES,
+    CONTROLS,
+    FORGET,
+    RECIPE,
+    RETAIN,
+    SETTINGS,
+    Snapshot,
+    build,
+    points,
+    run,
+    same_state,
+    trained,
+)
+
+
+def test_every_registered_method_is_tested_here() -> None:
+    assert set(UNLEARNERS) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["eval mode", "train mode"])
+@pytest.mark.parametrize("trainable", [True, False], ids=["trainable", "frozen"])
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_the_given_model_is_left_bit_for_bit_as_it_was(name: str, trainable: bool, training: bool) -> None:
+    model = trained()
+    model(points(4, 9).x).sum().backward()
+    model.requires_grad_(trainable).train(training)
+    before = Snapshot(model)
+    run(name, model)
+    before.assert_unchanged()
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_the_given_sets_are_left_as_they_were(name: str) -> None:
+    forget, retain = points(FORGET, 1), points(RETAIN, 2)
+    method = make_unlearner(name, SETTINGS[name])
+    method.unlearn(trained(), forget, retain, seed=0, recipe=RECIPE, build=build)
+    assert torch.equal(forget.x, points(FORGET, 1).x) and torch.equal(retain.x, points(RETAIN, 2).x)
+    assert forget.x.grad is None and retain.x.grad is None
+
+
+@pytest.mark.parametrize("trainable", [True, False], ids=["trainable", "frozen"])
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_a_new_model_in_eval_mode_with_gradients_enabled_comes_back(name: str, trainable: bool) -> None:
+    model = trained().requires_grad_(trainable)
+    found = run(name, model)
+    assert found is not model
+    assert not any(module.training for module in found.modules())
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in found.parameters())
+    own = {value.data_ptr() for value in found.state_dict().values()}
+    assert not own & {value.data_ptr() for value in model.state_dict().values()}
+
+
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"identity"}))
+def test_every_method_but_identity_moves_the_weights(name: str) -> None:
+    model = trained()
+    assert not same_state(model, run(name, model))
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_results_depend_on_the_seed_and_not_on_the_global_generator(name: str) -> None:
+    model = trained()
+    torch.manual_seed(1)
+    first = run(name, model)
+    torch.manual_seed(2)
+    before = torch.get_rng_state()
+    frozen = run(name, model.requires_grad_(False))
+    assert torch.equal(before, torch.get_rng_state())
+    assert same_state(first, frozen)
+    assert same_state(first, run(name, model, seed=5)) == (name == "identity")
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_flags_say_what_a_method_is(name: str) -> None:
+    method = UNLEARNERS[name]
+    assert method.name == name
+    assert method.copies == (name == "identity")
+    assert method.trains_from_scratch == (name == "retrain")
+
+
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - CONTROLS))
+def test_a_run_that_diverges_is_reported(name: str) -> None:
+    extreme = {"learning_rate": 1e30} | ({"clip_norm": 1e30} if name == "gradient_ascent" else {})
+    with pytest.raises(FloatingPointError, match="lower the learning rate"):
+        run(name, trained(), **extreme)
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_only_the_sets_that_a_method_says_it_reads_decide_its_result(name: str) -> None:
+    model, method = trained(), make_unlearner(name, SETTINGS[name])
+    forget, retain = points(FORGET, 1), points(RETAIN, 2)
+
+    def result(forget: TensorSet, retain: TensorSet) -> nn.Module:
+        return method.unlearn(model, forget, retain, seed=0, recipe=RECIPE, build=build)
+
+    usual = result(forget, retain)
+    assert same_state(usual, result(points(FORGET, 8), retain)) == (not method.reads_forget)
+    assert same_state(usual, result(forget, points(RETAIN, 9))) == (not method.reads_retain)
+
+
+@pytest.mark.parametrize("kind", ["forget", "retain"])
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_an_empty_set_is_refused_where_it_is_read_and_ignored_where_not(name: str, kind: str) -> None:
+    method = make_unlearner(name, SETTINGS[name])
+    sets = {"forget": points(FORGET, 1), "retain": points(RETAIN, 2)} | {kind: points(0, 3)}
+    if getattr(method, f"reads_{kind}"):
+        with pytest.raises(BadInput, match=f"{name} reads the {kind} set, which is empty"):
+            method.unlearn(trained(), **sets, seed=0, recipe=RECIPE, build=build)
+    else:
+        found = method.unlearn(trained(), **sets, seed=0, recipe=RECIPE, build=build)
+        assert not found.training
+
+
+@pytest.mark.parametrize(("forgotten", "retained"), [(1, 5), (1, 2), (3, 2), (9, 3)])
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_sets_below_a_batch_serve_models_with_batch_norm_and_dropout(name: str, forgotten: int, retained: int) -> None:
+    model = trained()
+    method = make_unlearner(name, SETTINGS[name] | ({"batch_size": 64} if name not in CONTROLS else {}))
+    found = method.unlearn(model, points(forgotten, 1), points(retained, 2), seed=0, recipe=RECIPE, build=build)
+    assert same_state(model, found) == (name == "identity")
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_byte_images_serve_convolutional_models(name: str) -> None:
+    kind, generator = make_model("resnet18", {"width": 2}), torch.Generator().manual_seed(0)
+    images = torch.randint(256, (9, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    data, recipe = TensorSet(images, torch.arange(9) % CLASSES), Recipe(epochs=1, batch_size=4)
+    forget, retain = TensorSet(data.x[:3], data.y[:3]), TensorSet(data.x[3:], data.y[3:])
+    model = kind.build((1, 8, 8), CLASSES, 0)
+    short = {"iterations": 2} if name == "sfr_on" else {"epochs": 1} if name not in CONTROLS else {}
+    found = make_unlearner(name, SETTINGS[name] | short).unlearn(
+        model, forget, retain, seed=0, recipe=recipe, build=lambda seed: kind.build((1, 8, 8), CLASSES, seed)
+    )
+    assert same_state(model, found) == (name == "identity")
+    assert images.dtype == torch.uint8
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_on_a_gpu_the_result_stays_there_and_no_generator_moves(name: str) -> None:
+    forget, retain = (TensorSet(one.x.cuda(), one.y.cuda()) for one in (points(FORGET, 1), points(RETAIN, 2)))
+    method, model = make_unlearner(name, SETTINGS[name]), trained().cuda()
+    before = torch.cuda.get_rng_state(), torch.get_rng_state()
+    found, again = (
+        method.unlearn(model, forget, retain, seed=4, recipe=RECIPE, build=build).state_dict() for _ in range(2)
+    )
+    assert all(value.is_cuda for value in found.values())
+    assert all(torch.allclose(value.double(), again[key].double(), atol=1e-5) for key, value in found.items())
+    assert torch.equal(before[0], torch.cuda.get_rng_state()) and torch.equal(before[1], torch.get_rng_state())
+
+
+REFUSED = {
+    "above 0": (0, -1.0, float("nan")),
+    "0 or more": (-1, float("inf")),
+    "1 or more": (0, -3),
+    "above 0, up to 1": (0.0, 1.01),
+    "0 up to, but not, 1": (1.0, -0.1),
+}
+
+
+RULED = [(name, setting, allowed.words) for name in UNLEARNERS for setting, allowed in rules(UNLEARNERS[name]).items()]
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_every_number_among_the_settings_says_what_it_may_be(name: str) -> None:
+    method = make_unlearner(name, {})
+    numbers = {field.name for field in fields(method) if type(getattr(method, field.name)) in (int, float)}
+    assert numbers == set(rules(type(method)))
+
+
+@pytest.mark.parametrize(("name", "setting", "words"), RULED, ids=lambda part: part.replace(" ", "-"))
+def test_settings_that_cannot_work_are_refused_before_anything_is_trained(name: str, setting: str, words: str) -> None:
+    for value in REFUSED[words]:
+        wanted = f"allowed: {words}" if math.isfinite(value) else "it must be finite"
+        with pytest.raises(BadInput, match=rf"^{name}\.{setting} is {value}; {wanted}$"):
+            make_unlearner(name, {setting: value})

@@ -1,0 +1,54 @@
+"""Whole runs, laid-out plans and contexts for tests; runs draw no page and log nothing unless they are asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestrator.engine.jobs.job import Job, of_stage
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.engine.run.run import Result, Run
+from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named, open_design
+from tune_spaces.registry import Sweep
+
+
+class UnshownRun(Run):
+    """A run that leaves plan, result and scores; page and tracking, which take longest, are left out."""
+
+    def report(self, document: Mapping[str, Any]) -> None:
+        """Draw nothing."""
+
+    def track(self, document: dict[str, Any]) -> None:
+        """Log nothing."""
+
+
+def audited(plan: BasePlan, out: Path, *, shown: bool = False, rebuild: bool = False) -> Result:
+    """Carry out the audit of ``plan``; ``shown``: with its page and its tracking."""
+    return begun(plan, out, f"{plan.kind}-audit", shown=shown, rebuild=rebuild).audit()
+
+
+def swept(sweep: Sweep, plan: BasePlan, out: Path, *, shown: bool = False) -> Result:
+    """Carry out ``sweep`` around ``plan``; ``shown``: with its page and its tracking."""
+    return begun(plan, out, sweep.name, shown=shown).sweep(sweep)
+
+
+def begun(plan: BasePlan, out: Path, name: str, *, shown: bool = False, rebuild: bool = False) -> Run:
+    """Return a run of ``plan`` that leaves its files in ``out``, whatever is there."""
+    terminal = Terminal(claim_folder(out, plan, force=True))
+    return (Run if shown else UnshownRun)(kind_named(plan.kind), plan, out, terminal, name=name, rebuild=rebuild)
+
+
+def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[Job, ...]:
+    """Return the jobs of ``plan``, of one of ``stages`` if any are named; first jobs are not among them."""
+    jobs = open_design(plan, store).jobs()
+    return of_stage(jobs, *stages) if stages else tuple(jobs)
+
+
+def context_of(plan: BasePlan, store: Store) -> WorkerContext[Any]:
+    """Return the context in which a worker does the jobs of ``plan``."""
+    return WorkerContext(kind_named(plan.kind), open_design(plan, store), store)

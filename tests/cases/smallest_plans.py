@@ -1,0 +1,63 @@
+"""The smallest plans of each kind that run; together they have jobs of every stage and name nearly all attacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from audits.apollo.attacks.base import ATTACKS
+from audits.tmia.attacks.base import ATTACKS as TMIA_ATTACKS
+from audits.tmia.selectors.base import SELECTORS
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.kinds import load_plan
+
+APOLLO: dict[str, Any] = {
+    "split.targets": 1,
+    "split.train_size": 60,
+    "split.forget": 0.5,
+    "split.target_pool": 120,
+    "split.candidates": {"forget": 12, "unseen": 20},
+    "split.shadows": 4,
+    "recipe.epochs": 1,
+    "unlearning.1.epochs": 1,
+    "audit.fpr": [0.5],
+}
+TMIA: dict[str, Any] = {
+    "split.targets": 2,
+    "split.fresh": 1,
+    "audit.pool": 8,
+    "audit.contrast_samples": 40,
+    "audit.reconstruction": {"points": 6, "models": 2},
+    "recipe.epochs": 2,
+    "transfer.n_frozen": 0,
+}
+GNQ: dict[str, Any] = {
+    "data.name": "fashion14",
+    "split": {"seeds": 2, "train_size": 20, "shadows": 4, "test": 40},
+    "model.settings.hidden": [8],
+    "recipe": {"learning_rate": 0.01, "epochs": 2, "batch_size": 10},
+    "audit.checkpoints": 1,
+    "audit.bins": 2,
+    "audit.inversion": {"images": 1, "steps": 2, "starts": 1, "learning_rate": 0.05, "tv": 0.05, "spread": 0.2},
+}
+REMOVAL = {"method": "remove", "ranking": "gnq_log", "share": 0.2}
+SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
+    "apollo": (
+        "apollo-smoke",
+        {**APOLLO, "audit.attacks": list(ATTACKS), "audit.radii": True, "audit.disclosure": True},
+    ),
+    "apollo, exposed points": ("apollo-smoke", {**APOLLO, "split.points": "exposed", "split.ranking_models": 1}),
+    "apollo, memorised points": ("apollo-smoke", {**APOLLO, "split.points": "memorised", "split.ranking_models": 4}),
+    "tmia": (
+        "tmia-smoke",
+        {**TMIA, "variants": {}, "audit.attacks": list(TMIA_ATTACKS), "audit.selectors": list(SELECTORS)},
+    ),
+    "gnq": ("gnq-smoke", GNQ),
+    "gnq, looks apart": ("gnq-smoke", {**GNQ, "audit.looks": "apart", "audit.inversion": None, "defences": [REMOVAL]}),
+}
+
+
+def smallest_plan(name: str, store: Path, **more: Any) -> BasePlan:
+    """Return the plan ``name`` of ``SMALLEST``, for work in this process."""
+    base, values = SMALLEST[name]
+    return load_plan(base, values={**values, "compute.workers": 0, "compute.store": str(store), **more})

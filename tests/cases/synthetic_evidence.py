@@ -1,0 +1,253 @@
+"""Evidence made of synthetic answers, with a known effect of membership: nothing is trained.
+
+``MAKERS`` holds a maker for every type of part; ``OWN_MAKERS`` one for each kind whose part needs another than its
+type's. A new kind of evidence is a line in one of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.apollo.attacks import ATTACKS
+from audits.apollo.evidence import KINDS, Evidence, Part, Posteriors, Walks
+from audits.apollo.evidence.boundary import Distances
+from audits.apollo.evidence.logits import Logits
+from audits.apollo.evidence.plus import Standings
+from audits.apollo.evidence.population import Population
+
+Bools = NDArray[np.bool_]
+CLASSES = 4
+POPULATION = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """``models`` of a half; ``steps`` of a walk; ``effect`` of membership; ``kept``: some never forgot a candidate."""
+
+    models: int = 4
+    steps: int = 3
+    effect: float = 1.0
+    kept: bool = False
+
+
+Maker = Callable[[np.random.Generator, Bools, Recipe], Part]
+
+
+def balanced(rng: np.random.Generator, models: int, candidates: int) -> Bools:
+    """Return (models, candidates) membership with half of the models inside for every candidate."""
+    return np.stack([rng.permuted(np.arange(models) < models // 2) for _ in range(candidates)], axis=1)
+
+
+def sides(rng: np.random.Generator, models: int, candidates: int, kept: bool) -> tuple[Bools, Bools, Bools]:
+    """Return who trained on a candidate, who of them forgot it, who never saw it: (2, models, candidates) each."""
+    trained = np.stack([balanced(rng, models, candidates) for _ in range(2)])
+    rank = np.cumsum(trained, axis=1)
+    return trained, trained & ((rank % 2 == 1) | (not kept)), ~trained
+
+
+def make_walks(
+    rng: np.random.Generator,
+    forgotten: Bools,
+    *,
+    models: int = 4,
+    steps: int = 3,
+    effect: float = 1.0,
+    noise: float = 0.3,
+    offline: bool = False,
+    directions: int = 2,
+    kept: bool = False,
+) -> Walks:
+    """Return walks of ``models`` pseudo-targets a group: a model answers the true label where its margin is positive.
+
+    Margin = difficulty of the point + ``effect`` if the model had seen it + a draw of the model − the path's slope at
+    that query + ``noise`` per query. UNDER makes the label harder from step to step, OVER easier. With ``effect=0``
+    members and others have the same distribution. ``offline``: no pseudo-target has seen any candidate; ``directions``
+    0: the label at x alone; ``kept``: half of the pseudo-targets that trained on a candidate did not forget it.
+    """
+    candidates = len(forgotten)
+    difficulty = rng.normal(1.0, 1.5, candidates)
+    slope = np.array([1.0, -1.0])[:directions, None]
+    path = np.cumsum(rng.uniform(0.2, 0.8, (2, candidates, directions, steps)), axis=-1) * slope
+    trained, inside, outside = sides(rng, models, candidates, kept)
+    if offline:
+        trained, inside, outside = trained & False, inside & False, outside | True
+
+    def answers(margin: NDArray[np.float64], walk: int) -> Bools:
+        hard = np.concatenate([np.zeros((candidates, 1)), path[walk].reshape(candidates, -1)], axis=1)
+        drift = margin[..., None] - hard
+        return drift + noise * rng.normal(size=drift.shape) > 0
+
+    pseudo = np.stack(
+        [answers(difficulty + effect * side + rng.normal(size=side.shape), walk) for walk, side in enumerate(trained)]
+    )
+    margin = difficulty + effect * forgotten + rng.normal(size=candidates)
+    target = np.stack([answers(margin, walk) for walk in range(2)])
+    target[1, :, 0] = target[0, :, 0]
+    confidence = 1 / (1 + np.exp(path - difficulty[:, None, None]))
+    queries = np.full(candidates, 1 + 2 * directions * steps, dtype=np.int32)
+    return Walks(pseudo, inside, outside, target, confidence, np.abs(path), queries)
+
+
+def make_posteriors(
+    rng: np.random.Generator, forgotten: Bools, *, models: int = 8, effect: float = 1.0, kept: bool = False
+) -> Posteriors:
+    """Return log-probabilities of ``models`` shadows and the target whose log-odds of the true class are normal.
+
+    Log-odds = difficulty of the point + ``effect`` if the model had seen it (twice that before unlearning) + a draw of
+    the model. The other classes share the rest in proportions that belong to the point.
+    """
+    trained, inside, outside = (np.concatenate(each) for each in sides(rng, models // 2, len(forgotten), kept))
+    difficulty = rng.normal(1.0, 1.5, len(forgotten))
+    labels = rng.integers(0, CLASSES, len(forgotten))
+    shares = rng.dirichlet(np.ones(CLASSES - 1), len(forgotten))
+
+    def answers(seen: Bools, size: float) -> NDArray[np.float32]:
+        return with_odds(difficulty + size * seen + rng.normal(size=seen.shape), labels, shares)
+
+    return Posteriors(
+        original=answers(trained, 2 * effect),
+        shadow=answers(trained, effect),
+        inside=inside,
+        outside=outside,
+        target=answers(forgotten, effect),
+        labels=labels,
+        queries=np.ones(len(forgotten), dtype=np.int32),
+    )
+
+
+def with_odds(odds: NDArray[np.float64], labels: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return log-probabilities (…, K, classes) whose log p/(1 − p) of the true class is ``odds`` (…, K)."""
+    found = np.empty((*odds.shape, shares.shape[1] + 1))
+    for k, label in enumerate(labels):
+        found[..., k, label] = -np.logaddexp(0, -odds[..., k])
+        rest = -np.logaddexp(0, odds[..., k])
+        found[..., k, np.arange(shares.shape[1] + 1) != label] = rest[..., None] + np.log(shares[k])
+    return found.astype(np.float32)
+
+
+def make_logits(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> Logits:
+    """Return logits of the true class, shifted by ``effect`` for members; twice that before unlearning."""
+    halves = sides(rng, recipe.models, len(forgotten), recipe.kept)
+    trained, inside, outside = (np.concatenate(each) for each in halves)
+    difficulty = rng.normal(3.0, 1.5, len(forgotten))
+    shadow, original = (
+        difficulty + size * recipe.effect * trained + rng.normal(size=trained.shape) for size in (1.0, 2.0)
+    )
+    target = difficulty + recipe.effect * forgotten + rng.normal(size=len(forgotten))
+    queries = np.ones(len(forgotten), dtype=np.int32)
+    return Logits(*(each.astype(np.float32) for each in (original, shadow)), inside, outside, target, queries)
+
+
+def make_population(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> Population:
+    """Return log-probabilities of the true class at points that nobody saw, of all shadows and of one target."""
+    difficulty = rng.normal(1.0, 1.5, POPULATION)
+    odds = difficulty + rng.normal(size=(2 * recipe.models + 1, POPULATION))
+    answers = -np.logaddexp(0, -odds).astype(np.float32)
+    return Population(answers[:-1], answers[-1:], np.zeros(1, np.int64), np.zeros(len(forgotten), np.int64))
+
+
+def walks_of(rng: np.random.Generator, forgotten: Bools, recipe: Recipe, **more: Any) -> Walks:
+    """Return walks as ``recipe`` says."""
+    return make_walks(
+        rng,
+        forgotten,
+        models=recipe.models,
+        steps=recipe.steps,
+        effect=recipe.effect,
+        kept=recipe.kept,
+        **more,
+    )
+
+
+def posteriors_of(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> Posteriors:
+    """Return posteriors as ``recipe`` says."""
+    return make_posteriors(rng, forgotten, models=2 * recipe.models, effect=recipe.effect, kept=recipe.kept)
+
+
+def one_query(rng: np.random.Generator, forgotten: Bools, recipe: Recipe, *, offline: bool = False) -> Walks:
+    """Return walks of a single query each, not at x."""
+    found = walks_of(rng, forgotten, dataclasses.replace(recipe, steps=1), directions=1, offline=offline)
+    return dataclasses.replace(
+        found, pseudo=found.pseudo[..., 1:], target=found.target[..., 1:], queries=np.full_like(found.queries, 2)
+    )
+
+
+def make_distances(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> Distances:
+    """Return signed distances, longer by ``effect`` where a model had seen the point; one walk found no other side."""
+    halves = sides(rng, recipe.models, len(forgotten), recipe.kept)
+    trained, inside, outside = (np.concatenate(each) for each in halves)
+    difficulty = rng.normal(1.0, 1.5, len(forgotten))
+    pseudo = difficulty + recipe.effect * trained + rng.normal(size=trained.shape)
+    target = difficulty + recipe.effect * forgotten + rng.normal(size=len(forgotten))
+    pseudo[0, 0], queries = np.inf, np.full(len(forgotten), 21, dtype=np.int32)
+    return Distances(pseudo, inside, outside, target, queries)
+
+
+def make_standings(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> Standings:
+    """Return standings on five ladders of three rungs, higher by ``effect`` where a model had seen the point."""
+    trained, inside, outside = sides(rng, recipe.models, len(forgotten), recipe.kept)
+    difficulty = rng.normal(1.5, 0.7, (len(forgotten), 1))
+
+    def standing(seen: NDArray[Any]) -> NDArray[np.int16]:
+        noise = 0.7 * rng.normal(size=(*seen.shape, 5)) + 0.5 * rng.normal(size=(*seen.shape, 1))
+        return np.clip(np.rint(difficulty + recipe.effect * seen[..., None] + noise), 0, 3).astype(np.int16)
+
+    target = np.stack([standing(forgotten), standing(forgotten)])
+    return Standings(standing(trained), inside, outside, target, np.full(len(forgotten), 20, dtype=np.int32))
+
+
+MAKERS: dict[type[Part], Maker] = {
+    Standings: make_standings,
+    Walks: walks_of,
+    Posteriors: posteriors_of,
+    Logits: make_logits,
+    Population: make_population,
+    Distances: make_distances,
+}
+OWN_MAKERS: dict[str, Maker] = {
+    "offline": functools.partial(walks_of, offline=True),
+    "point": functools.partial(walks_of, directions=0),
+    "yoqo": one_query,
+    "oslo": functools.partial(one_query, offline=True),
+}
+
+
+def make_evidence(
+    seed: int,
+    candidates: int = 40,
+    *,
+    models: int = 4,
+    steps: int = 3,
+    effect: float = 1.0,
+    kept: bool = False,
+    kinds: Iterable[str] | None = None,
+) -> tuple[Evidence, Bools]:
+    """Return evidence of ``kinds`` (default: all) about ``candidates`` points and the truth, half of them forgotten.
+
+    The answers of a kind depend on the seed and its name, not on which other kinds there are.
+    """
+    forgotten = np.random.default_rng(seed).permuted(np.arange(candidates) < candidates // 2)
+    recipe = Recipe(models, steps, effect, kept)
+    parts = {}
+    for kind in KINDS if kinds is None else kinds:
+        maker = OWN_MAKERS.get(kind) or MAKERS[KINDS[kind].part]
+        parts[kind] = maker(np.random.default_rng([seed, zlib.crc32(kind.encode())]), forgotten, recipe)
+    return Evidence(parts, forgotten), forgotten
+
+
+def evidence_for(name: str, seed: int, candidates: int = 40, **more: object) -> Evidence:
+    """Return synthetic evidence of the kinds that an attack reads."""
+    return make_evidence(seed, candidates, kinds=ATTACKS[name].reads, **more)[0]
+
+
+def auc(score: NDArray[np.float64], forgotten: Bools) -> float:
+    """Return the share of pairs (forgotten, unseen) in the right order, ties counting one half."""
+    high, low = score[forgotten][:, None], score[~forgotten][None]
+    return float(((high > low) + 0.5 * (high == low)).mean())

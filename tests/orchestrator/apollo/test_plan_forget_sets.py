@@ -1,0 +1,68 @@
+"""Plans name forget sets by fraction, classes or ids, small and large."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from audits.apollo.design.split import ForgetClasses, ForgetIds
+from orchestrator.kinds import load_plan, plan_from
+from tests.orchestrator.apollo.plan_cases import refusal
+
+
+def test_a_forget_set_is_a_fraction_classes_or_ids(tmp_path: Path) -> None:
+    names = ("T-shirt/top", "Trouser", "Pullover")
+    by_class = load_plan(None, ["split.forget={classes: [Trouser, 2], fraction: 0.5}"]).split
+    assert by_class.design(names).forget == ForgetClasses((1, 2), 0.5)
+    assert by_class.forget_share is None
+    assert by_class.forget_words() == "50 % of the training points of class Trouser, 2"
+    by_id = load_plan(None, [f"split.forget={{ids: {list(range(60))}}}"]).split
+    assert by_id.design().forget == ForgetIds(tuple(range(60)))
+    assert by_id.forget_words() == "60 named points"
+    fraction = load_plan().split
+    assert (fraction.design().forget, fraction.forget_share) == (0.1, 0.1)
+    assert fraction.forget_words() == "10 % of 500 training points"
+    assert load_plan(None, ["split.forget={classes: [4]}"]).split.forget_words() == "all training points of class 4"
+
+
+def test_a_file_of_ids_is_read_at_load_and_the_plan_no_longer_needs_it(tmp_path: Path) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text("# points of a customer\n0, 1,2\n" + "\n".join(str(row) for row in range(3, 60)) + "  # the rest\n")
+    plan = load_plan(None, [f"split.forget={{ids_file: {path}}}"])
+    path.unlink()
+    assert plan_from(plan.resolved()) == plan == load_plan(None, [f"split.forget={{ids: {list(range(60))}}}"])
+
+
+@pytest.mark.parametrize(
+    ("text", "part"), [("1\ntwo\n", "'two'"), ("-1", "'-1'"), ("", "at least 1"), ("1.5", "'1.5'")]
+)
+def test_files_that_hold_no_ids_are_refused(tmp_path: Path, text: str, part: str) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text(text)
+    assert part in refusal(f"split.forget={{ids_file: {path}}}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "forgotten"),
+    [
+        (["split.forget=0.01", "split.candidates={forget: 5, unseen: 5}", "audit.fpr=[0.25]"], 5),
+        (["split.forget=0.5"], 250),
+        (["split.shadows=4"], 50),
+        (["split.shadows=64"], 50),
+    ],
+    ids=["1 %", "50 %", "m = 4", "m = 64"],
+)
+def test_small_and_large_forget_sets_and_shadow_sets_are_plans(overrides: list[str], forgotten: int) -> None:
+    assert load_plan(None, overrides).split.design().forget_count == forgotten
+
+
+def test_a_rate_that_named_points_or_classes_cannot_resolve_is_refused_with_the_needed_number() -> None:
+    for forget in ("{classes: [1, 2, 3]}", f"{{ids: {list(range(60))}}}"):
+        text = refusal(f"split.forget={forget}", "audit.fpr=[0.01]")
+        assert "400 unseen candidates (8 targets × 50): it needs 1000" in text
+
+
+def test_named_points_are_warned_of() -> None:
+    plan = load_plan(None, [f"split.forget={{ids: {list(range(60))}}}"])
+    assert any("not independent over points" in line for line in plan.warnings)

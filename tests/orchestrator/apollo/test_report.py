@@ -1,0 +1,233 @@
+"""The report: complete, honest, the same bytes for the same run, one file without network or script."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.stats import sem, t
+
+from audits.errors import BadInput
+from audits.statistics.summary import cells, per_target_auc
+from orchestrator.apollo.page.glossary import words
+from orchestrator.apollo.page.page import PAGE
+from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
+from orchestrator.apollo.page.swept import panels
+from orchestrator.apollo.page.verdict import search_gains, verdict
+from orchestrator.report.numbers import estimate, number
+from orchestrator.report.result import SettingRow, main_setting
+from orchestrator.report.rows import Estimate
+from tests.cases.apollo_result import AREA, ATTACKS, write_run
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    out = tmp_path_factory.mktemp("audit")
+    write_run(out)
+    PAGE.write(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    out = tmp_path_factory.mktemp("sweep")
+    write_run(out, sweep=True, targets=3, points=70)
+    PAGE.write(out)
+    return out
+
+
+class Outline(HTMLParser):
+    """Collects tags that stay open, addresses and scripts of a page."""
+
+    void = frozenset(["meta", "link", "br", "img", "hr", "input"])
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.addresses, self.tags = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.void:
+            assert self.open.pop() == tag
+
+
+def test_page_is_one_file_without_network_or_script(audit):
+    page = Outline((audit / "report.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    assert not page.tags & {"script", "link", "iframe", "object"}
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in page.addresses)
+
+
+def test_page_holds_every_row_control_and_term(audit):
+    text = (audit / "report.html").read_text(encoding="utf-8")
+    result = json.loads((audit / "result.json").read_text())
+    for row in result["table"]:
+        assert f'{number(row["auc"])} <span class="ci">[{number(row["auc_low"])}, {number(row["auc_high"])}]' in text
+    for term in ("retrained from scratch", "nothing unlearned", "did not move", "Holm", "expected to miss", "Promised"):
+        assert term in text
+    assert result["warnings"][0] in text and "learning_rate: 0.04" in text and "orch audit apollo plan.yaml" in text
+    order = [text.index(word) for word in ("Control: retrained", "Control: nothing", "<b>Gradient ascent</b>")]
+    assert order == sorted(order)
+
+
+def test_results_of_the_first_form_render_without_what_they_lack(audit):
+    text = (audit / "report.html").read_text(encoding="utf-8")
+    assert not any(f'href="#{name}"' in text for name in ("exposed", "three-way", "queries", "architectures"))
+    assert PAGE.closing_lines(json.loads((audit / "result.json").read_text())) == []
+    assert "promised FDR" not in PAGE.markdown(audit)
+
+
+def test_text_from_the_run_is_escaped(tmp_path):
+    result = write_run(tmp_path, targets=2, points=100)
+    result["warnings"] = ["<script>alert(1)</script>"]
+    result["name"] = "a<b"
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    text = PAGE.write(tmp_path).read_text(encoding="utf-8")
+    assert "<script>" not in text and "&lt;script&gt;" in text and "a&lt;b" in text
+
+
+def test_same_run_gives_the_same_bytes(audit, tmp_path):
+    write_run(tmp_path)
+    PAGE.write(tmp_path)
+    first = {path.relative_to(audit): path.read_bytes() for path in audit.rglob("*") if path.is_file()}
+    again = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert first.keys() == again.keys()
+    assert [name for name in first if first[name] != again[name]] == []
+
+
+def test_figures_come_as_svg_and_png_without_dates(sweep):
+    names = {path.stem for path in (sweep / "figures").iterdir()}
+    whole = {"auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "paper_rule"}
+    assert names == whole | {"sweep_apollo", "sweep_apollo_offline"}
+    for name in names:
+        svg = (sweep / "figures" / f"{name}.svg").read_text()
+        assert "<dc:date>" not in svg and "fonts.googleapis" not in svg
+        assert (sweep / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs(audit):
+    text = (audit / "report.html").read_text(encoding="utf-8")
+    figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    assert len(figures) == 6 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
+    clips = [set(re.findall(r'<clipPath id="([^"]+)"', svg)) for svg in figures]
+    assert sum(map(len, clips)) == len(set().union(*clips))
+
+
+def test_sweep_panels_hold_the_plan_value_and_every_trial(sweep):
+    run = read_apollo_run(sweep)
+    swept = {panel.axis: panel for panel in panels(run)}
+    assert swept["β/α"].values == (1.0, 2.0, 4.0, 8.0, 16.0)
+    assert swept["β/α"].settings[2] == run.main_setting == "base"
+    assert swept["shadow models m"].values == (4.0, 8.0, 16.0)
+    assert swept["steps T"].values == (1.0, 3.0, 5.0, 10.0)
+    text = (sweep / "report.html").read_text(encoding="utf-8")
+    assert "orch sweep apollo-ablation plan.yaml" in text and "epsilon=0.05" in text
+
+
+def changed(out, unlearner, **fields):
+    run = read_apollo_run(out)
+    result = run.result.document()
+    table = [row | fields if row["unlearner"] == unlearner else row for row in result["table"]]
+    return ApolloRun.of(result | {"table": table}, run.scores)
+
+
+def test_verdict_alarms_when_a_control_fails(audit):
+    plain = verdict(read_apollo_run(audit))
+    assert [sentence.kind for sentence in plain[:3]] == ["good", "good", "leak"]
+    broken = verdict(changed(audit, "retrain", auc_p_holm=0.001, auc=0.4))
+    assert broken[0].kind == "bad" and "must not" in broken[0].text
+    powerless = verdict(changed(audit, "identity", auc_p_holm=1.0, above_chance=False))
+    assert powerless[1].kind == "bad" and "no power" in powerless[1].text
+
+
+def test_verdict_names_null_attacks_and_broken_promises(audit):
+    null = verdict(changed(audit, "scrub", auc_p_holm=1.0, above_chance=False))
+    sentence = next(part for part in null if part.head == "SCRUB")
+    assert sentence.kind == "plain" and "No attack lies above chance" in sentence.text
+    assert all(name in sentence.text for name in ("Apollo", "LiRA", "label gap"))
+    late = verdict(changed(audit, "scrub", found_fpr=0.3, found_fpr_low=0.2, found_fpr_high=0.4))
+    promise = next(part for part in late if part.head.startswith("Promised"))
+    assert promise.kind == "bad" and "SCRUB × Apollo" in promise.text
+
+
+def test_search_gains_are_paired_over_targets(audit):
+    run = read_apollo_run(audit)
+    gains = {(gain.unlearner, gain.attack, gain.reference): gain.difference for gain in search_gains(run)}
+    area = {(row.unlearner, row.attack): row.auc.value for row in run.rows()}
+    difference = gains["identity", "apollo", "single_query"]
+    assert difference.mean == pytest.approx(area["identity", "apollo"] - area["identity", "single_query"])
+    assert difference.low < difference.mean < difference.high and difference.targets == 8
+
+
+def area(row, name):
+    return estimate(Estimate(*(row[f"{name}{end}"] for end in Estimate.SUFFIXES)))
+
+
+def test_terminal_table_fits_one_hundred_columns_uncut(audit):
+    result = json.loads((audit / "result.json").read_text())
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 – closed with the process
+    console.print(PAGE.tables(result)[-1])
+    text = console.export_text()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 100
+    for row in result["table"]:
+        assert area(row, "auc") in text and area(row, "tpr") in text
+    assert text.count("*") == sum(row["above_chance"] for row in result["table"]) + 1
+    assert all(text.count(name) >= len(AREA) for name in ("Apollo offline", "single query", "LiRA"))
+    assert len(ATTACKS) == 7
+
+
+def test_unfinished_or_foreign_runs_are_refused_in_one_line(tmp_path):
+    with pytest.raises(BadInput, match=r"not a finished run: result\.json is missing"):
+        PAGE.write(tmp_path)
+    result = write_run(tmp_path, targets=2, points=100)
+    (tmp_path / "result.json").write_text(json.dumps(result | {"schema": "other/9"}))
+    with pytest.raises(BadInput, match="schema 'other/9'"):
+        PAGE.write(tmp_path)
+
+
+def test_markdown_of_a_sweep_pairs_settings_over_targets(sweep):
+    run, text = read_apollo_run(sweep), PAGE.markdown(sweep)
+    areas = {
+        (cell.setting, cell.unlearner): per_target_auc(cell) for cell in cells(run.scores) if cell.attack == "apollo"
+    }
+    other = next(name for name in run.settings if name != "base")
+    changes = [
+        np.subtract(list(areas[other, name].values()), list(areas["base", name].values())) for name in run.unlearners
+    ]
+    part = text.split("**AUC of Apollo minus that at base")[1]
+    line = next(line for line in part.splitlines() if line.startswith(f"| {other} |"))
+    for shown, change in zip(line.split("|")[2:], changes, strict=False):
+        half = t.ppf(0.975, len(change) - 1) * sem(change)
+        told = re.findall(r"[-+]?\.\d{3}", shown.replace("−", "-"))
+        assert list(map(float, told)) == pytest.approx(
+            [change.mean(), change.mean() - half, change.mean() + half], abs=6e-4
+        )
+    assert "minus that of random directions" in text
+
+
+def test_the_main_setting_is_the_plans_own_but_for_what_all_settings_change():
+    plan = {"audit": {"attacks": ["a", "b"], "search": {"steps": 5}}}
+    settings = [
+        SettingRow(setting=f"T={steps}", overrides={"audit.search.steps": steps, "audit.attacks": ["a"]})
+        for steps in (1, 5)
+    ]
+    assert main_setting(plan, settings) == "T=5"
+
+
+def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):
+    result = json.loads((sweep / "result.json").read_text())
+    text = PAGE.markdown(sweep)
+    shown = [row for row in result["table"] if row["setting"] == "base"]
+    for row in shown:
+        cells = (words(row["access"]), words(row["unlearner"]), words(row["attack"]), area(row, "auc"))
+        assert f"\n| {' | '.join(cells)}" in text
+    assert text.rindex("| Labels only |") < text.index("| Posteriors |")
+    assert all(f"\n| {entry['setting']} |" in text for entry in result["settings"])

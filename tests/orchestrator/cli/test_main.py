@@ -1,0 +1,266 @@
+"""The command line: lazy imports, exit codes, options, and what each command hands to the pipeline."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audits.data.catalogue import load
+from audits.errors import BadInput
+from orchestrator.apollo.page import page as render
+from orchestrator.cli import audit as audit_command
+from orchestrator.cli import sweep as sweep_command
+from orchestrator.cli.main import COMMANDS, group, main
+from orchestrator.engine.plan.files import shipped_plans
+from orchestrator.engine.store.faults import CorruptArtefact
+from orchestrator.kinds import load_plan
+from tests.cases.apollo_result import write_run, write_whole_run
+
+HEAVY = ("torch", "ray", "mlflow", "scipy", "pandas", "matplotlib", "pyarrow", "sklearn", "jinja2", "transformers")
+HELP = [[], *([name] for name in COMMANDS), ["data", "ls"], ["data", "shard"]]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the pipeline returns, as far as the command line reads it."""
+
+    document: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of result.json."""
+        return self.document
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder with no store named."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+    monkeypatch.delenv("ORCH_DEBUG", raising=False)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the content of a drawn result.json."""
+    document: dict[str, Any] = write_run(tmp_path_factory.mktemp("run"))
+    return document
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Replace the pipeline by one that writes down its arguments and returns a drawn result."""
+    seen: list[tuple[Any, ...]] = []
+
+    def run_audit(kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False) -> Done:
+        seen.append((plan, out, rebuild))
+        terminal.line("at work")
+        (out / "result.json").touch()
+        return Done(drawn)
+
+    def run_sweep(kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False) -> Done:
+        seen.append((sweep.name, plan, out, rebuild))
+        return Done(drawn)
+
+    monkeypatch.setattr(audit_command, "run_audit", run_audit)
+    monkeypatch.setattr(sweep_command, "run_sweep", run_sweep)
+    return seen
+
+
+def test_no_help_imports_anything_heavy() -> None:
+    script = "\n".join(
+        [
+            "import contextlib, io, sys",
+            "from orchestrator.cli.main import main",
+            f"for arguments in {HELP!r}:",
+            "    with contextlib.redirect_stdout(io.StringIO()) as text:",
+            "        code = main([*arguments, '--help'])",
+            "    assert code == 0 and 'Usage: orch' in text.getvalue(), arguments",
+            f"    heavy = [name for name in {HEAVY!r} if name in sys.modules]",
+            "    assert not heavy, (arguments, heavy)",
+        ]
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_top_level_help_imports_no_subcommand() -> None:
+    script = "\n".join(
+        [
+            "import sys",
+            "from orchestrator.cli.main import main",
+            "assert main(['--help']) == 0",
+            "print([name for name in sys.modules if name.startswith('orchestrator.cli.')])",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "['orchestrator.cli.session', 'orchestrator.cli.main']"
+
+
+def test_every_command_of_the_table_exists_and_says_what_the_table_says() -> None:
+    context = group.make_context("orch", ["ls", "plans"])
+    for name in COMMANDS:
+        command = group.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+
+
+def test_audit_runs_the_plan_and_ends_with_the_table_and_the_report(
+    calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["audit", "apollo", "--set", "seed=3", "--workers", "1", "--store", "s"]) == 0
+    ((plan, out, rebuild),) = calls
+    assert (plan.seed, plan.compute.workers, plan.compute.store, rebuild) == (3, 1, "s", False)
+    assert out == Path("runs/apollo")
+    assert load_plan(str(tmp_path / "runs/apollo/plan.yaml")).resolved() == plan.resolved()
+    printed = capsys.readouterr().out
+    assert "LiRA" in printed
+    assert printed.splitlines()[-1] == "report: runs/apollo/report.html"
+
+
+def test_json_alone_goes_to_standard_output(calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "apollo", "--json", "--out", "here", "--rebuild"]) == 0
+    seen = capsys.readouterr()
+    assert json.loads(seen.out)["schema"] == "orch.result/1"
+    assert "at work" in seen.err
+    assert calls[0][1:] == (Path("here"), True)
+
+
+def test_a_failed_gate_exits_with_1_after_the_result(
+    calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "apollo", "--fail-above", "auc=0.99"]) == 0
+    assert main(["audit", "apollo", "--fail-above", "auc=0.51", "--fail-above", "identity.apollo.auc=0.99"]) == 1
+    assert "gate auc=0.51: auc is" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_sweep_starts_from_its_base_plan_and_resumes_by_the_plan_of_the_run(calls: list[tuple[Any, ...]]) -> None:
+    assert main(["sweep", "apollo-ablation", "--set", "seed=5"]) == 0
+    assert main(["sweep", "apollo-ablation", "--resume"]) == 0
+    first, second = calls
+    assert first[0] == "apollo-ablation"
+    assert second[1].plan_hash == first[1].plan_hash
+    assert second[1].seed == 5
+    assert first[2] == Path("runs/apollo-ablation")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (BadInput("no such thing"), 2, "orch: no such thing"),
+        (
+            CorruptArtefact("artefact train/1 is damaged"),
+            3,
+            "orch: artefact train/1 is damaged (log: runs/apollo/orch.log)",
+        ),
+        (RuntimeError("it\nbroke"), 3, "orch: RuntimeError: it (log: runs/apollo/orch.log)"),
+        (KeyboardInterrupt(), 130, "orch: stopped; finished models are kept; run the same command again to go on"),
+    ],
+)
+def test_whatever_happens_is_one_line_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(audit_command, "run_audit", fail)
+    assert main(["audit", "apollo"]) == code
+    assert capsys.readouterr().err.splitlines() == [said]
+    if code == 3:
+        assert "Traceback" in Path("runs/apollo/orch.log").read_text()
+        monkeypatch.setenv("ORCH_DEBUG", "1")
+        with pytest.raises(type(error)):
+            main(["audit", "apollo"])
+
+
+def test_a_break_before_the_run_has_a_log_is_written_to_a_file_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("x")
+
+    monkeypatch.setattr("orchestrator.cli.listing.shipped_plans", fail)
+    assert main(["ls", "plans"]) == 3
+    log = Path(capsys.readouterr().err.strip().partition("(log: ")[2].rstrip(")"))
+    assert "RuntimeError: x" in log.read_text()
+    log.unlink()
+
+
+def test_a_folder_with_the_run_of_another_plan_is_left_alone_without_force(
+    calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "apollo", "--out", "o"]) == 0
+    assert main(["audit", "apollo", "--out", "o", "--workers", "0"]) == 0
+    assert main(["audit", "apollo", "--out", "o", "--set", "seed=1"]) == 2
+    assert "(seed: 0 there, 1 here)" in capsys.readouterr().err
+    assert main(["audit", "apollo", "--out", "o", "--set", "seed=1", "--force"]) == 0
+    assert len(calls) == 3
+
+
+def test_cp_copies_a_shipped_plan_and_overwrites_only_with_force(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cp", "apollo-smoke", "mine.yaml"]) == 0
+    assert Path("mine.yaml").read_text() == shipped_plans()["apollo-smoke"]
+    assert main(["cp", "apollo-fashion14", "mine.yaml"]) == 2
+    assert main(["cp", "apollo-fashion14", "mine.yaml", "--force"]) == 0
+    assert main(["cp", "apollo-smoke", "."]) == 0
+    assert Path("apollo-smoke.yaml").exists()
+
+
+def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--set", "split.shadows=15", "--set", "audit.fpr=[0.001]"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert main(["validate", "apollo-smoke"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "apollo-smoke is valid"
+
+
+@pytest.mark.parametrize("kind", ["audits", "attacks", "unlearners", "models", "data", "sweeps", "plans"])
+def test_ls_describes_everything_in_one_line_each(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows
+    assert all(row["description"] and "\n" not in row["description"] for row in rows)
+    assert main(["ls", kind]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [row["name"] for row in rows]
+
+
+def test_report_renders_a_finished_run_again_with_the_images_of_its_exposed_points(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[Path, dict[int, np.ndarray]]] = []
+    pretended = dataclasses.replace(
+        render.PAGE, read=lambda out: out, fill=lambda run, out, images: seen.append((out, images))
+    )
+    monkeypatch.setattr(render, "PAGE", pretended)
+    Path("run").mkdir()
+    assert main(["report", "run"]) == 2
+    result = write_whole_run(Path("run"))
+    exposed = {point["point_id"] for point in result["exposed"]["points"]}
+    assert main(["report", "run"]) == 0
+    ((out, images),) = seen
+    assert out == Path("run") and images and set(images) <= exposed
+    some = min(images)
+    assert np.array_equal(images[some], load("fashion14").inputs[some])
+
+    result["plan"]["data"] = {"name": "folder:nowhere", "root": None}
+    Path("run/result.json").write_text(json.dumps(result))
+    assert main(["report", "run"]) == 0
+    assert seen[1] == (Path("run"), {})
+    assert "without thumbnails: " in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, "-m", "orchestrator.cli.main", "ls", "plans"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env=environment)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

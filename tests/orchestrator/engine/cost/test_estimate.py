@@ -1,0 +1,100 @@
+"""``orch cost``: the estimate of one plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from audits.training.recipe import Recipe
+from orchestrator.cli.main import main
+from orchestrator.engine.cost.estimate import estimate
+from orchestrator.engine.cost.timing import time_steps, timeable
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named, load_plan
+from tests.cases.runs import jobs_of
+
+APOLLO = kind_named("apollo")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder with no store named."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+
+
+def test_an_estimate_counts_what_is_missing_and_what_the_store_has(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = load_plan("apollo-smoke")
+    store = Store("store")
+    for job in jobs_of(plan, "train")[:5]:
+        store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
+    assert main(["cost", "apollo-smoke", "--store", "store", "--workers", "2", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    train, unlearn = cost["stages"][:2]
+    models = 3 + 3 * (8 + 2)
+    assert (train["needed"], train["reused"], train["missing"]) == (models, 5, models - 5)
+    assert (train["unit_seconds"], train["basis"]) == (7.0, "the store")
+    assert (unlearn["needed"], unlearn["reused"], unlearn["basis"]) == (2 * models, 0, "a probe")
+    queries = {entry["attack"]: entry["per_target"] for entry in cost["queries"]}
+    assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 9)
+    assert cost["gpu_hours"] is None
+    assert main(["cost", "apollo-smoke", "--store", "store"]) == 0
+    assert "probe" in capsys.readouterr().out
+    assert not Path(".orch").exists()
+
+
+def test_time_is_not_taken_from_models_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    other = load_plan("apollo-smoke", ["recipe.epochs=99"])
+    store = Store("store")
+    for job in (jobs_of(other, "train")[0], jobs_of(other, "search")[0]):
+        store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1e6)
+    assert main(["cost", "apollo-smoke", "--store", "store", "--json"]) == 0
+    stages = {stage["stage"]: stage for stage in json.loads(capsys.readouterr().out)["stages"]}
+    assert stages["train"]["basis"] == stages["search"]["basis"] == "a probe"
+    assert stages["train"]["unit_seconds"] < 1e5
+
+
+def test_a_finished_population_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store("store")
+    for job in jobs_of(load_plan("apollo-smoke")):
+        store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1.0)
+    assert main(["cost", "apollo-smoke", "--store", "store", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert (cost["seconds"], cost["bytes"]) == (0.0, 0)
+    assert all(stage["missing"] == 0 for stage in cost["stages"])
+
+
+def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
+    plan = load_plan(
+        "apollo-cifar10",
+        (
+            "split={targets: 1, train_size: 40, target_pool: 80, shadow_pool: 320, test_pool: 100, shadows: 4}",
+            "split.offline_shadows=2",
+            "split.forget=0.4",
+            "split.candidates={forget: 4, unseen: 20}",
+            "model.settings={width: 2}",
+            "audit.fpr=[0.5]",
+        ),
+    )
+    cost = estimate(APOLLO, plan)
+    assert not cost.data_present and not cost.to_json()["data_present"]
+    assert {stage.stage: stage.needed for stage in cost.stages}["train"] == 1 + 4 + 2
+    assert cost.seconds > 0
+
+
+def test_a_rate_at_which_training_diverges_can_be_priced() -> None:
+    cost = estimate(APOLLO, load_plan("apollo-smoke", ["recipe.learning_rate=1e30"]))
+    assert cost.seconds > 0
+
+
+def test_a_probe_knows_steps_of_dp_sgd_whatever_their_budget() -> None:
+    recipes = [
+        timeable(Recipe(epochs=3, target_epsilon=budget, max_grad_norm=1.0), points=20) for budget in (1e-9, 8.0)
+    ]
+    assert recipes[0] == recipes[1]
+    assert recipes[0].private and recipes[0].batch_size == 20
+    plan = load_plan("apollo-smoke", ["recipe.target_epsilon=8.0", "recipe.max_grad_norm=1.0"])
+    seconds, size = time_steps(plan, plan.model, timeable(plan.recipe, plan.split.train_size), "cpu")
+    assert seconds > 0 and size > 0

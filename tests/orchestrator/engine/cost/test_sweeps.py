@@ -1,0 +1,161 @@
+"""``orch cost --sweep``: the work of all settings of a sweep, what they share once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.apollo.cost import ApolloProbe
+from orchestrator.apollo.plan import ApolloPlan
+from orchestrator.cli.main import main
+from orchestrator.engine.cost import timing as probe
+from orchestrator.engine.cost.estimate import Cost, estimate
+from orchestrator.engine.jobs.job import keys_by_stage, of_stage
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named, load_plan
+from tests.cases.runs import jobs_of
+from tune_spaces import SWEEPS
+from tune_spaces.registry import Sweep, fixed
+
+APOLLO = kind_named("apollo")
+BYTES = 1000
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder with no store named."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let a step of an MLP take one second and any other model's a hundred; return the models that were timed."""
+    models: list[str] = []
+
+    def time_steps(plan: ApolloPlan, model, recipe, device: str) -> tuple[float, int]:
+        models.append(model.name)
+        return 1.0 if model.name == "mlp" else 100.0, BYTES
+
+    monkeypatch.setattr(probe, "time_steps", time_steps)
+    return models
+
+
+def plans_of(name: str, plan: ApolloPlan) -> list[ApolloPlan]:
+    """Return the plan of every setting of a sweep."""
+    return [plan.changed(changes) for changes in SWEEPS[name].settings(plan.resolved()).values()]
+
+
+def needed(cost: Cost) -> dict[str, int]:
+    """Return the units that each stage needs."""
+    return {stage.stage: stage.needed for stage in cost.stages}
+
+
+def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[str], timed: list[str]) -> None:
+    plan = load_plan("apollo-smoke")
+    plans = plans_of("apollo-ablation", plan)
+    keys: dict[str, set[str]] = {}
+    for each in plans:
+        for stage, found in keys_by_stage(jobs_of(each)).items():
+            keys.setdefault(stage, set()).update(found)
+    store = Store("store")
+    for job in jobs_of(plan, "train"):
+        store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
+    assert main(["cost", "apollo-smoke", "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert (cost["sweep"], cost["settings"]) == ("apollo-ablation", len(plans))
+    assert {stage["stage"]: stage["needed"] for stage in cost["stages"]} == {
+        stage: len(found) for stage, found in keys.items()
+    }
+    train, unlearn, *_ = cost["stages"]
+    assert (train["missing"], unlearn["missing"]) == (0, len(jobs_of(plan, "unlearn")))
+    assert timed == ["mlp"], "settings that share a model share its probe"
+    assert main(["cost", "apollo-smoke", "--sweep", "apollo-ablation", "--store", "store"]) == 0
+    shown = capsys.readouterr().out
+    assert "this sweep" in shown and f"settings: {len(plans)};" in shown
+
+
+def test_queries_are_counted_for_settings_that_ask_anew() -> None:
+    plan = load_plan("apollo-smoke")
+    alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
+    swept = {entry.attack: entry for entry in estimate(APOLLO, plan, SWEEPS["apollo-ablation"]).queries}
+    plans = plans_of("apollo-ablation", plan)
+    shadows = {each.audit.search.shadows for each in plans}
+    assert swept["label_gap"].per_target == len(shadows) * alone["label_gap"].per_target, "it reads no other setting"
+    steps = [each.audit.search.steps for each in plans]
+    asked = plan.split.candidates.forget + plan.split.candidates.unseen
+    assert swept["apollo"].per_target == asked * sum(4 * count + 1 for count in steps), "two ways in each half"
+    models = plan.split.targets * len(plan.unlearning)
+    assert swept["apollo"].total == swept["apollo"].per_target * models
+    assert alone["apollo"].total == alone["apollo"].per_target * models
+
+
+def test_settings_of_other_targets_add_to_the_queries_but_not_to_those_of_one_target() -> None:
+    plan = load_plan("apollo-smoke")
+    alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
+    for entry in estimate(APOLLO, plan, SWEEPS["apollo-seeds"]).queries:
+        assert entry.per_target == alone[entry.attack].per_target
+        assert entry.total == 5 * alone[entry.attack].total
+
+
+def test_a_sweep_of_utilities_makes_targets_only() -> None:
+    plan = load_plan("apollo-smoke")
+    cost = estimate(APOLLO, plan, SWEEPS["unlearning-presets"])
+    targets, settings = plan.split.targets, len(plans_of("unlearning-presets", plan))
+    assert needed(cost) == {
+        "train": targets,
+        "unlearn": targets * (settings + 1),  # each setting's own, and the retrained ones of all
+        "utility": targets * (settings + 2),
+    }
+    assert cost.queries == ()
+
+
+def test_points_that_are_not_yet_ranked_are_not_taken_for_random_ones() -> None:
+    plan = load_plan("apollo-smoke", ["split.ranking_models=4"])
+    jobs = jobs_of(plan)
+    store = Store("store")
+    for job in jobs:
+        store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1.0)
+    base = plan.changed({"compute.store": "store"})
+    memorised = estimate(APOLLO, base.changed({"split.points": "memorised"}))
+    assert needed(memorised)["train"] == len(of_stage(jobs, "train")) + 4
+    assert all(stage.reused == 0 for stage in memorised.stages)
+    settings = fixed({"random": {}, "memorised": {"split.points": "memorised"}})
+    both = estimate(APOLLO, base, Sweep("points", "", "apollo-smoke", settings, "apollo AUC", ""))
+    assert needed(both) == {**{k: v + len(of_stage(jobs, k)) for k, v in needed(memorised).items()}, "rank": 1}
+    assert {stage.stage: stage.reused for stage in both.stages} == {
+        stage: len(of_stage(jobs, stage)) for stage in needed(both)
+    }
+
+
+def test_shadows_of_another_architecture_are_timed_as_such(timed: list[str]) -> None:
+    plan = load_plan("apollo-smoke", ["shadow_model={name: cnn}", "shadow_recipe={epochs: 3}", "recipe.epochs=2"])
+    guess = ApolloProbe(plan, "cpu")
+    by_role = {job.member.startswith("target"): job for job in jobs_of(plan, "train")}
+    target, shadow = guess.seconds(by_role[True]), guess.seconds(by_role[False])
+    assert shadow / target == pytest.approx(100 * 3 * steps(plan, "shadow_recipe") / (2 * steps(plan, "recipe")))
+    walk = next(job for job in jobs_of(plan, "search") if job.kind == "apollo")
+    asked = 2 * plan.audit.search.steps * walk.document["count"] * plan.split.shadows
+    assert guess.seconds(walk) == pytest.approx(100 * asked / plan.shadow_recipe.batch_size)
+    assert timed == ["mlp", "cnn"]
+
+
+def steps(plan: ApolloPlan, recipe: str) -> int:
+    """Return the batches of an epoch."""
+    return -(-plan.split.train_size // getattr(plan, recipe).batch_size)
+
+
+def test_a_sweep_is_priced_around_its_own_plan_unless_another_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "--sweep", "apollo-toy2d", "--set", "split.targets=4", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    plan = load_plan("apollo-toy2d", ["split.targets=4"])
+    assert cost["stages"][0]["needed"] == len(jobs_of(plan, "train"))
+    assert cost["settings"] == len(plans_of("apollo-toy2d", plan))
+
+
+def test_an_unknown_sweep_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "--sweep", "apollo-ablatoin"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "apollo-ablatoin" in line and "did you mean" in line and "apollo-ablation" in line

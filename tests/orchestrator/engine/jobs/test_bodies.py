@@ -1,0 +1,106 @@
+"""Bodies of stages at work: every function of ours that one calls stands in a module that its key counts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from audits.registry import Registry
+from orchestrator.engine import keyed_jobs
+from orchestrator.engine.jobs.code_version import OURS, code_version, counts, reached
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import KINDS, kind_named
+from tests.cases.runs import context_of
+from tests.cases.smallest_plans import SMALLEST, smallest_plan
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(keyed_jobs.__file__).parents[2]
+MAKE_KEYS = (
+    "orchestrator.apollo.jobs",
+    "orchestrator.apollo.ranking_jobs",
+    "orchestrator.apollo.stage_jobs",
+    "orchestrator.engine.jobs",
+    "orchestrator.engine.keyed_jobs",
+    "orchestrator.gnq.jobs",
+    "orchestrator.tmia.jobs",
+)
+"""Modules whose part in a body is to name artefacts: their keys stand in the job's document."""
+
+
+@contextmanager
+def recorded() -> Iterator[set[CodeType]]:
+    """Collect the code of every Python function that is called meanwhile."""
+    found: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            found.add(frame.f_code)
+
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+def ours(code: CodeType) -> str:
+    """Return the name of the module of ours in which a function stands, "" for other people's."""
+    file = Path(code.co_filename)
+    if not file.is_relative_to(ROOT) or file.relative_to(ROOT).parts[0] not in OURS:
+        return ""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def load_all_tables() -> None:
+    """Import every component, so that no body is blamed for what runs when modules are imported."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("audits.")]
+    for table in [value for module in modules for value in vars(module).values() if isinstance(value, Registry)]:
+        len(table)
+
+
+def carried_out(context: WorkerContext[Any], jobs: tuple[Job, ...]) -> Iterator[tuple[Job, set[str]]]:
+    """Do ``jobs``; yield each with the modules of ours of which it called functions."""
+    for job in jobs:
+        with recorded() as found:
+            files = context.kind.stage(job.stage).body(context, job)
+        context.store.put(job.stage, job.key, job.document, files)
+        yield job, {module for module in map(ours, found) if module}
+
+
+def test_bodies_call_nothing_that_their_keys_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: dict[str, tuple[str, ...]] = {}
+
+    def noted(modules: tuple[str, ...]) -> str:
+        version = code_version(modules)
+        named[version] = modules
+        return version
+
+    monkeypatch.setattr(keyed_jobs, "code_version", noted)
+    load_all_tables()
+    done: set[tuple[str, str]] = set()
+    for name in SMALLEST:
+        plan, store = smallest_plan(name, tmp_path / name), Store(str(tmp_path / name))
+        first = context_of(plan, store)
+        work = [*carried_out(first, first.design.first_jobs())]
+        then = context_of(plan, store)
+        present = kind_named(plan.kind).present(store)
+        work += carried_out(then, tuple(job for job in then.design.jobs() if job.key not in present[job.stage]))
+        for job, called in work:
+            missed = called - set(reached(named[job.document["code"]]))
+            assert not {module for module in missed if counts(module) and not within(module, MAKE_KEYS)}, job
+            done.add((plan.kind, job.stage))
+    assert done == {(name, stage.name) for name in KINDS for stage in kind_named(name).stages}
+
+
+def within(module: str, places: tuple[str, ...]) -> bool:
+    """Say whether a module is one of ``places`` or lies in one of them."""
+    return any(module == place or module.startswith(f"{place}.") for place in places)

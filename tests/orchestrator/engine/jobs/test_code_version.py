@@ -1,0 +1,321 @@
+"""The version of the code behind a job: what its stage's body reaches changes it, nothing else does."""
+
+from __future__ import annotations
+
+import ast
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import grimp
+import pytest
+
+from audits.gradients.layers.base import LAYERS
+from audits.registry import Registry, modules_of
+from audits.uniqueness.rankings import RANKINGS
+from orchestrator.engine import keyed_jobs
+from orchestrator.engine.jobs import code_version as versions
+from orchestrator.engine.jobs.code_version import OURS, Source, code_version, counts, reached, source_of
+from orchestrator.kinds import KINDS, kind_named, open_design
+from tests.cases.smallest_plans import SMALLEST, smallest_plan
+
+ROOT = Path(keyed_jobs.__file__).parents[2]
+BODIES = {f"{name} {stage.name}": stage.body.__module__ for name in KINDS for stage in kind_named(name).stages}
+WHOLE: tuple[Registry[object], ...] = (LAYERS, RANKINGS)
+SILENT = ("audits/errors.py", "orchestrator/engine/plan/errors.py", "orchestrator/engine/run/console.py")
+DRAWN, A_STAGE = 60, 8  # functions that are edited: of all code, and of what each body reaches
+
+
+class Copy:
+    """A copy of the source whose files may be edited: only edited files are read again."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sources: dict[str, Source] = {}
+
+    def source_of(self, name: str, tops: frozenset[str], root: Path | None = None) -> Source:
+        """Stand in for ``code_version.source_of``, which reads a module once per process."""
+        if name not in self.sources:
+            self.sources[name] = Source(name, tops, root)
+        return self.sources[name]
+
+    @contextmanager
+    def edited(self, file: str, change: Callable[[str], str]) -> Iterator[None]:
+        """Hold an edit of ``file``; one that does not exist is made, and removed afterwards."""
+        path = self.root / file
+        text = path.read_text() if path.exists() else None
+        after = change(text or "")
+        assert after != text, "nothing was edited"
+        try:
+            path.write_text(after)
+            self.forget(file, new=text is None)
+            yield
+        finally:
+            path.unlink() if text is None else path.write_text(text)
+            self.forget(file, new=text is None)
+
+    def forget(self, file: str, *, new: bool) -> None:
+        """Forget what was read of ``file``; of a ``new`` one also where it was sought in vain."""
+        self.sources.pop(module_of(file), None)
+        if new:
+            self.sources.clear()
+            versions.file_of.cache_clear()
+
+    def version(self, *modules: str) -> str:
+        """Return the version of the code that ``modules`` reach in the copy, as it is now."""
+        return code_version.__wrapped__(modules, self.root)
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of every stage of every kind."""
+        return {stage: self.version(body) for stage, body in BODIES.items()}
+
+    def changed_by(self, file: str, change: Callable[[str], str]) -> set[str]:
+        """Return the stages whose version an edit of ``file`` changes; the edit is taken back."""
+        before = self.versions()
+        with self.edited(file, change):
+            after = self.versions()
+        return {stage for stage in BODIES if before[stage] != after[stage]}
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """A copy of all packages; what a test edits, it puts back."""
+    place = tmp_path_factory.mktemp("copy")
+    for package in OURS:
+        shutil.copytree(ROOT / package, place / package, ignore=shutil.ignore_patterns("__pycache__", "*.parquet"))
+    return Copy(place)
+
+
+@pytest.fixture
+def copy(copied: Copy, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    """The copy, as the code under test reads it."""
+    monkeypatch.setattr(versions, "source_of", copied.source_of)
+    return copied
+
+
+@pytest.fixture(scope="module")
+def reach() -> dict[str, set[str]]:
+    """Stage → modules that its body reaches, by import-linter's graph and the registries of which all counts."""
+    graph = grimp.build_graph(*OURS, cache_dir=None)
+    for table in WHOLE:
+        (home,) = (name for name in graph.modules if name == table_home(table))
+        for module in modules_of(table.package):
+            if module != home:
+                graph.add_import(importer=home, imported=module)
+    for name in [name for name in graph.modules if not counts(name)]:
+        for importer in graph.find_modules_that_directly_import(name):
+            graph.remove_import(importer=importer, imported=name)
+    return {stage: {body, *graph.find_upstream_modules(body)} for stage, body in BODIES.items()}
+
+
+def table_home(table: Registry[object]) -> str:
+    """Return the module in which a registry stands."""
+    return "audits.gradients.layers.base" if table is LAYERS else "audits.uniqueness.rankings"
+
+
+def module_of(file: str) -> str:
+    """Return the name of the module in a file."""
+    return file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def files_of(root: Path, *places: str) -> list[str]:
+    """Return the Python files below ``places``, sorted."""
+    found = [each for place in places for each in ((root / place).rglob("*.py") if (root / place).is_dir() else ())]
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+def functions_of(root: Path, file: str) -> list[tuple[str, int]]:
+    """Return file and line of every function in ``file``, methods and functions in functions too."""
+    tree = ast.parse((root / file).read_text())
+    return [(file, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def planted(line: int) -> Callable[[str], str]:
+    """Return an edit that adds a statement to the body of the function at ``line``, behind its docstring."""
+
+    def edit(text: str) -> str:
+        nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        first = next(node for node in nodes if node.lineno == line).body[0]
+        lines = text.splitlines(keepends=True)
+        if versions.is_docstring(first):
+            place = first.end_lineno or 0
+        else:
+            place = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", []))]) - 1
+        return "".join([*lines[:place], f"{' ' * first.col_offset}planted = 1\n", *lines[place:]])
+
+    return edit
+
+
+def test_the_reach_is_that_of_an_independent_graph_of_imports(reach: dict[str, set[str]]) -> None:
+    for stage, body in BODIES.items():
+        assert set(reached((body,))) == reach[stage], stage
+
+
+def test_an_edit_of_any_function_changes_exactly_the_stages_whose_body_reaches_it(
+    copy: Copy, reach: dict[str, set[str]]
+) -> None:
+    draw = random.Random(0)
+    functions = {file: functions_of(copy.root, file) for file in files_of(copy.root, *OURS)}
+    edited = draw.sample([each for file in functions for each in functions[file]], DRAWN)
+    for stage in BODIES:
+        own = [each for file in functions if module_of(file) in reach[stage] for each in functions[file]]
+        edited += draw.sample(own, A_STAGE)
+    for file, line in sorted(set(edited)):
+        wanted = {stage for stage in BODIES if module_of(file) in reach[stage]}
+        assert copy.changed_by(file, planted(line)) == wanted, (file, line)
+
+
+def test_how_a_model_is_built_decides_all_that_asks_models(copy: Copy) -> None:
+    """In versions of old, ``build`` stood in a file that a list of sources had left out."""
+    tree = ast.parse((copy.root / "orchestrator/tmia/design.py").read_text())
+    (build,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "build")
+    changed = copy.changed_by("orchestrator/tmia/design.py", planted(build.lineno))
+    assert changed == {"tmia train", "tmia select", "tmia query", "tmia score"}
+
+
+def test_what_words_draws_and_shows_decides_nothing(copy: Copy) -> None:
+    files = [*SILENT, *files_of(copy.root, "orchestrator/report")]
+    edits = [each for file in files for each in functions_of(copy.root, file)]
+    assert len(edits) > 50
+    for file, line in edits:
+        assert not copy.changed_by(file, planted(line)), (file, line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("The one training loop", "Our training loop"),
+        lambda text: text.replace("in a fresh random order", "in some random order"),
+        lambda text: f"# a comment\n{text}",
+        lambda text: text.replace("return loss.detach()", "return (\n        loss.detach()\n    )"),
+        lambda text: f"\n\n{text}\n\n\n",
+    ],
+    ids=["module docstring", "docstring", "comment", "formatting", "blank lines"],
+)
+def test_comments_docstrings_and_formatting_change_nothing(copy: Copy, change: Callable[[str], str]) -> None:
+    assert copy.changed_by("audits/training/loop.py", change) == set()
+
+
+def test_every_job_names_the_body_of_its_stage_and_its_own_components(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed_jobs, "code_version", lambda modules, root=None: ", ".join(modules))
+    named: dict[str, set[str]] = {}
+    for name in SMALLEST:
+        plan = smallest_plan(name, tmp_path)
+        design = open_design(plan)
+        jobs = design.first_jobs() or design.jobs()
+        for job in jobs:
+            body, *components = job.document["code"].split(", ")
+            assert body == kind_named(plan.kind).stage(job.stage).body.__module__
+            named.setdefault(f"{plan.kind} {job.stage}", set()).update(components)
+    assert named.keys() == BODIES.keys()
+    assert all("audits.models.mlp" in named[stage] for stage in BODIES if stage not in ("apollo score", "tmia score"))
+    assert {"audits.unlearning.gradient_ascent", "audits.unlearning.retrain"} <= named["apollo unlearn"]
+    assert {"audits.apollo.evidence.adversarial", "audits.apollo.evidence.yoqo"} <= named["apollo search"]
+    assert {"audits.apollo.attacks.apollo", "audits.apollo.attacks.lira"} <= named["apollo score"]
+    assert {"audits.tmia.selectors.kmeans", "audits.tmia.selectors.none"} <= named["tmia select"]
+    assert {"audits.tmia.attacks.tmia", "audits.tmia.attacks.yeom"} <= named["tmia score"]
+    assert {"audits.gnq.attacks.lira", "audits.gnq.attacks.white_box"} <= named["gnq score"]
+    assert "audits.training.engines.fast" in named["gnq defend"]
+
+
+@pytest.mark.parametrize(
+    ("component", "file"),
+    [
+        ("audits.models.mlp", "audits/models/mlp.py"),
+        ("audits.unlearning.scrub", "audits/unlearning/scrub.py"),
+        ("audits.apollo.evidence.adversarial", "audits/apollo/evidence/search.py"),
+        ("audits.apollo.attacks.lira", "audits/signals/likelihood_ratio.py"),
+        ("audits.tmia.selectors.kmeans", "audits/tmia/anomalies.py"),
+        ("audits.training.engines.fast", "audits/gradients/layers/conv.py"),
+        ("audits.training.engines.opacus", "audits/training/engines/opacus.py"),
+    ],
+)
+def test_a_component_decides_only_the_jobs_that_name_it(copy: Copy, component: str, file: str) -> None:
+    body = "orchestrator.apollo.stages.ranking"
+    before = copy.version(body), copy.version(body, component)
+    with copy.edited(file, lambda text: f"{text}\nNEW = 1\n"):
+        after = copy.version(body), copy.version(body, component)
+    assert (before[0] == after[0], before[1] == after[1]) == (True, False)
+
+
+def test_a_new_component_decides_nothing_unless_all_of_its_table_count(copy: Copy) -> None:
+    before = copy.versions()
+    with ExitStack() as more:
+        for table in ("apollo/attacks", "models", "tmia/selectors", "training/engines"):
+            more.enter_context(copy.edited(f"audits/{table}/newest.py", lambda _: "NEW = 1\n"))
+        assert copy.versions() == before
+    changed = copy.changed_by("audits/gradients/layers/newest.py", lambda _: "NEW = 1\n")
+    assert changed == {stage for stage, body in BODIES.items() if "audits.gradients.layers.base" in reached((body,))}
+    assert "gnq train" in changed and "apollo trace" not in changed
+
+
+def test_a_module_that_a_stage_only_imports_decides_it_too(copy: Copy) -> None:
+    stages = {stage for stage, body in BODIES.items() if "audits.training.loop" in reached((body,))}
+    assert "apollo train" in stages
+    with (
+        copy.edited("audits/shapes.py", lambda _: "SIDES = 4\n"),
+        copy.edited("audits/training/loop.py", lambda text: f"{text}\ndef late():\n    import audits.shapes\n"),
+    ):
+        assert copy.changed_by("audits/shapes.py", lambda _: "SIDES = 5\n") == stages
+
+
+def test_a_module_without_a_source_is_an_error(copy: Copy) -> None:
+    with pytest.raises(RuntimeError, match=r"module audits\.apollo\.attacks\.nothing has no source file"):
+        copy.version("audits.apollo.attacks.nothing")
+
+
+def test_a_name_that_a_package_hands_on_lazily_is_refused(copy: Copy) -> None:
+    body, home = BODIES["apollo search"], "from audits.queries.oracles import"
+    said = r"^from audits\.queries import label_oracle: .* import it from audits\.queries\.oracles$"
+    with (
+        copy.edited(
+            "orchestrator/apollo/stages/searching.py", lambda text: text.replace(home, "from audits.queries import")
+        ),
+        pytest.raises(RuntimeError, match=said),
+    ):
+        copy.version(body)
+
+
+def test_a_module_is_no_name_that_is_handed_on(copy: Copy) -> None:
+    more = "from audits.queries import start_points\n"
+    with copy.edited("orchestrator/apollo/stages/searching.py", lambda text: text + more):
+        assert "audits.queries.start_points" in reached((BODIES["apollo search"],), copy.root)
+
+
+def test_no_module_of_ours_takes_a_name_that_is_handed_on_lazily() -> None:
+    tops = frozenset(OURS)
+    for file in files_of(ROOT, *OURS):
+        source_of(module_of(file), tops)  # raises
+
+
+def test_packages_that_lie_apart_give_the_same_version(copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the workers of a cluster every package is shipped into a folder of its own."""
+    here = {stage: code_version((body,)) for stage, body in BODIES.items()}
+    apart = {package: copied.root.parent / f"of-{package}" / package for package in OURS}
+    for package, place in apart.items():
+        shutil.copytree(copied.root / package, place)
+    monkeypatch.setattr(versions, "package_folder", apart.__getitem__)
+    caches = (versions.file_of, versions.lazy_homes, versions.source_of, code_version)
+    for cache in caches:
+        cache.cache_clear()
+    there = {stage: code_version((body,)) for stage, body in BODIES.items()}
+    for cache in caches:
+        cache.cache_clear()
+    assert there == here
+
+
+def test_code_of_ones_own_counts_as_ours_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_kind").mkdir()
+    (tmp_path / "own_kind" / "__init__.py").write_text("")
+    (tmp_path / "own_kind" / "body.py").write_text(
+        "from audits.training.loop import logits\nfrom own_kind import step\n"
+    )
+    (tmp_path / "own_kind" / "step.py").write_text("A = 1\n")
+    (tmp_path / "own_file.py").write_text("B = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = reached(("own_kind.body", "own_file"))
+    assert {"own_file", "own_kind.body", "own_kind.step", "audits.training.loop"} <= set(found)

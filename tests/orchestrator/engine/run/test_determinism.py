@@ -1,0 +1,145 @@
+"""The result of a plan does not depend on workers, nodes, crashes: scores are compared bit for bit."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from actors.jobs import Workers
+from orchestrator.cli.main import main
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.run import Run
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named, load_plan
+from tests.cases.processes import below, kill_all, start, wait_for
+from tests.cases.runs import UnshownRun, audited, jobs_of
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+SMALL = {
+    "apollo": {
+        "split.targets": 2,
+        "audit.fpr": [0.5],
+        "recipe.epochs": 40,
+        "split.train_size": 100,
+        "split.target_pool": 200,
+    },
+    "tmia": {
+        "split.targets": 4,
+        "split.contrast": 12,
+        "split.fresh": 2,
+        "audit.pool": 12,
+        "audit.reconstruction.models": 2,
+        "recipe.epochs": 4,
+        "compute.chunk": 8,
+        "variants": {},
+    },
+    "gnq": {"split.seeds": 2, "split.shadows": 4},
+}
+
+
+def small_plan(kind: str, store: Path, workers: int = 0, **compute: str) -> BasePlan:
+    values = {"compute.store": str(store), "compute.workers": workers}
+    values |= {f"compute.{name}": value for name, value in compute.items()}
+    return load_plan(f"{kind}-smoke", values={**SMALL[kind], **values})
+
+
+def scores(plan: BasePlan, out: Path) -> bytes:
+    audited(plan, out)
+    return (out / "scores.parquet").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+    """The scores of a kind's plan, made in one process without Ray."""
+    found: dict[str, bytes] = {}
+
+    def scores_of(kind: str) -> bytes:
+        if kind not in found:
+            place = tmp_path_factory.mktemp(kind)
+            found[kind] = scores(small_plan(kind, place / "store"), place / "out")
+        return found[kind]
+
+    return scores_of
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("apollo", 1), ("apollo", 2), ("tmia", 2), ("gnq", 2)])
+def test_scores_do_not_depend_on_the_number_of_workers(
+    cluster: Workers, reference: Callable[[str], bytes], tmp_path: Path, kind: str, workers: int
+) -> None:
+    assert scores(small_plan(kind, tmp_path / "store", workers), tmp_path / "out") == reference(kind)
+
+
+def trained(tmp_path: Path) -> int:
+    return len(Store(tmp_path / "store").keys("train"))
+
+
+def test_a_killed_worker_costs_nothing_but_time(
+    cluster: Workers, reference: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    over = threading.Event()
+    killed: list[int] = []
+
+    def kill() -> None:
+        while trained(tmp_path) < 2:
+            if over.wait(0.02):
+                return
+        killed.extend(pid for pid, name in below(os.getpid()).items() if "RayTrainWorker" in name)
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = scores(small_plan("apollo", tmp_path / "store", workers=2), tmp_path / "out")
+    finally:
+        over.set()
+        killer.join()
+    assert len(killed) == 2
+    assert found == reference("apollo")
+
+
+def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
+    cluster: Workers,
+    reference: Callable[[str], bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    plan = small_plan("apollo", tmp_path / "store", workers=2)
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan.resolved()))
+    command = ("audit", "apollo", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "out"), "--force")
+    driver = start(*command, cwd=tmp_path)
+    try:
+        wait_for(lambda: trained(tmp_path) >= 3, driver)
+    finally:
+        kill_all(driver)
+    kept = sum(len(Store(tmp_path / "store").keys(stage)) for stage in ("train", "unlearn"))
+    models = sum(kind_named("apollo").stage(job.stage).makes == "model" for job in jobs_of(plan))
+    assert 3 <= kept < models
+    monkeypatch.setattr(Run, "report", UnshownRun.report)
+    monkeypatch.setattr(Run, "track", UnshownRun.track)
+    assert main([*command]) == 0
+    said = re.search(r"population: (\d+) models, (\d+) reused, (\d+) to train or unlearn", "".join(capfd.readouterr()))
+    assert said and tuple(map(int, said.groups())) == (models, kept, models - kept)
+    assert (tmp_path / "out" / "scores.parquet").read_bytes() == reference("apollo")
+
+
+def test_the_loss_of_one_of_three_nodes_gives_the_same_scores(
+    reference: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    root = Path(__file__).resolve().parents[4]
+    surroundings = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "7" * 64, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "tests.orchestrator.engine.run.three_nodes", str(tmp_path)]
+    run = subprocess.run(command, env=surroundings, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert (tmp_path / "lost").exists()
+    assert (tmp_path / "out" / "scores.parquet").read_bytes() == reference("apollo")

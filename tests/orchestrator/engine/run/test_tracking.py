@@ -1,0 +1,193 @@
+"""Tracking: what is logged can be read back through MLflow's own client."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+import urllib3
+
+from audits.errors import BadInput
+from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result, masked, resolve_uri
+from orchestrator.engine.run.tracking_names import flatten
+from orchestrator.kinds import kind_named
+from tests.cases.apollo_result import write_run
+
+APOLLO = kind_named("apollo")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run")
+    result = write_run(out, sweep=True, targets=2, points=100)
+    (out / "report.html").write_text("<html></html>")
+    (out / "figures").mkdir()
+    (out / "figures" / "auc.svg").write_text("<svg/>")
+    return out, result
+
+
+def files(client, run, path=None):
+    return {entry.path for entry in client.list_artifacts(run, path)}
+
+
+def check_content(client, logged, out, result, folder):
+    """State what every tracked sweep must hold, whatever the server."""
+    parent = client.get_run(logged["parent"])
+    assert parent.info.run_name == "apollo-ablation" and parent.info.status == "FINISHED"
+    assert files(client, logged["parent"]) >= {"result.json", "scores.parquet", "plan.yaml", "report.html", "figures"}
+    assert files(client, logged["parent"], "figures") == {"figures/auc.svg"}
+    found = client.search_runs(
+        [parent.info.experiment_id], f"tags.mlflow.parentRunId = '{logged['parent']}'", max_results=100
+    )
+    assert {child.info.run_name: child.info.run_id for child in found} == logged["children"]
+    assert set(logged["children"]) == {entry["setting"] for entry in result["settings"]}
+    assert len({frozenset(child.data.metrics) for child in found}) == 1  # comparable: same names in every child
+    child = client.get_run(logged["children"]["beta=16"])
+    row = next(
+        row
+        for row in result["table"]
+        if (row["setting"], row["unlearner"], row["attack"]) == ("beta=16", "gradient_ascent", "apollo")
+    )
+    for name in ("auc", "auc_low", "auc_high", "tpr", "found_fpr"):
+        assert child.data.metrics[f"gradient_ascent.apollo.{name}"] == pytest.approx(row[name])
+    assert child.data.params["audit.search.beta"] == "16" and parent.data.params["audit.search.beta"] == "4.0"
+    assert child.data.params["setting"] == "beta=16" and child.data.params["split.train_size"] == "500"
+    accuracy = [row["test_accuracy"] for row in result["utility"] if row["unlearner"] == "scrub"]
+    assert child.data.metrics["scrub.utility.test_accuracy"] == pytest.approx(sum(accuracy) / len(accuracy))
+    tables = {file.path for file in client.list_artifacts(logged["parent"], "tables")}
+    assert tables and tables == {f"tables/{name}.csv" for name in APOLLO.open_page().csv(out)}
+    local = client.download_artifacts(logged["children"]["beta=16"], "scores.parquet", str(folder))
+    whole = pq.read_table(out / "scores.parquet")
+    assert pq.read_table(local).num_rows == whole.num_rows // len(result["settings"])
+    assert set(pq.read_table(local).column("setting").to_pylist()) == {"beta=16"}
+
+
+def test_sweep_is_read_back_and_logged_twice_makes_a_second_parent(run, tmp_path, monkeypatch, capfd):
+    from mlflow import MlflowClient
+
+    out, result = run
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    logged = log_result(APOLLO, result, out, None, "orch")
+    assert logged["uri"] == f"sqlite:///{out}/mlflow.db" and (out / "mlartifacts").is_dir()
+    client = MlflowClient(tracking_uri=logged["uri"])
+    check_content(client, logged, out, result, tmp_path)
+    again = log_result(APOLLO, result, out, None, "orch")
+    assert again["parent"] != logged["parent"]
+    tags = [client.get_run(entry["parent"]).data.tags["orch.plan_hash"] for entry in (logged, again)]
+    assert tags[0] == tags[1]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_sweep_is_read_back_from_a_server(run, tmp_path):
+    from mlflow import MlflowClient
+
+    out, result = run
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
+        *(
+            "--backend-store-uri",
+            f"sqlite:///{tmp_path}/server.db",
+            "--artifacts-destination",
+            str(tmp_path / "stored"),
+        ),
+    ]
+    with (tmp_path / "server.log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        wait_until_healthy(port, server)
+        logged = log_result(APOLLO, result, out, f"http://127.0.0.1:{port}", "orch")
+        check_content(MlflowClient(tracking_uri=logged["uri"]), logged, out, result, tmp_path)
+    finally:
+        stop_group(server)
+
+
+def wait_until_healthy(port, server):
+    """Ask the server's health address, with urllib3's own growing pauses between attempts."""
+    retries = urllib3.Retry(total=40, backoff_factor=0.2, backoff_max=5)
+    reply = urllib3.PoolManager().request("GET", f"http://127.0.0.1:{port}/health", retries=retries)
+    assert reply.status == 200 and server.poll() is None
+
+
+def stop_group(server):
+    """End the server with its workers (they share its process group)."""
+    os.killpg(server.pid, signal.SIGTERM)
+    try:
+        server.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def test_a_server_that_is_away_costs_one_line_not_the_audit(run, monkeypatch):
+    out, result = run
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        uri = f"http://user:secret@127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(TrackingFailed) as caught:
+            log_result(APOLLO, result, out, uri, "orch")
+    message = str(caught.value)
+    assert "does not answer" in message and "\n" not in message and "secret" not in message
+    assert json.loads((out / "result.json").read_text()) == result
+
+
+def test_a_file_that_is_no_database_is_a_tracking_failure(run, tmp_path):
+    out, result = run
+    (tmp_path / "mlflow.db").write_text("this is not a database, whatever its name says. " * 50)
+    with pytest.raises(TrackingFailed) as caught:
+        log_result(APOLLO, result, out, f"sqlite:///{tmp_path}/mlflow.db", "orch")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("file:///tmp/mlruns", "scheme 'file'"),
+        ("mlruns", "a plain path"),
+        ("htp://host:5000", "did you mean 'http'"),
+        ("http://", "names no host"),
+        ("sqlite://", "names no file"),
+    ],
+)
+def test_an_unusable_uri_is_refused_before_the_work(uri, message):
+    with pytest.raises(BadInput, match=message) as caught:
+        check_uri(uri)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_below_a_file_is_refused(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(BadInput, match="not a folder that can be written"):
+        check_uri(f"sqlite:///{tmp_path}/taken/mlflow.db")
+    check_uri(f"sqlite:///{tmp_path}/new/folder/mlflow.db")
+
+
+def test_uri_comes_from_the_plan_then_the_environment_then_the_output(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://tracker:5000")
+    assert resolve_uri("http://plan:1", tmp_path) == "http://plan:1"
+    assert resolve_uri(None, tmp_path) == "http://tracker:5000"
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert resolve_uri(None, tmp_path) == f"sqlite:///{tmp_path}/mlflow.db"
+
+
+def test_passwords_never_show():
+    assert masked("postgresql://me:pw@db/x failed") == "postgresql://me:***@db/x failed"
+
+
+def test_plan_is_flattened_by_method_names():
+    plan = {"a": {"b": 1, "c": [1, 2]}, "unlearning": [{"method": "scrub", "epochs": 6}, {"method": "retrain"}]}
+    assert flatten(plan) == {
+        "a.b": 1,
+        "a.c": [1, 2],
+        "unlearning": "scrub, retrain",
+        "unlearning.scrub.epochs": 6,
+    }

@@ -1,0 +1,77 @@
+"""Stage assess: the points that a rule keeps are judged before and after the removal by shadows that know as much."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from audits.gnq.removal import GROUPS
+from orchestrator.gnq.stages.scene import Scene
+from orchestrator.gnq.stages.scoring import CONTROL_GROUPS, judgements, knowing_the_rule
+from tests.audits.gnq.test_removal import drawn, lira_slowly, pool
+
+LABELS = np.arange(12) % 3
+
+
+def scene() -> Scene:
+    """Return a pool whose shadows answer otherwise once they have removed what their rule puts on top."""
+    after, adaptive = pool(1, 1 / 3, seed=1), pool(20, 1 / 3, seed=2)
+    naive = replace(adaptive, logits=drawn(40, 12, 3, seed=5), kept=adaptive.half)
+    return Scene(
+        before=replace(after, logits=drawn(2, 12, 3, seed=6)),
+        after=after,
+        naive=naive,
+        adaptive=adaptive,
+        fresh=None,
+        labels=LABELS,
+    )
+
+
+def test_points_before_the_removal_are_judged_by_naive_shadows_and_by_ones_that_know_the_rule() -> None:
+    design = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=("loss", "lira"))))
+    made = scene()
+    found = judgements(design, made, seed=0)["before"]
+    places = [(row.group, row.attack, row.shadows) for row in found]
+    assert max(Counter(places).values()) == 1
+    assert {place for place in places if place[2] == "adaptive"} == {
+        ("kept", "lira", "adaptive"),
+        ("removed", "lira", "adaptive"),
+    }
+    assert {group for group, _, shadows in places if shadows == "naive"} == set(GROUPS)
+    told = replace(made.naive, kept=made.adaptive.kept)
+    for row in (row for row in found if row.shadows == "adaptive"):
+        slow = [lira_slowly(target, told, LABELS, row.group) for target in made.before.logits]
+        np.testing.assert_allclose(row.scores, slow, rtol=1e-9, atol=1e-9)
+    naive = next(row for row in found if (row.group, row.attack, row.shadows) == ("kept", "lira", "naive"))
+    slow = [lira_slowly(target, made.naive, LABELS, "contributors") for target in made.before.logits]
+    np.testing.assert_allclose(naive.scores, slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("attacks", [("loss", "lira", "shadow_posterior"), ("shadow_posterior",)])
+def test_every_attack_judges_fresh_models_as_it_judges_the_targets(attacks: tuple[str, ...]) -> None:
+    design = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=attacks)))
+    made = scene()
+    fresh = replace(made.after, logits=drawn(2, 12, 3, seed=8))
+    alone = judgements(design, made, seed=0)
+    found = judgements(design, replace(made, fresh=fresh), seed=0)
+    assert "fresh" not in alone
+    for one, other in zip(found["after"], alone["after"], strict=True):  # what targets get does not depend on them
+        assert (one.group, one.attack, one.shadows) == (other.group, other.attack, other.shadows)
+        np.testing.assert_array_equal(one.scores, other.scores)
+        np.testing.assert_array_equal(one.auc, other.auc)
+    swapped = judgements(design, replace(made, after=fresh), seed=0)["after"]
+    want = {(row.group, row.attack, row.shadows): row for row in swapped if row.group in CONTROL_GROUPS}
+    assert {(row.group, row.attack, row.shadows) for row in found["fresh"]} == set(want)
+    assert {row.attack for row in found["fresh"]} == set(attacks)
+    for row in found["fresh"]:
+        np.testing.assert_array_equal(row.scores, want[row.group, row.attack, row.shadows].scores)
+        np.testing.assert_array_equal(row.auc, want[row.group, row.attack, row.shadows].auc)
+
+
+def test_without_an_attack_that_shadows_teach_or_a_rule_there_is_nothing_to_compare() -> None:
+    assert knowing_the_rule(scene(), ["loss"], 0) == []
+    assert knowing_the_rule(replace(scene(), adaptive=None), ["lira"], 0) == []

@@ -1,0 +1,410 @@
+"""A membership audit from its plan to its result: what is shared, what is asked again, what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from audits.errors import BadInput
+from audits.queries import hop_skip_jump
+from audits.training.transfer import IMAGENET_INPUT
+from orchestrator.engine.cost.estimate import estimate
+from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.jobs.job import of_stage
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.run import Result
+from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.store.payloads import pack_table
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import check_against_data, load_plan, open_design
+from orchestrator.report.rows import Estimate, Span
+from orchestrator.tmia.kind import KIND
+from orchestrator.tmia.plan import TmiaPlan
+from orchestrator.tmia.result.document import control_warnings, fit_warnings, setting_warnings
+from orchestrator.tmia.result.rows import FitRow, MembershipCell
+from orchestrator.tmia.stages.querying import stored
+from tests.cases.runs import audited
+
+pytestmark = pytest.mark.slow
+
+SMALL = {
+    "compute.workers": 0,
+    "split.targets": 4,
+    "split.contrast": 12,
+    "split.fresh": 2,
+    "audit.pool": 12,
+    "audit.contrast_samples": 60,
+    "audit.reconstruction.models": 2,
+    "recipe.epochs": 4,
+    "compute.chunk": 8,
+}
+
+
+def small_plan(store: Path, **changes: Any) -> TmiaPlan:
+    values = {**SMALL, "compute.store": str(store)} | {
+        name.replace("__", "."): value for name, value in changes.items()
+    }
+    plan = load_plan("tmia-smoke", values=values)
+    assert isinstance(plan, TmiaPlan)
+    return plan
+
+
+def failed(limits: list[str], plan: BasePlan, document: dict[str, Any]) -> list[str]:
+    return failures(gates_of(limits, KIND.headline, plan), KIND.headline, plan, document)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tmia-store")
+
+
+@pytest.fixture(scope="module")
+def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    out = tmp_path_factory.mktemp("tmia-run")
+    return audited(small_plan(store), out, shown=True), out
+
+
+def artefacts(store: Path) -> Counter[str]:
+    kept = Store(str(store))
+    return Counter({stage: len(kept.keys(stage)) for stage in ("train", "select", "query", "score")})
+
+
+def test_an_audit_runs_its_mode_and_its_variants(finished: tuple[Result, Path]) -> None:
+    result, out = finished
+    document = result.document
+    assert [(entry["setting"], entry["mode"]) for entry in document["settings"]] == [
+        ("I", "I"), ("II", "II"), ("III", "III"),
+    ]  # fmt: skip
+    assert document["kind"] == "tmia"
+    assert {cell["selection"] for cell in document["table"]} == {
+        *("all", "none", "kmeans", "contrast_loss", "neighbours")
+    }
+    for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
+        assert (out / name).is_file()
+    assert json.loads((out / "result.json").read_text())["table"] == document["table"]
+
+
+def test_labels_are_counted_as_the_schedule_says(finished: tuple[Result, Path]) -> None:
+    result, _ = finished
+    asked = {
+        (cell["setting"], cell["attack"]): cell["queries_per_point"]
+        for cell in result.document["table"]
+        if cell["selection"] == "none"
+    }
+    assert {asked[name, "tmia_distance"] for name in ("I", "II", "III")} == {hop_skip_jump.RANK.queries}
+    assert asked["I", "noise_votes"] == 8
+    assert asked["II", "noise_votes"] == 9  # y* is the model's own label, which is asked first
+
+
+def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(finished: tuple[Result, Path]) -> None:
+    result, _ = finished
+    table = result.scores.to_pydict()
+    found: dict[tuple[str, str], set[int]] = {}
+    for setting, access, candidate in zip(table["setting"], table["access"], table["candidate"], strict=True):
+        found.setdefault((setting, access), set()).add(candidate)
+    for name in ("I", "II", "III"):
+        assert len(found[name, "labels"]) == 12
+        assert len(found[name, "posteriors"]) == 40
+
+
+def test_a_second_analysis_asks_nobody_anything(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
+    before = artefacts(store)
+    plan = small_plan(
+        store,
+        audit__beta=0.2,
+        audit__alpha={"size": 5},
+        audit__reconstruction={"map": "isotonic", "points": 10, "models": 2},
+    )
+    audited(plan, tmp_path)
+    after = artefacts(store)
+    assert after - before == Counter({"score": 3})
+
+
+def test_other_points_of_the_fit_ask_no_candidate_again(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path
+) -> None:
+    before = artefacts(store)
+    result = audited(small_plan(store, audit__reconstruction={"points": 14, "models": 2}), tmp_path)
+    posteriors, pairs = 2, 1  # units of all contrast models, and of the two to whose pairs the map is fitted
+    assert artefacts(store) - before == Counter({"score": 3, "query": 3 * (posteriors + pairs)})
+    assert all(row["pairs"] + row["dropped"] == 14 * 2 for row in result.document["reconstruction"])
+
+
+def test_an_attack_that_cannot_speak_is_named_and_the_others_are_judged(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise BadInput("too few pairs")
+
+    monkeypatch.setattr("audits.tmia.attacks.tmia.fitted_map", refuse)
+    plan = small_plan(store, audit__beta=0.25, variants={})
+    result = audited(plan, tmp_path)
+    assert "attack tmia failed: too few pairs" in result.document["warnings"]
+    spoken = {row["attack"] for row in result.document["table"]}
+    assert "tmia" not in spoken
+    assert {"tmia_distance", "yeom"} <= spoken
+    (line,) = failed(["precision_low=0.99"], plan, result.document)
+    assert "no result of tmia (I), tmia_smoothed (I), so it cannot be passed" in line
+
+
+def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
+    before = artefacts(store)
+    again = audited(small_plan(store), tmp_path)
+    assert artefacts(store) == before
+    assert pack_table(again.scores) == pack_table(finished[0].scores)
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_no_contrast_or_fresh_model_starts_from_a_teacher_of_a_target(mode: str, store: Path) -> None:
+    plan = small_plan(store)
+    design: Any = open_design(plan.changed(plan.settings()[mode]))
+    teachers: dict[str, set[str]] = {}
+    for model in design.models.values():
+        if model.teacher:
+            teachers.setdefault(model.group, set()).add(model.teacher)
+            assert design.models[model.teacher].group == model.group
+    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "contrast": 12, "fresh": 2}
+
+
+@pytest.mark.parametrize("mode", ["I", "II", "III"])
+def test_only_targets_saw_candidates(mode: str, store: Path) -> None:
+    plan = small_plan(store)
+    design: Any = open_design(plan.changed(plan.settings()[mode]))
+    candidates = design.sets.candidates
+    seen = Counter(
+        (model.group, model.side) for model in design.models.values() if np.isin(model.train, candidates).any()
+    )
+    assert seen == {("target", "own"): 4}
+
+
+def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> None:
+    plan = small_plan(store, variants={"II": {"audit.mode": "II", "transfer.n_frozen": 1}})
+    first, second = (open_design(plan.changed(changes)) for changes in plan.settings().values())
+    keys = {job.key for job in of_stage(first.jobs(), "train")}
+    assert keys < {job.key for job in of_stage(second.jobs(), "train")}
+
+
+def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
+    cost = estimate(KIND, small_plan(store))
+    queries = {entry.attack: entry for entry in cost.queries}
+    assert queries["tmia_distance"].per_target == 3 * 12 * hop_skip_jump.RANK.queries
+    assert queries["tmia_posterior"].per_target == 3 * 40
+    assert queries["label_gap"].per_target == 12  # in mode I alone
+    assert {stage.stage for stage in cost.stages} == {"train", "select", "query", "score"}
+
+
+FROM_FILE = {"audit.mode": "III", "variants": {}, "transfer.teacher": "weights.safetensors"}
+
+REFUSALS = [
+    ({"audit.beta": 0.05}, "audit.beta = 0.05 cannot be reached"),
+    ({"audit.mode": "IV"}, "audit.mode"),
+    ({"audit.kind": "tmai"}, "did you mean 'tmia'"),
+    ({"audit.selectors": ["kmean"]}, "did you mean 'kmeans'"),
+    ({"audit.attacks": ["tmia", "gmia4"]}, "audit.attacks.1"),
+    ({"audit.attacks": ["tmia", "tmia"]}, "stands there 2 times"),
+    ({"audit.alpha": {"quantile": 0.9, "size": 3}}, "give exactly one"),
+    ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and contrast_loss"),
+    ({"audit.neighbours.delta": 3.0}, "audit.neighbours.delta"),
+    ({"audit.pool": 41}, "up to split.candidates"),
+    ({"audit.star": "true", "audit.mode": "II", "variants": {}}, "not the student's"),
+    ({"audit.attacks": ["label_gap"], "audit.mode": "II", "variants": {}}, "none is left"),
+    ({"transfer.teacher": "weights.safetensors"}, "transfer.teacher is given in mode I"),
+    ({**FROM_FILE}, "transfer.teacher_input is missing"),
+    ({**FROM_FILE, "transfer.teacher_input": "imagenet"}, "no weights for model.name mlp"),
+    ({"transfer.teacher_input": "raw"}, "without transfer.teacher"),
+    ({"transfer.n_frozen": 1, "variants": {}}, "mode I, which has no student"),
+    ({"variants": {"I": {}}}, "the plan's own setting"),
+    ({"variants": {"x": {"seed": -1}}}, "variants.x: seed is -1"),
+    ({"variants": {"x": {"compute.chunk": 4}}}, "cannot differ between variants"),
+    ({"variants.II.audit.mode": "V"}, "variants.II: audit.mode is"),
+    ({"variants": {"x": {"audit": {"mode": "II"}}}}, "write single fields, e.g. audit.mode"),
+    ({"split.classes": [0, 77]}, "split.classes has 77"),
+    ({"split.classes": [3], "variants": {}}, "leaves one class"),
+    ({"split.pool": 1790}, "has 1797"),
+    ({"variants": {"II": {"audit.mode": "II", "transfer.n_frozen": 2}}}, "transfer.n_frozen is 2"),
+    ({"variants": {"III": {"audit.mode": "III", "transfer.data": {"name": "fashion14"}}}}, "layer"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSALS, ids=[message for _, message in REFUSALS])
+def test_what_cannot_work_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check_against_data(load_plan("tmia-smoke", values=changes))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_attack_that_needs_the_true_class_is_left_out_where_there_is_none_and_that_is_said(store: Path) -> None:
+    plan = small_plan(store)
+    second = plan.changed(plan.settings()["II"])
+    assert "label_gap" in plan.audit.attacks
+    assert "label_gap" not in second.audit.attacks
+    assert any("label_gap was left out in mode II" in note for note in second.notes)
+
+
+def test_candidates_are_selected_by_gradient_uniqueness_where_the_training_set_is_in_question(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path
+) -> None:
+    plan = small_plan(store, audit__selectors=["none", "gnq"], audit__attacks=["tmia_posterior"])
+    assert any("gnq was left out in mode II" in note for note in plan.changed(plan.settings()["II"]).notes)
+    before = artefacts(store)
+    result = audited(plan, tmp_path)
+    assert (artefacts(store) - before)["train"] == 0
+    rows = {(row["setting"], row["selector"]): row for row in result.document["selections"]}
+    assert rows.keys() == {("I", "none"), ("I", "gnq"), ("II", "none"), ("III", "none"), ("III", "gnq")}
+    for setting in ("I", "III"):
+        assert rows[setting, "gnq"]["rule"] == "above the 0.8 quantile of contrast samples"
+        assert rows[setting, "gnq"]["threshold"] > 0
+        assert 0 < rows[setting, "gnq"]["chosen"] < 40
+
+
+def test_no_attack_that_ranks_needs_no_reachable_level(store: Path) -> None:
+    plan = small_plan(store, audit__beta=0.01, audit__attacks=["yeom"], variants={})
+    assert plan.audit.beta == 0.01
+
+
+def test_warnings_of_some_settings_name_them() -> None:
+    found = setting_warnings({"a": ["of all", "of one"], "b": ["of all", "of two"], "c": ["of all", "of two"]})
+    assert found == ["of all", "setting a: of one", "settings b, c: of two"]
+
+
+def test_a_weakness_that_settings_share_is_told_once(store: Path, tmp_path: Path) -> None:
+    result = audited(small_plan(store, audit__attacks=["yeom"], split__fresh=0, split__pool=300), tmp_path)
+    for text in ("raw ranks of 5 %", "split.fresh is 0"):
+        assert len([line for line in result.document["warnings"] if text in line]) == 1, text
+
+
+def test_teachers_that_are_over_fitted_are_warned_of_where_they_are_in_question() -> None:
+    row = {"side": "teacher", "group": "target", "models": 2, "train_accuracy": 0.9, "test_accuracy": 0.8, "gap": 0.1}
+    rows = [FitRow(setting=name, flag="overfitted", **row) for name in ("II", "III")]
+    (line,) = fit_warnings(rows, ["II"])
+    assert line.startswith("setting II: teachers of the targets are over-fitted (train 0.900, test 0.800)")
+
+
+def test_models_of_the_other_side_are_tested_on_points_of_all_classes(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.tmia.design.TEST_POINTS", 60)
+    plan = small_plan(store)
+    design: Any = open_design(plan.changed(plan.settings()["II"]))
+    order = np.argsort(design.other.labels, kind="stable")
+    monkeypatch.setattr(design, "points", lambda side: np.arange(len(order)))
+    labels = design.other.labels[order]  # as in sets whose ids stand class by class
+    tests = [model.test for model in design.other_models([])]
+    assert all(
+        len(set(labels[test])) == 10 and not len(np.intersect1d(test, model.train))
+        for test, model in zip(tests, design.other_models([]), strict=True)
+    )
+
+
+def test_students_of_a_file_start_from_it_and_read_what_it_was_trained_on(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path
+) -> None:
+    weights = tmp_path / "weights.safetensors"
+    teacher = load_plan("tmia-smoke").model.architecture().build((1, 8, 8), 7, 0).state_dict()
+    save_file(teacher, weights)
+    plan = small_plan(
+        store,
+        audit__mode="III",
+        audit__attacks=["yeom"],
+        variants={},
+        transfer={"teacher": str(weights), "teacher_input": "raw", "n_frozen": 1},
+    )
+    audited(plan, tmp_path / "out")
+    design: Any = open_design(plan)
+    student = stored(WorkerContext(KIND, design, Store(str(store))), design.asked("target")[0])
+    first = next(iter(teacher))
+    assert torch.equal(student.state_dict()[first], teacher[first])
+    other = plan.model_copy(update={"transfer": plan.transfer.model_copy(update={"teacher_input": "imagenet"})})
+    standardised: Any = open_design(other)
+    assert standardised.jobs()[0].key != design.jobs()[0].key
+    with pytest.raises(BadInput, match="weights read 3 channels, but images are 1×8×8"):
+        standardised.build("own", 10, 0)
+
+
+def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = small_plan(store, model={"name": "vgg16", "settings": {"width": 2}})
+    other = plan.model_copy(update={"transfer": plan.transfer.model_copy(update={"teacher_input": "imagenet"})})
+    plain: Any = open_design(plan)
+    asked: Any = open_design(other)
+    colours = SimpleNamespace(shape=(3, 32, 32))
+    for design in (plain, asked):
+        monkeypatch.setattr(design, "data_of_side", lambda side: colours)
+    x = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    mean, std = (torch.tensor(part).reshape(3, 1, 1) for part in IMAGENET_INPUT)
+    expected = plain.build("own", 10, 0).eval()((x - mean) / std)
+    assert torch.equal(asked.build("own", 10, 0).eval()(x), expected)
+
+
+def test_scores_on_disk_hold_every_contrast_models_statistic(finished: tuple[Result, Path]) -> None:
+    _, out = finished
+    table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
+    assert Counter(table["group"].to_pylist()) == {"target": 48, "contrast": 144, "fresh": 24}
+
+
+def test_models_beyond_the_memory_allowed_are_read_again(
+    finished: tuple[Result, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = small_plan(store)
+    design: Any = open_design(plan.changed(plan.settings()["I"]))
+    context = WorkerContext(KIND, design, Store(str(store)))
+    first, second = design.asked("target")[:2]
+    kept = stored(context, first)
+    assert stored(context, first) is kept
+    monkeypatch.setattr("orchestrator.engine.run.worker.BYTES_IN_MEMORY", 1)
+    stored(context, second)
+    assert len(context.models) == 1
+    assert stored(context, first) is not kept
+
+
+def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    result, _ = finished
+    plan = load_plan("tmia-smoke", values=SMALL)
+    gates_of(["precision=0.5", "II.kmeans.tmia.fresh_fpr=0.9"], KIND.headline, plan)
+    for text, message in (
+        ("precision", "write it as METRIC=VALUE"),
+        ("precison=0.5", "did you mean 'precision'"),
+        ("precision=1.5", "from 0 up to"),
+        ("IV.kmeans.tmia.precision=0.5", "setting 'IV'"),
+        ("I.kmean.tmia.precision=0.5", "selection 'kmean'"),
+    ):
+        with pytest.raises(BadInput, match=re.escape(message)):
+            gates_of([text], KIND.headline, plan)
+    cells = [{**cell, "precision": 0.8} for cell in result.document["table"]]
+    (line,) = failed(["precision=0.7"], plan, {"table": cells})
+    assert line.startswith("gate precision=0.7: precision is 0.800")
+    assert failed(["precision=0.9"], plan, {"table": cells}) == []
+    undefined = [{**cell, "precision": None} for cell in cells]
+    assert failed(["precision=0.1"], plan, {"table": undefined}) == []
+    (line,) = failed(["I.kmeans.tmia.precision=0.1"], plan, {"table": undefined})
+    assert "was not measured" in line
+
+
+def test_false_calls_on_fresh_models_are_warned_of_setting_by_setting() -> None:
+    names = ("candidates", "targets", "true_positives", "false_positives", "members", "non_members", "fresh_models")
+    counts: dict[str, Any] = dict.fromkeys((*names, "fresh_candidates", "fresh_false_positives", "fresh_pairs"), 1)
+    nothing: dict[str, Any] = dict.fromkeys(("precision", "coverage", "fpr", "auc"), Estimate())
+    nothing |= dict.fromkeys(("precision_t", "coverage_t", "fpr_t"), Span())
+
+    def cell(setting: str, low: float, attained: float = 0.05, expected: float | None = 10.0) -> MembershipCell:
+        return MembershipCell(
+            **counts, **nothing, setting=setting, mode="I", selection="none", attack="tmia", access="labels", beta=0.05,
+            attained=attained, expected_false_positives=expected, fresh_fpr=Estimate(0.09, low, 0.95),
+            fresh_expected=expected, queries_per_point=1, failed=0,
+        )  # fmt: skip
+
+    cells = [cell("I", 0.02), cell("II", 0.06), cell("II", 0.02), cell("II", 0.9, expected=None)]
+    cells.append(cell("III", 0.045, attained=0.04))  # below what is promised
+    (line,) = control_warnings(cells, 0.95)
+    assert line.startswith("setting II: fresh models are called members more often than 5.0% in 1 of 2 cells")
+    assert "tmia on none 9.0%" in line

@@ -1,0 +1,279 @@
+"""The report of a membership audit: it says what the cells say, nulls and 0/0 included, on one safe page."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from audits.errors import BadInput
+from orchestrator.report.grid_formats import as_markdown
+from orchestrator.report.numbers import bounds, number
+from orchestrator.tmia.page import curves, figures, tables
+from orchestrator.tmia.page.glossary import words
+from orchestrator.tmia.page.numbers import rate
+from orchestrator.tmia.page.page import PAGE
+from orchestrator.tmia.page.reading import MembershipRun, read_membership_run
+from orchestrator.tmia.page.seeds import seeds_grids
+from orchestrator.tmia.page.verdict import detectable, finds, verdict
+from tests.orchestrator.apollo.test_report import Outline
+from tests.orchestrator.tmia.drawn_result import SELECTORS, write_membership_run
+
+MODES = {"I": {}, "II": {"audit.mode": "II", "signal": 0.0, "data.name": "digits"}}
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    out = tmp_path_factory.mktemp("membership")
+    write_membership_run(out, MODES)
+    result = json.loads((out / "result.json").read_text())
+    result["warnings"].append("<script>alert(1)</script>")
+    (out / "result.json").write_text(json.dumps(result))
+    points = {point["point_id"] for point in result["exposed"]}
+    PAGE.write(out, {point: np.full((4, 4), 0.5) for point in points})
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(audit):
+    return read_membership_run(audit)
+
+
+@pytest.fixture(scope="module")
+def page(audit):
+    return (audit / "report.html").read_text(encoding="utf-8")
+
+
+def changed(run, setting=None, attack=None, **fields):
+    """Return the run with other values in the cells of a setting and attack (None: all of them)."""
+
+    def own(row):
+        return setting in (None, row["setting"]) and attack in (None, row["attack"])
+
+    return with_fields(run, table=[row | fields if own(row) else row for row in run.result.document()["table"]])
+
+
+def with_fields(run, **fields):
+    """Return the run with other fields in its result."""
+    return MembershipRun.of({**run.result.document(), **fields}, run.scores)
+
+
+def sentence(run, start):
+    return next(part for part in verdict(run) if part.head.startswith(start))
+
+
+def test_the_page_is_one_closed_file_without_network_or_script(page):
+    outline = Outline(page)
+    assert outline.open == [] and not outline.tags & {"script", "link", "iframe", "object"}
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in outline.addresses)
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_the_page_holds_every_cell_and_its_figures(audit, run, page):
+    for row in run.result.table:
+        assert f'{number(row.precision.value)} <span class="ci">{bounds(row.precision)}</span>' in page
+    drawn = {path.stem for path in (audit / "figures").glob("*.svg")}
+    single = {"rates_0", "rates_1", "control_0", "control_1", "confidence", "loss", "reconstruction"}
+    assert drawn == single and all(f'id="{name}"' in page for name in drawn)
+    assert "orch audit tmia plan.yaml" in page and "0123456789ab" in page and "label_gap is left out" in page
+
+
+def test_thumbnails_stand_only_beside_points_of_the_plans_own_data(run, page):
+    own = [point for point in run.result.exposed if point.setting == "I"]
+    clear = max(own, key=lambda point: point.hits)
+    assert f'alt="point {clear.point_id}" src="data:image/png' in page
+    listed = page[page.index('id="exposed"') : page.index('id="settings"')]
+    assert "<h3>II:" in listed and "<img" not in listed[listed.index("<h3>II:") :]
+    assert listed.count("<img") == min(12, len(own))
+
+
+def test_the_verdict_names_what_is_found_and_from_what(run):
+    said = sentence(run, "Attack I (I)")
+    row = run.cell("I", "kmeans", "tmia_distance")
+    assert finds(row) and said.kind == "leak" and "recognised from labels alone and from posteriors." in said.text
+    calls = row.true_positives + row.false_positives
+    assert f"of {calls} answers “member” {row.true_positives} are right" in said.text
+    assert rate(row.precision) in said.text and rate(row.coverage) in said.text
+    assert said.text.index("From labels alone") < said.text.index("From posteriors")
+    assert "without a statistic" not in sentence(changed(run, failed=0), "Attack I (I)").text
+    assert "not called: 2." in sentence(changed(run, attack="tmia_distance", failed=2), "Attack I (I)").text
+
+
+def test_a_null_result_is_called_one_with_the_power_it_had(run):
+    fields = {"precision": 0.5, "precision_low": 0.38, "precision_high": 0.61, "auc_low": 0.47}
+    null = changed(run, "II", true_positives=20, false_positives=20, **fields)
+    said, row = sentence(null, "Attack II"), null.cell("II", "kmeans", "tmia_posterior")
+    assert said.kind == "plain" and "a null result" in said.text
+    assert math.isclose(detectable(row), row.chance + 0.12)
+    assert "a precision below .620 could have gone unnoticed; above .610 is excluded" in said.text
+    assert f"with {row.pairs} pairs" in said.text and "lean the right way" not in said.text
+    assert "lean the right way" in sentence(changed(run, "II", **fields | {"auc_low": 0.52}), "Attack II").text
+
+
+def test_nobody_called_is_undefined_and_not_zero(run):
+    nothing = dict.fromkeys(("precision", "precision_low", "precision_high"))
+    empty = changed(run, "I", true_positives=0, false_positives=0, **nothing)
+    said = sentence(empty, "Attack I (I)")
+    assert said.kind == "plain" and "precision is undefined (0/0)" in said.text
+    assert "Precision undefined (0/0)" in sentence(empty, "Other attacks").text
+    assert "| undefined |" in markdown(empty)
+    assert figures.precision_and_coverage(empty, "I") is not None
+
+
+def test_a_selection_of_nobody_is_reported(run):
+    rates = dict.fromkeys(f"{name}{end}" for name in ("precision", "coverage", "fpr") for end in ("", "_low", "_high"))
+    fresh = dict.fromkeys(("fresh_fpr", "fresh_fpr_low", "fresh_fpr_high"))
+    counts = dict.fromkeys(("candidates", "true_positives", "false_positives", "members", "non_members"), 0)
+    nobody = changed(run, **rates, **fresh, **counts, auc=None, auc_low=None, auc_high=None)
+    assert "no pair was attacked" in sentence(nobody, "Attack I (I)").text
+    assert sentence(nobody, "Control").kind == "bad"
+    assert figures.precision_and_coverage(nobody, "I") is None
+
+
+def test_the_control_alarms_where_fresh_models_are_called_members(run):
+    kept = sentence(changed(run, fresh_fpr_low=0.01), "Control: fresh models (I)")
+    assert kept.kind == "good" and "holds as far as this run can see" in kept.text
+    broken = sentence(changed(run, attack="tmia_distance", fresh_fpr_low=0.09), "Control: fresh models (I)")
+    assert broken.kind == "bad" and "must not be quoted" in broken.text and "TMIA, distance × k-means" in broken.text
+    unpromised = sentence(changed(run, attack="yeom", fresh_fpr_low=0.4), "Control: fresh models (I)")
+    assert unpromised.kind == kept.kind  # Yeom's threshold promises no level
+    assert "Not in this run" in sentence(changed(run, fresh_models=0), "Control").text
+
+
+def test_selection_is_called_a_gain_only_beyond_both_intervals(run):
+    base = {"precision_low": 0.5, "precision_high": 0.7}
+    apart = changed(changed(run, **base), "I")
+    rows = apart.result.document()["table"]
+    table = [row | ({"precision_low": 0.75} if row["selection"] == "kmeans" else {}) for row in rows]
+    assert "intervals overlap: no gain shown" in sentence(apart, "Gain by selection (I)").text
+    said = sentence(with_fields(run, table=table), "Gain by selection (I)")
+    assert "more precise beyond both intervals: k-means distance" in said.text
+
+
+def test_models_that_are_not_normally_fitted_are_named(run):
+    assert sentence(run, "Fit").kind == "good" and "3.0 points" in sentence(run, "Fit").text
+    rows = run.result.document()["fit"]
+    fit = [row | {"gap": 0.15, "flag": "overfitted"} if row["setting"] == "II" else row for row in rows]
+    said = sentence(with_fields(run, fit=fit), "Fit")
+    assert said.kind == "bad" and "more than 5 points: II (asked side) 15.0." in said.text
+    contrast = [row if row["group"] == "contrast" else {**row, "gap": 0.03, "flag": ""} for row in fit]
+    assert sentence(with_fields(run, fit=contrast), "Fit").kind == "good"
+
+
+def test_drawn_confidences_are_those_of_the_scores(audit, run):
+    rows = pq.read_table(audit / "scores.parquet").to_pylist()
+    own = [
+        math.exp(row["statistic"])
+        for row in rows
+        if (row["setting"], row["attack"], row["group"]) == ("I", "tmia_posterior", "target")
+        and row["member"]
+        and row["q_kmeans"]
+    ]
+    figure = figures.confidences(run)
+    panel = figure.axes[1]
+    assert panel.get_title() == words("kmeans") and len(figure.axes) == 2 * len(SELECTORS)
+    lines = {line.get_label(): line.get_xdata() for line in panel.get_lines()}
+    assert set(lines) == {"trained on them", "did not"}
+    assert lines["trained on them"][100] == pytest.approx(np.median(own))
+    assert len(figures.losses(run).axes[1].get_lines()) == 3
+
+
+def sweep_of(run, settings):
+    """Return a run whose settings are those named, each with the cells of setting I."""
+    entries = [{"setting": name, "overrides": changes, "mode": "II"} for name, changes in settings.items()]
+    own = {field: [row for row in run.result.document()[field] if row["setting"] == "I"] for field in ("table", "fit")}
+    rows = {field: [row | {"setting": name} for name in settings for row in found] for field, found in own.items()}
+    return with_fields(run, name="tmia-sweep", settings=entries, **rows)
+
+
+def test_frozen_layers_draw_a_line_for_each_student_domain(run):
+    names = {f"{domain}/n_frozen={count}": domain for domain in ("near", "far") for count in (0, 1, 2)}
+    found = sweep_of(
+        run,
+        {
+            name: {"audit.mode": "II", "transfer.classes": domain, "transfer.n_frozen": int(name[-1])}
+            for name, domain in names.items()
+        },
+    )
+    lines = curves.frozen_lines(found)
+    assert lines["near"] == {0.0: "near/n_frozen=0", 1.0: "near/n_frozen=1", 2.0: "near/n_frozen=2"}
+    assert set(lines) == {"near", "far"} and curves.sweep_curves(found) is None
+    figure = curves.frozen_layers(found)
+    assert [axes.get_ylabel() for axes in figure.axes[::2]] == ["precision", "coverage", "|Q|"]
+    assert "above chance in 6 of 6 settings" in sentence(found, "All settings").text
+    assert curves.frozen_lines(run) == {} and curves.frozen_layers(run) is None
+
+
+def test_swept_values_stand_along_their_axis_with_the_plans_own(run):
+    alphas = {f"alpha={value:g}": {"audit.alpha": {"quantile": value}} for value in (0.8, 0.95, 0.99)}
+    (panel,) = curves.swept(sweep_of(run, alphas))
+    assert (panel.values, panel.settings) == ((0.8, 0.95, 0.99), tuple(alphas))
+    assert [axes.get_xlabel() for axes in curves.sweep_curves(sweep_of(run, alphas)).axes][-1].startswith("quantile")
+    betas = {f"beta={value:g}": {"audit.beta": value} for value in (0.1, 0.2)}
+    (panel,) = curves.swept(sweep_of(run, betas))
+    assert (panel.values, panel.settings) == ((0.1, 0.2), tuple(betas))  # the plan's .05 is no setting of this sweep
+    assert curves.swept(run) == []
+
+
+def test_the_terminal_tables_fit_one_hundred_columns_uncut(run):
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 – closed with the process
+    for table in PAGE.tables(run.result.document()):
+        console.print(table)
+    text = console.export_text()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 100
+    assert all(rate(row.precision) in text for row in run.result.table)
+    assert all(name in text for name in ("By setting", "I: attack mode I", "II: attack mode II", "fresh FPR"))
+
+
+def markdown(run):
+    return "\n\n".join(map(as_markdown, tables.all_grids(run)))
+
+
+def test_markdown_holds_every_cell_and_keeps_its_columns(run):
+    text = markdown(run)
+    for row in run.result.table:
+        assert f"| {words(row.attack)} | {row.access} | {row.candidates} | {rate(row.precision)} |" in text
+    bars = [line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("| selection | attack")]
+    rows = [line.count("|") for line in text.splitlines() if line.startswith("| random sample |")]
+    assert set(bars) == set(rows) == {12}
+
+
+def test_unfinished_and_foreign_runs_are_refused_in_one_line(tmp_path, audit):
+    with pytest.raises(BadInput, match=r"not a finished run: result\.json is missing"):
+        PAGE.write(tmp_path)
+    (tmp_path / "scores.parquet").write_bytes((audit / "scores.parquet").read_bytes())
+    result = json.loads((audit / "result.json").read_text())
+    (tmp_path / "result.json").write_text(json.dumps(result | {"kind": "apollo"}))
+    with pytest.raises(BadInput, match="of kind 'apollo'"):
+        PAGE.write(tmp_path)
+
+
+def test_a_sweep_over_seeds_ends_in_means_over_them(run):
+    first = [cell for cell in run.result.document()["table"] if cell["setting"] == "I"]
+    cell = next(cell for cell in first if cell["precision"] is not None and cell["attack"] == "tmia_distance")
+    place = (cell["selection"], cell["attack"])
+    seeds = {"seed=1": 0.5, "seed=2": 0.6, "seed=3": 0.7}
+    table = [{**cell, "setting": name, "precision": value} for name, value in seeds.items()]
+    table += [{**cell, "setting": name, "attack": "gmia1", "precision": None} for name in seeds]
+    settings = [{"setting": name, "overrides": {"seed": int(name[-1])}, "mode": "I"} for name in seeds]
+    (grid,) = seeds_grids(with_fields(run, table=table, settings=settings))
+    assert grid.title == "Means over 3 seeds [95 % over seeds]"
+    assert [row[:2] for row in grid.texts] == [[words(place[0]), words(place[1])]]  # 0/0 at a seed: left out
+    assert grid.texts[0][3:5] == [".600 [.352, .848]", ".500–.700"]  # ± 4.303 · .1 / √3
+    other = [{**settings[0], "overrides": {"seed": 1, "audit.beta": 0.1}}, *settings[1:]]
+    assert seeds_grids(with_fields(run, table=table, settings=other)) == []
+    assert seeds_grids(run) == []
+
+
+def test_seeds_of_several_settings_have_means_of_their_own(run):
+    cell = next(cell for cell in run.result.document()["table"] if cell["precision"] is not None)
+    found = {"a=1/seed=1": 0.5, "a=1/seed=2": 0.6, "a=2/seed=1": 0.7, "a=2/seed=2": 0.9}
+    table = [{**cell, "setting": name, "precision": value} for name, value in found.items()]
+    settings = [
+        {"setting": name, "overrides": {"a": int(name[2]), "seed": int(name[-1])}, "mode": "I"} for name in found
+    ]
+    grids = seeds_grids(with_fields(run, table=table, settings=settings))
+    assert [grid.title.split(":")[0] for grid in grids] == ["a=1", "a=2"]
+    assert [grid.texts[0][3].split(" ")[0] for grid in grids] == [".550", ".800"]

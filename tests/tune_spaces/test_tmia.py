@@ -1,0 +1,319 @@
+"""Plans and sweeps of TMIA: their sizes keep p-values valid, and every setting varies what its name says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audits.data import source
+from audits.data.catalogue import describe, load
+from audits.errors import BadInput
+from audits.models import make_model
+from audits.models.layers import layers_of
+from audits.tmia.design import check_sizes, warnings_of
+from orchestrator.kinds import check_against_data, load_plan
+from orchestrator.tmia.kind import KIND
+from orchestrator.tmia.plan import TmiaPlan, sizes
+from tests.cases.small_data_sets import write_idx_set
+from tune_spaces import SWEEPS
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PAPER = ("tmia-caltech101", "tmia-cifar100", "tmia-flowers102", "tmia-pubfig83")
+FROZEN = ("tmia-frozen-cnn", "tmia-frozen-vgg")
+PLANS = (
+    *PAPER,
+    "tmia-fashion14",
+    "tmia-smoke",
+    *(str(EXAMPLES / f"{name}.yaml") for name in (*FROZEN, "tmia-fashion-mnist", "tmia-fashion-to-digits")),
+)
+SWEPT = tuple(name for name in SWEEPS if name.startswith("tmia-"))
+POINTS = {"folder:pubfig83?size=100": 8300}  # known of the paper, not of an absent folder
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let data sets be looked for in an empty folder only; return it."""
+    monkeypatch.setattr(source, "SYSTEM_DATASETS", tmp_path)
+    monkeypatch.delenv(source.ORCH_DATA, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plan_of(name: str, *overrides: str) -> TmiaPlan:
+    plan = load_plan(name, overrides)
+    assert isinstance(plan, TmiaPlan)
+    return plan
+
+
+def settings_of(sweep: str, plan: TmiaPlan) -> dict[str, TmiaPlan]:
+    return {name: plan.changed(changes) for name, changes in SWEEPS[sweep].settings(plan.resolved()).items()}
+
+
+def own_points(plan: TmiaPlan) -> int:
+    """Return how many points the candidates' side has; classes of the known sets are of about equal size."""
+    name = plan.data.name
+    points = POINTS.get(name) or describe(name).points
+    return points // 2 if plan.split.classes in ("even", "odd") else points
+
+
+def changed_fields(changes: Mapping[str, Any]) -> set[str]:
+    return set(changes) - {"variants"}
+
+
+# Plans
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_setting_of_a_plan_fits_its_data_and_keeps_p_values_valid(name: str) -> None:
+    plan = plan_of(name)
+    assert plan.warnings == ()
+    for changes in plan.settings().values():
+        one = plan.changed(changes)
+        split = sizes(one)
+        assert split.pool >= 10 * split.train_size
+        assert warnings_of(split, check_sizes(own_points(one), split)) == ()
+        other = (one.transfer.data or one.data).name
+        assert one.transfer.train_size < describe(other).points or other in POINTS
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_settings_are_those_of_the_paper(name: str) -> None:
+    plan = plan_of(name)
+    assert (plan.audit.mode, plan.audit.beta, plan.model.name) == ("I", 0.05, "vgg16")
+    assert (plan.split.targets, plan.split.contrast) == (100, 100)
+    recipe = plan.recipe
+    assert (recipe.optimizer, recipe.batch_size, recipe.epochs) == ("adam", 64, 100)
+    assert (recipe.weight_decay, recipe.schedule) == (0, "constant")
+
+
+def test_the_default_runs_all_three_attacks_and_near_students() -> None:
+    plan = plan_of("tmia-fashion14")
+    found = {name: plan.changed(changes) for name, changes in plan.settings().items()}
+    assert {name: one.audit.mode for name, one in found.items()} == {
+        **{name: name for name in ("I", "II", "III")},
+        "III-true": "III",
+    }
+    assert {name: one.audit.y_star for name, one in found.items()} == {
+        **{"I": "true", "II": "own", "III": "own"},
+        "III-true": "true",
+    }
+    assert {name: (one.split.classes, one.transfer.classes) for name, one in found.items()} == {
+        "I": (None, None),
+        "II": ("even", "odd"),
+        "III": ("odd", "even"),
+        "III-true": ("odd", "even"),
+    }
+    check_against_data(plan)
+
+
+@pytest.mark.parametrize("name", ["tmia-cifar100", "tmia-flowers102"])
+def test_plans_of_known_sizes_are_checked_without_their_data(name: str) -> None:
+    plan = plan_of(name, "model.settings.width=2")
+    check_against_data(plan, absent=True)
+    with pytest.raises(BadInput, match="not found in"):
+        check_against_data(plan)
+
+
+@pytest.mark.parametrize("name", ["tmia-caltech101", "tmia-pubfig83"])
+def test_plans_of_unknown_classes_say_where_the_data_were_looked_for(name: str) -> None:
+    with pytest.raises(BadInput, match="not found in"):
+        check_against_data(plan_of(name), absent=True)
+
+
+# Sweeps
+
+
+def test_the_sweeps_are_those_of_the_paper_beta_pool_and_seeds() -> None:
+    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit", "pool", "seeds")
+    assert sorted(SWEPT) == [f"tmia-{name}" for name in names]
+
+
+@pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
+def test_a_setting_is_one_plan_whose_p_values_hold(name: str) -> None:
+    plan = plan_of(SWEEPS[name].base)
+    for one in settings_of(name, plan).values():
+        assert one.variants == {}
+        assert warnings_of(sizes(one), check_sizes(own_points(one), sizes(one))) == ()
+
+
+@pytest.mark.parametrize("name", ["tmia-frozen-layers", "tmia-attack-3"])
+@pytest.mark.parametrize("base", ["tmia-fashion14", "tmia-cifar100"])
+def test_halves_of_the_classes_leave_filler_for_seven_training_sets(name: str, base: str) -> None:
+    for one in settings_of(name, plan_of(base)).values():
+        assert one.split.classes in ("even", "odd")
+        split = sizes(one)
+        assert check_sizes(own_points(one), split) >= 7 * split.train_size
+        assert split.train_size >= split.candidates
+
+
+def test_halves_shrink_no_more_than_they_must() -> None:
+    """35 000 points hold 17 · 2 000 and 1 000 candidates exactly; one point a training set more, and all shrink."""
+    same, less = (
+        settings_of("tmia-frozen-layers", plan_of("tmia-fashion14", f"split.train_size={size}"))["near/n_frozen=0"]
+        for size in (2000, 2001)
+    )
+    assert (same.split.train_size, same.split.candidates, same.split.pool) == (2000, 1000, 20000)
+    assert less.split.train_size == 35000 // 18
+
+
+@pytest.mark.parametrize(
+    ("mode", "filler", "warned"), [("II", 280, 0), ("II", 279, 1), ("III", 279, 0), ("II", 119, 1)]
+)
+def test_little_filler_of_attack_two_is_warned_of(mode: str, filler: int, warned: int) -> None:
+    plan = plan_of("tmia-smoke").changed(
+        {"variants": {}, "audit.mode": mode, "split.filler": filler, "split.classes": "even", "transfer.classes": "odd"}
+    )
+    found = KIND.lay_out(plan, load("digits"), "cpu").warnings
+    assert len(found) == warned
+    assert all(("give 280 points of filler" if filler > 120 else "split.filler 120 points") in line for line in found)
+
+
+def test_pools_are_of_one_to_twenty_five_training_sets_and_small_ones_warn() -> None:
+    found = settings_of("tmia-pool", plan_of("tmia-fashion14"))
+    assert list(found) == [f"pool={size}n/seed={seed}" for size in (1, 5, 15, 25) for seed in range(6, 11)]
+    for name, one in found.items():
+        split = sizes(one)
+        assert f"pool={split.pool // split.train_size}n/seed={one.seed}" == name
+        assert check_sizes(own_points(one), split) >= 7 * split.train_size
+        warned = any("raw ranks of 5 % come up" in line for line in warnings_of(split, 7 * split.train_size))
+        assert warned == (split.pool < 10 * split.train_size)
+
+
+FEW = (
+    "variants={}",
+    "split.contrast=20",
+    "audit.reconstruction.models=10",
+    "audit.pool_correction=true",
+    "audit.beta=0.06",
+)
+
+
+def test_pools_that_a_plan_cannot_have_are_left_out() -> None:
+    sizes_of = {
+        base: [name.partition("/")[0] for name in settings_of("tmia-pool", plan_of(base, *changes)) if name[-1] == "6"]
+        for base, changes in (
+            ("tmia-smoke", ()),  # with 12 contrast models β = .1 cannot be reached from one training set
+            ("tmia-fashion14", ("split.classes=even", "split.pool=20000", "variants={}")),
+        )
+    }
+    assert sizes_of == {
+        "tmia-smoke": ["pool=5n", "pool=15n", "pool=25n"],
+        "tmia-fashion14": ["pool=1n", "pool=5n"],
+    }
+    with pytest.raises(BadInput, match="no pool of 1, 5, 15 or 25 training sets"):
+        settings_of("tmia-pool", plan_of("tmia-fashion14", "split.classes=even", "split.pool=20000", *FEW))
+
+
+@pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
+def test_the_sweeps_fit_other_plans(name: str) -> None:
+    """Halves of CIFAR-100 are too small for the plan's training sets, which then shrink."""
+    overrides = ["model.settings.dropout=0.0"] if name == "tmia-dropout" else []
+    for one in settings_of(name, plan_of("tmia-cifar100", *overrides)).values():
+        split = sizes(one)
+        assert split.pool >= 10 * split.train_size
+        check_sizes(own_points(one), split)
+
+
+def test_the_architectures_are_of_the_plans_size() -> None:
+    small = settings_of("tmia-attack-1", plan_of("tmia-fashion14", "model.settings.hidden=[9]"))
+    assert {name: one.model.name for name, one in small.items()} == {"mlp": "mlp", "cnn": "cnn", "resnet18": "resnet18"}
+    assert small["mlp"].model.settings["hidden"] == [9]
+    assert small["resnet18"].model.settings["width"] == 8
+    assert list(settings_of("tmia-attack-1", plan_of("tmia-cifar100"))) == ["vgg16", "vgg19", "resnet50"]
+    photographs = settings_of("tmia-attack-1", plan_of("tmia-flowers102"))
+    assert list(photographs) == ["vgg16", "vgg19", "resnet50", "inception_v3"]
+    assert photographs["vgg19"].model.settings["stem"] == "imagenet"
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["{name: mlp, settings: {hidden: [5, 5, 5]}}", "{name: cnn, settings: {channels: [2, 3]}}", "{name: vgg16}"],
+)
+def test_every_number_of_frozen_layers_is_tried_and_teachers_are_shared(model: str) -> None:
+    data = "cifar100" if "vgg" in model else "fashion14"
+    plan = plan_of("tmia-fashion14", f"model={model}", f"data.name={data}", "split.pool=20000")
+    settings = settings_of("tmia-frozen-layers", plan)
+    shape = describe(data).shape
+    count = len(layers_of(make_model(plan.model.name, {**plan.model.settings}).build(shape, 10, 0)))
+    domains = ("near",) if data == "cifar100" else ("near", "far")
+    assert list(settings) == [f"{domain}/n_frozen={number}" for domain in domains for number in range(count)]
+    for name, one in settings.items():
+        assert one.audit.mode == "II" and one.split == settings["near/n_frozen=0"].split
+        assert one.transfer.n_frozen == int(name.rpartition("=")[2])
+        near = name.startswith("near")
+        assert one.transfer.classes == ("odd" if near else None)
+        assert one.transfer.data is None if near else one.transfer.data.name == "digits?size=14"
+
+
+@pytest.mark.parametrize(("name", "layers"), [("tmia-frozen-cnn", 4), ("tmia-frozen-vgg", 14)])
+def test_one_command_an_architecture_tries_every_number_of_frozen_layers(name: str, layers: int) -> None:
+    plan = plan_of(str(EXAMPLES / f"{name}.yaml"))
+    settings = settings_of("tmia-frozen-layers", plan)
+    assert list(settings) == [f"{domain}/n_frozen={n}" for domain in ("near", "far") for n in range(layers)]
+    for one in settings.values():
+        assert (one.model, one.split.train_size, one.split.pool) == (plan.model, plan.split.train_size, 20000)
+        assert check_sizes(own_points(one), sizes(one)) >= 7 * one.split.train_size
+
+
+def test_the_far_domain_has_images_of_the_same_shape_and_is_left_out_where_there_is_none(nowhere: Path) -> None:
+    far = settings_of("tmia-attack-3", plan_of("tmia-fashion14"))["far"]
+    assert far.transfer.data is not None and far.transfer.data.name == "digits?size=14"
+    assert far.transfer.train_size < 1797, "none would be left to measure accuracy"
+    assert "far" not in settings_of("tmia-attack-3", plan_of("tmia-cifar100"))
+    assert "far" not in settings_of("tmia-attack-3", plan_of("tmia-smoke"))
+    write_idx_set(nowhere / "fashion-mnist")
+    clothes = settings_of("tmia-attack-3", plan_of("tmia-smoke"))["far"]
+    assert clothes.transfer.data is not None and clothes.transfer.data.name == "fashion-mnist?size=8"
+
+
+def test_students_with_and_without_a_teacher_are_judged_alike() -> None:
+    settings = settings_of("tmia-attack-3", plan_of("tmia-fashion14"))
+    assert {name: (one.audit.mode, one.audit.y_star) for name, one in settings.items()} == {
+        "none": ("I", "own"),
+        "near": ("III", "own"),
+        "near/true label": ("III", "true"),
+        "far": ("III", "own"),
+    }
+    assert len({(one.split, one.recipe, str(one.model)) for one in settings.values()}) == 1
+    assert "label_gap" in settings["near/true label"].audit.attacks
+    assert "label_gap" not in settings["none"].audit.attacks
+
+
+def test_one_thing_is_varied_by_its_name() -> None:
+    plan = plan_of("tmia-fashion14")
+    values = plan.resolved()
+    assert {name: one.audit.alpha.quantile for name, one in settings_of("tmia-alpha", plan).items()} == {
+        f"quantile={share}": share for share in (0.8, 0.9, 0.95, 0.975, 0.99)
+    }
+    assert {name: one.model.settings["dropout"] for name, one in settings_of("tmia-dropout", plan).items()} == {
+        "dropout=0": 0, "dropout=0.1": 0.1, "dropout=0.25": 0.25, "dropout=0.5": 0.5,
+    }  # fmt: skip
+    for name, field in (("alpha", "audit.alpha"), ("dropout", "model.settings.dropout"), ("beta", "audit.beta")):
+        for changes in SWEEPS[f"tmia-{name}"].settings(values).values():
+            assert changed_fields(changes) == {field}
+
+
+def test_models_go_from_normal_fits_to_over_fitted_ones() -> None:
+    settings = settings_of("tmia-overfit", plan_of("tmia-fashion14"))
+    assert {name: (one.recipe.epochs, one.split.train_size) for name, one in settings.items()} == {
+        "epochs=12": (12, 2000), "epochs=24": (24, 2000), "epochs=48": (48, 2000), "epochs=96": (96, 2000),
+        "train_size=500": (12, 500),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("contrast", "least"), [(23, 0.05), (24, 0.05), (100, 0.02), (122, 0.01)])
+def test_levels_that_no_p_value_reaches_are_left_out(contrast: int, least: float) -> None:
+    plan = plan_of("tmia-fashion14", f"split.contrast={contrast}", "audit.reconstruction.models=10")
+    levels = [one.audit.beta for one in settings_of("tmia-beta", plan).values()]
+    assert min(levels) == least and max(levels) == 0.1
+
+
+@pytest.mark.parametrize("name", ["tmia-attack-1", "tmia-attack-3", "tmia-frozen-layers"])
+def test_sweeps_of_plans_with_a_teacher_file_leave_it_out(name: str) -> None:
+    changes = ["audit.mode=III", "variants={}", "transfer.teacher=weights.pth", "transfer.teacher_input=imagenet"]
+    plan = load_plan("tmia-flowers102", changes)
+    assert isinstance(plan, TmiaPlan)
+    assert all(one.transfer.teacher is one.transfer.teacher_input is None for one in settings_of(name, plan).values())
