@@ -13,21 +13,13 @@ for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 
 from collections.abc import Iterator
-from typing import Any
 
 import hypothesis
 import pytest
 import torch
-from xdist.scheduler import LoadFileScheduling
 
 from actors.cluster import connect
 from actors.jobs import Workers
-
-ON_THE_CLUSTER = (
-    "tests/actors/test_pools.py",
-    "tests/actors/test_faults.py",
-    "tests/orchestrator/engine/run/test_determinism.py",
-)
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
@@ -55,28 +47,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files, so that workers end together; skip tests marked ``gpu`` on machines without one.
+    """Put tests into groups that one worker runs in turn, the longest groups first; skip ``gpu`` tests without a GPU.
 
-    Files with tests on the Ray cluster come first, because they take longest together, then those with slow tests.
+    A group is a file; all files of a package (tests/actors, tests/orchestrator) with tests on the shared Ray cluster
+    are one, so that each package starts one cluster.
     """
+    shared = {item.path for item in items if "cluster" in getattr(item, "fixturenames", ())}
+    alone = {item.path for item in items if item.get_closest_marker("cluster")} - shared
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(ON_THE_CLUSTER), item.path not in slow))  # stable
-    if torch.cuda.is_available():
-        return
+    items.sort(key=lambda item: (item.path not in shared, item.path not in alone, item.path not in slow))  # stable
     for item in items:
-        if item.get_closest_marker("gpu"):
+        file = item.nodeid.partition("::")[0]
+        group = f"cluster of {'/'.join(file.split('/')[:2])}" if item.path in shared else file
+        item.add_marker(pytest.mark.xdist_group(group))
+        if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))
-
-
-class ByFile(LoadFileScheduling):
-    """Gives workers a file at a time, and one of them all files with tests on the Ray cluster: only it starts one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return "cluster" if file in ON_THE_CLUSTER else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """Distribute tests of ``-n`` so that files stay whole."""
-    return ByFile(config, log)
