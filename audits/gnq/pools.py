@@ -28,7 +28,7 @@ def draw_pools(ids: Ids, pools: int, train_size: int, test: int, seed: int) -> P
     if needed > len(ids):
         raise BadInput(
             f"split: {pools} pools of 2 × {train_size} points and {test} test points are {needed}, but there are "
-            f"{len(ids)}; lower seeds, train_size or test"
+            f"{len(ids)}; lower pools, train_size or test"
         )
     order = numpy_generator(derive_seed(seed, Purpose.POOLS)).permutation(np.asarray(ids, np.int64))
     drawn = order[test:needed].reshape(pools, 2 * train_size)

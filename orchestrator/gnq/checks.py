@@ -162,8 +162,8 @@ def missing_controls(plan: GnqPlan) -> list[Defence]:
 def weaknesses(plan: GnqPlan) -> tuple[str, ...]:
     """Return what will weaken the result."""
     split, lines = plan.split, []
-    if split.seeds < 3:
-        lines.append(f"split.seeds is {split.seeds}: intervals over pools say little or nothing; use 5 or more")
+    if split.pools < 3:
+        lines.append(f"split.pools is {split.pools}: intervals over pools say little or nothing; use 5 or more")
     if split.shadows < 8:
         lines.append(f"split.shadows is {split.shadows}: each point is in few of them; use 8 or more")
     shares = [0.0, *(defence.share for defence in plan.defences if defence.method == "remove" and defence.share)]
@@ -233,11 +233,11 @@ def check_data(plan: GnqPlan, absent: bool) -> None:
 def check_points(plan: GnqPlan, facts: Description) -> None:
     """Refuse a design that needs more points than there are, as far as that is known before reading them."""
     split = plan.split
-    needed = split.seeds * 2 * split.train_size + split.test
+    needed = split.pools * 2 * split.train_size + split.test
     if facts.points and needed > facts.points:
         raise BadInput(
-            f"split: {split.seeds} pools of 2 × {split.train_size} points and {split.test} test points are {needed}, "
-            f"but {plan.data.name} has {facts.points}; lower seeds, train_size or test"
+            f"split: {split.pools} pools of 2 × {split.train_size} points and {split.test} test points are {needed}, "
+            f"but {plan.data.name} has {facts.points}; lower pools, train_size or test"
         )
 
 

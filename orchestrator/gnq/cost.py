@@ -81,7 +81,7 @@ def queries(settings: Sequence[tuple[GnqPlan, Sequence[Job]]]) -> Iterator[Queri
     for given, _ in settings:
         asked = 2 * given.split.train_size * len(given.arms)
         for attack in given.audit.attacks:
-            total[attack] = total.get(attack, 0) + 2 * given.split.seeds * asked
+            total[attack] = total.get(attack, 0) + 2 * given.split.pools * asked
             most[attack] = max(most.get(attack, 0), asked)
     for attack, count in total.items():
         yield Queries(attack, POOL_ATTACKS[attack].access, most[attack], count)

@@ -100,13 +100,13 @@ class GnqDesign(ABC):
         """The points of the pools, and the test points; raises BadInput when they do not suffice."""
         split = self.plan.split
         ids = points_of(self.data.labels, self.classes)
-        return draw_pools(ids, split.seeds, split.train_size, split.test, self.plan.seed)
+        return draw_pools(ids, split.pools, split.train_size, split.test, self.plan.seed)
 
     @cached_property
     def models(self) -> dict[str, Watched]:
         """All models by name, pool by pool, targets first."""
         found = {}
-        for pool in range(self.plan.split.seeds):
+        for pool in range(self.plan.split.pools):
             groups: tuple[tuple[Group, int], ...] = (("target", 2), ("shadow", self.plan.split.shadows))
             for group, count in groups:
                 for pair in range(count // 2):
@@ -182,8 +182,8 @@ class GnqDesign(ABC):
 
     def fresh(self, pool: int) -> list[Watched]:
         """Return the models that stand for targets under the null hypothesis: they saw no point of the pool."""
-        seeds = self.plan.split.seeds
-        return self.of((pool + 1) % seeds, "target") if seeds > 1 else []
+        pools = self.plan.split.pools
+        return self.of((pool + 1) % pools, "target") if pools > 1 else []
 
     def labels(self, ids: Ids) -> Ids:
         """Return the classes of points, counted among the classes that take part."""

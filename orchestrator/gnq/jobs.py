@@ -46,7 +46,7 @@ class GnqJobs(GnqDesign, OneArchitecture):
     @property
     def places(self) -> list[tuple[int, str]]:
         """Every pool under every arm, arm by arm."""
-        return [(pool, arm) for arm in self.plan.arms for pool in range(self.plan.split.seeds)]
+        return [(pool, arm) for arm in self.plan.arms for pool in range(self.plan.split.pools)]
 
     @property
     def inverts(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -77,9 +77,11 @@ class Audit(Section):
 
 
 class Split(Section):
-    """``seeds`` pools of 2 · ``train_size`` points; of each two targets and ``shadows`` models, in twins."""
+    """``pools`` of 2 · ``train_size`` points; of each two targets and ``shadows`` models, in twins."""
 
-    seeds: Positive = 5
+    RENAMED: ClassVar[dict[str, str]] = {"seeds": "pools"}
+
+    pools: Positive = 5
     train_size: Annotated[int, Field(ge=4)] = 1000
     shadows: Annotated[int, Field(ge=4)] = 16
     test: Positive = 2000

@@ -33,7 +33,7 @@ TMIA: dict[str, Any] = {
 }
 GNQ: dict[str, Any] = {
     "data.name": "fashion14",
-    "split": {"seeds": 2, "train_size": 20, "shadows": 4, "test": 40},
+    "split": {"pools": 2, "train_size": 20, "shadows": 4, "test": 40},
     "model.settings.hidden": [8],
     "recipe": {"learning_rate": 0.01, "epochs": 2, "batch_size": 10},
     "audit.checkpoints": 1,

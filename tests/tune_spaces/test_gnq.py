@@ -62,7 +62,7 @@ def test_plans_of_the_paper_fit_data_of_the_known_size(name: str) -> None:
     if name == "gnq-imdb":
         pytest.importorskip("transformers")
         plan = plan_of(name)
-        assert plan.split.seeds * 2 * plan.split.train_size + plan.split.test <= 50_000
+        assert plan.split.pools * 2 * plan.split.train_size + plan.split.test <= 50_000
         return
     check_against_data(plan_of(name), absent=True)
 
@@ -201,7 +201,7 @@ def test_the_plan_for_faces_takes_all_images_as_they_are(tmp_path: Path) -> None
     plan = plan_of("gnq-faces", f"data.root={tmp_path}")
     check_against_data(plan)
     assert describe(plan.data.name, plan.data.root).shape == (1, 112, 92)
-    smaller = ["split.seeds=2", "split.train_size=90", "split.test=40"]
+    smaller = ["split.pools=2", "split.train_size=90", "split.test=40"]
     check_against_data(plan_of("gnq-faces", f"data.root={tmp_path}", *smaller))
     arms = settings_of("gnq-inversion", plan)["base"].arms
     assert arms.keys() == plan.arms.keys()  # one image of 160 in both

@@ -52,7 +52,7 @@ def problems_of(error: ValidationError, root: type, prefix: Sequence[str | int] 
         context: dict[str, Any] = detail.get("ctx") or {}
         cause = context.get("error")
         if detail["type"] in UNKNOWN_KEY:
-            lines.append(unknown_key(path, fields_at(root, detail["loc"][:-1])))
+            lines.append(unknown_key(path, section_at(root, detail["loc"][:-1])))
         elif isinstance(cause, PlanProblems):
             lines += cause.problems
         elif isinstance(cause, BadInput):
@@ -80,9 +80,15 @@ def under(path: str, message: str, component: str = "") -> str:
     return message if not path or message.startswith(path) else f"{path}: {message}"
 
 
-def unknown_key(path: str, known: Sequence[str]) -> str:
-    """Return the line for a key that no plan has."""
+def unknown_key(path: str, section: Any) -> str:
+    """Return the line for a key that a section (model or dataclass) does not have, or has under another name now.
+
+    A section tells the names that were changed as ``RENAMED``: old → new.
+    """
     where, _, key = path.rpartition(".")
+    known, renamed = names_of(section), getattr(section, "RENAMED", {})
+    if key in renamed:
+        return f"{path} is now called {'.'.join(filter(None, (where, renamed[key])))}; change the plan"
     return f"{path} is not a field{did_you_mean(key, known)}; {where or 'a plan'} has: {', '.join(known) or 'none'}"
 
 
@@ -97,15 +103,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def fields_at(root: type, location: Iterable[str | int]) -> list[str]:
-    """Return the names that the section at ``location`` of ``root`` may hold (aliases as written in the plan)."""
+def section_at(root: type, location: Iterable[str | int]) -> Any:
+    """Return the model or dataclass of the section at ``location`` of ``root``."""
     kind: Any = root
     for part in location:
         if isinstance(part, int):
             kind = next((item for item in get_args(kind) if item is not Ellipsis), None)
         else:
             kind = annotation_of(kind, part)
-    return names_of(kind)
+    return kind
 
 
 def annotation_of(kind: Any, field: str) -> Any:
@@ -124,7 +130,7 @@ def without_null(kind: Any) -> Any:
 
 
 def names_of(kind: Any) -> list[str]:
-    """Return the field names of a pydantic model or a dataclass."""
+    """Return the field names of a pydantic model (aliases as written in the plan) or a dataclass."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return [info.alias or name for name, info in kind.model_fields.items()]
     return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []

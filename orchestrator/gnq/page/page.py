@@ -106,11 +106,11 @@ def draw(run: GnqRun, folder: Path) -> dict[str, str]:
 def _effort(run: GnqRun, setting: str) -> str:
     """Return data, model, numbers of models and seconds in one line."""
     value = run.result.value
-    sizes = {name: value(setting, f"split.{name}") for name in ("seeds", "train_size", "shadows")}
+    sizes = {name: value(setting, f"split.{name}") for name in ("pools", "train_size", "shadows")}
     parts = [f"{value(setting, 'model.name')} on {value(setting, 'data.name')}"]
     if all(sizes.values()):
-        pools = "pool" if sizes["seeds"] == 1 else "pools"
-        parts.append(f"{sizes['seeds']} {pools}, each cut into two targets of {sizes['train_size']} points")
+        pools = "pool" if sizes["pools"] == 1 else "pools"
+        parts.append(f"{sizes['pools']} {pools}, each cut into two targets of {sizes['train_size']} points")
         parts.append(f"{sizes['shadows']} shadow models a pool")
     return writing.effort(run.result, parts)
 

@@ -42,7 +42,7 @@ def test_pools_share_no_point_and_more_of_them_leave_the_others_as_they_are() ->
 
 
 def test_too_few_points_are_refused() -> None:
-    with pytest.raises(BadInput, match="are 96, but there are 95; lower seeds"):
+    with pytest.raises(BadInput, match="are 96, but there are 95; lower pools"):
         draw_pools(np.arange(95), 4, 10, 16, seed=0)
 
 

@@ -26,7 +26,7 @@ def test_every_shipped_plan_is_valid_without_warnings_or_notes_but_of_presets(na
     plan = load_plan(name)
     assert all("takes the preset" in note for note in plan.notes)
     # Four hundred faces make one pool, which has no interval.
-    assert [line for line in plan.warnings if name != "gnq-faces" or "split.seeds is 1" not in line] == []
+    assert [line for line in plan.warnings if name != "gnq-faces" or "split.pools is 1" not in line] == []
     facts = describe(plan.data.name, plan.data.root)
     if isinstance(plan, ApolloPlan):
         check_fit(plan, facts)

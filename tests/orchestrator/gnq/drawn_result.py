@@ -49,7 +49,7 @@ ACCURACY = {"none": 0.81, "remove": 0.80, "dp_sgd": 0.74, "noise": 0.80}
 PLAN = {
     "audit": {"kind": "gnq", "modes": ["ridge", "diagonal"], "ridge": 0.001, "checkpoints": 5, "bins": 5, "onion": 4},
     "data": {"name": "fashion14", "root": None},
-    "split": {"seeds": 4, "train_size": HALF, "shadows": SHADOWS, "test": 200, "classes": None},
+    "split": {"pools": 4, "train_size": HALF, "shadows": SHADOWS, "test": 200, "classes": None},
     "model": {"name": "mlp", "settings": {"hidden": [128, 128], "dropout": 0.0}},
     "recipe": {"optimizer": "adamw", "epochs": 12},
     "defences": [{"method": "remove", "ranking": "gnq_log", "share": 0.2}],

@@ -74,7 +74,7 @@ def plan_of(place: Path, asked: dict[str, Any] | None = SEARCH, **changes: Any) 
         "audit.checkpoints": 1,
         "audit.inversion": asked,
         "data.name": f"folder:{place / 'faces'}",
-        "split": {"seeds": 2, "train_size": 16, "shadows": 4, "test": 16},
+        "split": {"pools": 2, "train_size": 16, "shadows": 4, "test": 16},
         "model": {"name": "mlp", "settings": {"hidden": [8]}},
         "recipe": {"learning_rate": 0.01, "epochs": 4, "batch_size": 8},
         "defences": [{"method": "remove", "ranking": name, "share": ONE} for name in ("gnq_log", "random")],

@@ -130,7 +130,7 @@ def plan_of(store: Path, *changes: dict[str, Any]) -> GnqPlan:
     values: dict[str, Any] = {
         "compute.workers": 0,
         "compute.store": str(store),
-        "split.seeds": 1,
+        "split.pools": 1,
         "split.shadows": 4,
         "audit.attacks": ["loss"],
         "defences": [

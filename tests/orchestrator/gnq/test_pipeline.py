@@ -45,7 +45,7 @@ REMOVED_AT_RANDOM = [{"method": "remove", "ranking": "random", "share": 0.2}]
 
 
 def small_plan(store: Path, **changes: Any) -> GnqPlan:
-    values = {"compute.workers": 0, "compute.store": str(store), "split.seeds": 2, "split.shadows": 4} | {
+    values = {"compute.workers": 0, "compute.store": str(store), "split.pools": 2, "split.shadows": 4} | {
         name.replace("__", "."): value for name, value in changes.items()
     }
     plan = load_plan("gnq-smoke", values=values)
@@ -207,7 +207,7 @@ def test_fresh_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: P
 
 
 def test_one_pool_has_no_fresh_models(store: Path) -> None:
-    design = design_of(small_plan(store, split__seeds=1), store)
+    design = design_of(small_plan(store, split__pools=1), store)
     assert design.fresh(0) == []
     assert list(design.asked(design.models["0-target-0"])) == ["own"]
 

@@ -104,3 +104,8 @@ def test_an_arm_that_is_named_otherwise_is_judged_anew() -> None:
     model = alone.models["0-target-0"]
     assert alone.defend_job(model, "dp-8").key == beside.defend_job(model, "dp-8-epochs-5").key
     assert alone.score_job(0, "dp-8").key != beside.score_job(0, "dp-8-epochs-5").key
+
+
+def test_the_former_name_of_a_field_is_refused_with_the_new_one() -> None:
+    with pytest.raises(BadInput, match=r"split.seeds is now called split.pools; change the plan"):
+        plan_of("split.seeds=3")

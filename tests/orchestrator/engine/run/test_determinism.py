@@ -41,7 +41,7 @@ SMALL = {
         "compute.chunk": 8,
         "variants": {},
     },
-    "gnq": {"split.seeds": 2, "split.shadows": 4},
+    "gnq": {"split.pools": 2, "split.shadows": 4},
 }
 
 
