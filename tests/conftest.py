@@ -49,16 +49,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests into groups that one worker runs in turn, the longest groups first; skip ``gpu`` tests without a GPU.
 
-    A group is a file; all files of a package (tests/actors, tests/orchestrator) with tests on the shared Ray cluster
-    are one, so that each package starts one cluster.
+    A group is a file; all files with tests on the shared Ray cluster are one, so that only one worker starts it.
     """
     shared = {item.path for item in items if "cluster" in getattr(item, "fixturenames", ())}
     alone = {item.path for item in items if item.get_closest_marker("cluster")} - shared
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in shared, item.path not in alone, item.path not in slow))  # stable
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        group = f"cluster of {'/'.join(file.split('/')[:2])}" if item.path in shared else file
+        group = "cluster" if item.path in shared else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))
