@@ -52,7 +52,7 @@ def test_every_setting_of_every_sweep_is_a_plan_of_its_own(sweep: str, name: str
     assert len({plan.plan_hash for plan in found.values()}) == len(found)
     for plan in found.values():
         warned = [line for line in plan.warnings if "split." in line]
-        assert [line for line in warned if name != "gnq-faces" or "seeds is 1" not in line] == []  # one pool of faces
+        assert [line for line in warned if name != "gnq-faces" or "pools is 1" not in line] == []  # one pool of faces
         removed = {defence.share for defence in plan.defences if defence.method == "remove"}
         assert all(f"random-{share:g}" in plan.arms for share in removed)
 
