@@ -4,8 +4,8 @@
     python -m benchmarks.anomalies --features       # also with every iteration on the features: many minutes
     python -m benchmarks.anomalies --device cuda
 
-The features of 60 000 points under 100 contrast models, 6 GB, are never held: each block is made anew whenever it is
-read, from seeds, as contrast models would make it from the points. *sketch* is what audits run (``k_means_streamed``):
+The features of 60 000 points under 100 reference models, 6 GB, are never held: each block is made anew whenever it is
+read, from seeds, as reference models would make it from the points. *sketch* is what audits run (``k_means_streamed``):
 k-means in a random projection, then one step on the features. *features* is the plain form from the same kind of start,
 the centres of a sample, with all iterations on the features, to be compared with in seconds and in inertia. Each form
 runs in a process of its own, whose peak resident memory is printed with Python and torch in it.
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print; see the module's text."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.anomalies", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--points", type=int, default=60_000, help="points that are clustered (default 60000)")
-    parser.add_argument("--models", type=int, default=100, help="contrast models, one block each (default 100)")
+    parser.add_argument("--models", type=int, default=100, help="reference models, one block each (default 100)")
     parser.add_argument("--width", type=int, default=256, help="columns of a block (default 256)")
     parser.add_argument("--clusters", type=int, default=100, help="clusters (default 100)")
     parser.add_argument("--features", action="store_true", help="also the form with every iteration on the features")

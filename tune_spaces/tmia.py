@@ -30,7 +30,7 @@ FAR = (
 )
 LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 POOL, FILLER = 10, 7  # training sets that the attacker and targets draw from; with less p-values are not to be trusted
-FRESH = 60  # of a sweep about rates, where the plan has none
+NULL = 60  # of a sweep about rates, where the plan has none
 LEFT = 2 / 3  # of a small data set's points are trained on at most; the others measure accuracy
 
 
@@ -96,14 +96,14 @@ def attack_three(plan: Values) -> Settings:
 
 
 def alpha(plan: Values) -> Settings:
-    """Return the quantiles of the contrast samples' scores above which a candidate is attacked."""
+    """Return the quantiles of the reference samples' scores above which a candidate is attacked."""
     return {
         f"quantile={share:g}": {**ALONE, "audit.alpha": {"quantile": share}} for share in (0.8, 0.9, 0.95, 0.975, 0.99)
     }
 
 
 def dropout(plan: Values) -> Settings:
-    """Return Dropout at rising strength, on targets and contrast models alike: the attacker knows the defence."""
+    """Return Dropout at rising strength, on targets and reference models alike: the attacker knows the defence."""
     return {f"dropout={rate:g}": {**ALONE, "model.settings.dropout": rate} for rate in (0.0, 0.1, 0.25, 0.5)}
 
 
@@ -122,14 +122,14 @@ def overfit(plan: Values) -> Settings:
         **ALONE,
         "split.train_size": size,
         "split.candidates": asked,
-        "audit.pool": min(plan["audit"]["pool"], asked),
+        "audit.asked": min(plan["audit"]["asked"], asked),
     }
     return settings
 
 
 def beta(plan: Values) -> Settings:
-    """Return the levels β that the plan's contrast models can reach."""
-    least = smallest(plan["split"]["contrast"], sets_of(plan, plan["split"]["pool"]))
+    """Return the levels β that the plan's reference models can reach."""
+    least = smallest(plan["split"]["reference_models"], sets_of(plan, plan["split"]["attacker_points"]))
     return {f"beta={level:g}": {**ALONE, "audit.beta": level} for level in LEVELS if level >= least}
 
 
@@ -156,7 +156,7 @@ def half(plan: Values, classes: str, train_size: int) -> Changes:
     """
     facts = describe(plan["data"]["name"], plan["data"]["root"])
     audit, split = plan["audit"], plan["split"]
-    asked, pool = split["candidates"], split["pool"]
+    asked, pool = split["candidates"], split["attacker_points"]
     if facts.points and facts.classes:
         points = facts.points * (len(facts.classes) // 2) // len(facts.classes)
         room = POOL + FILLER
@@ -164,15 +164,15 @@ def half(plan: Values, classes: str, train_size: int) -> Changes:
             train_size = points // (room + 1)  # as many candidates as a training set has points, at most
         asked = min(asked, even(train_size))
         pool = min(pool, points - asked - FILLER * train_size)
-    samples = min(audit["contrast_samples"], pool - audit["reconstruction"]["points"])
+    samples = min(audit["reference_samples"], pool - audit["reconstruction"]["points"])
     return {
         "split.classes": classes,
         "split.train_size": train_size,
         "split.candidates": asked,
-        "split.pool": pool,
+        "split.attacker_points": pool,
         "split.filler": None,
-        "audit.pool": min(audit["pool"], asked),
-        "audit.contrast_samples": samples,
+        "audit.asked": min(audit["asked"], asked),
+        "audit.reference_samples": samples,
     }
 
 
@@ -210,31 +210,32 @@ def seeds(plan: Values) -> Settings:
 def pools(plan: Values) -> Settings:
     """Return attacker's pools of 1, 5, 15 and 25 training sets on seeds 6 to 10, by true confidences: rates under H0.
 
-    Nothing is asked with labels only, so it is cheap; three fresh models for one of the plan's. Left out are pools that
+    Nothing is asked with labels only, so it is cheap; three null models for one of the plan's. Left out are pools that
     would leave less filler than ``FILLER`` training sets, and those with which β cannot be reached.
     """
     audit, split = plan["audit"], plan["split"]
     facts = describe(plan["data"]["name"], plan["data"]["root"])
     points = taking_part(facts.points, len(facts.classes or ()), split["classes"])
-    room = points - split["candidates"] - FILLER * split["train_size"] if points else split["pool"]
+    room = points - split["candidates"] - FILLER * split["train_size"] if points else split["attacker_points"]
     found: dict[str, Changes] = {}
     for multiple in (1, 5, 15, 25):
         pool = multiple * split["train_size"]
-        if pool > room or smallest(split["contrast"], sets_of(plan, pool)) > audit["beta"]:
+        if pool > room or smallest(split["reference_models"], sets_of(plan, pool)) > audit["beta"]:
             continue
         for seed in range(6, 11):
             found[f"pool={multiple}n/seed={seed}"] = {
                 **ALONE,
                 "seed": seed,
                 "audit.attacks": ["tmia_posterior"],
-                "audit.contrast_samples": min(audit["contrast_samples"], pool - audit["reconstruction"]["points"]),
-                "split.pool": pool,
-                "split.fresh": 3 * split["fresh"] or FRESH,
+                "audit.reference_samples": min(audit["reference_samples"], pool - audit["reconstruction"]["points"]),
+                "split.attacker_points": pool,
+                "split.null_models": 3 * split["null_models"] or NULL,
             }
     if not found:
         raise BadInput(
             f"no pool of 1, 5, 15 or 25 training sets of {split['train_size']} points leaves {FILLER} of filler and "
-            f"reaches beta = {audit['beta']:g} with {split['contrast']} contrast models; lower split.train_size"
+            f"reaches beta = {audit['beta']:g} with {split['reference_models']} reference models; "
+            "lower split.train_size"
         )
     return found
 
@@ -302,7 +303,7 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
         "tmia-pool",
         "How many training sets the attacker's pool must hold for (corrected) p-values to keep their rate: five seeds",
         pools,
-        "false positives of fresh models against the size of the pool",
+        "false positives of null models against the size of the pool",
     ),
 )
 for name, title, varies, makes in SWEEPS_OF_THE_PAPER:

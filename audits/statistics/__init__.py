@@ -15,7 +15,7 @@ __getattr__, __dir__ = lazily(
             "ibragimov_mueller_t",
         ),
         "audits.statistics.null": ("NullBand", "holm", "null_band", "permutation_p"),
-        "audits.statistics.precision": ("Outcome", "Rate", "measure", "measure_fresh"),
+        "audits.statistics.precision": ("Outcome", "Rate", "measure", "measure_null"),
         "audits.statistics.radii": ("radius_intervals",),
         "audits.statistics.rank_correlation": ("spearman",),
         "audits.statistics.roc": ("auc", "tpr_at_fpr", "within_auc"),

@@ -4,14 +4,14 @@ Source: Chen et al., Journal on Communications 42(10), 2021: precision TP/(TP + 
 among the attacked ones. Beside them stand the false-positive rate on non-member pairs and the number of false positives
 that the level β allows for. 0/0 is None, "undefined".
 
-Targets, candidates and contrast models are all samples. Contrast models serve every decision, so that an interval over
-targets alone says nothing about another draw of them (two draws gave false-positive rates with disjoint intervals).
-:func:`measure` therefore resamples all three (the pigeonhole bootstrap; Owen, Annals of Applied Statistics 1, 2007,
-which does not understate the variance of crossed designs) and decides again with each draw's contrast models. A draw
-repeats some of them, so it ranks among fewer distinct ones and more p-values fall below β; the draws are therefore
-shifted until their mean is the found rate (unshifted percentiles can lie wholly above it). Share of nominal 95 %
-intervals that hold the truth, lowest to highest over eight simulated cases (10–100 targets, 8–300 points of unequal
-difficulty, 19–100 contrast models), 200 repeats each:
+Targets, candidates and reference models are all samples. Reference models serve every decision, so that an interval
+over targets alone says nothing about another draw of them (two draws gave false-positive rates with disjoint
+intervals). :func:`measure` therefore resamples all three (the pigeonhole bootstrap; Owen, Annals of Applied Statistics
+1, 2007, which does not understate the variance of crossed designs) and decides again with each draw's reference models.
+A draw repeats some of them, so it ranks among fewer distinct ones and more p-values fall below β; the draws are
+therefore shifted until their mean is the found rate (unshifted percentiles can lie wholly above it). Share of nominal
+95 % intervals that hold the truth, lowest to highest over eight simulated cases (10–100 targets, 8–300 points of
+unequal difficulty, 19–100 reference models), 200 repeats each:
 
 ==============================================  ============  ============  ============
 Interval                                        precision     coverage      FPR
@@ -38,7 +38,7 @@ from audits.seeds import Purpose, derive_seed
 from audits.statistics import intervals
 
 Decide = Callable[[NDArray[np.int64]], Bools]
-"""Decisions (T, K) with the contrast models of the given rows, repeats allowed; see ``p_values.decider``."""
+"""Decisions (T, K) with the reference models of the given rows, repeats allowed; see ``p_values.decider``."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Tally:
 class Rate:
     """A rate with its intervals; ``value`` is None where it is 0/0, the ends are where there is no interval.
 
-    ``low, high``: over targets, candidates and contrast models; ``t_low, t_high``: over targets given the others;
+    ``low, high``: over targets, candidates and reference models; ``t_low, t_high``: over targets given the others;
     ``undefined``: share of the bootstrap draws in which the rate was 0/0, which the interval leaves out.
     """
 
@@ -139,9 +139,9 @@ def measure(
     draws: int = 2000,
     seed: int = 0,
 ) -> Outcome:
-    """Return counts, rates and intervals of the decisions of ``decide``, which works on ``n_ref`` contrast models.
+    """Return counts, rates and intervals of the decisions of ``decide``, which works on ``n_ref`` reference models.
 
-    ``decide(rows)`` gives decisions (T, K) bool at level ``beta`` from contrast models ``rows`` (n_ref,); it is called
+    ``decide(rows)`` gives decisions (T, K) bool at level ``beta`` from reference models ``rows`` (n_ref,); it is called
     once with each model once, then once a draw. ``membership`` (T, K) bool; ``attacked`` (K,) or (T, K) bool, which is
     not chosen again in the draws: intervals speak about these candidates' kind, given how they were selected.
 
@@ -160,7 +160,7 @@ def measure(
     member, asked = member[:, points], asked[:, points]
     targets = intervals.bootstrap_weights(len(member), draws, derive_seed(seed, Purpose.TARGETS))
     taken = intervals.bootstrap_weights(points.size, draws, derive_seed(seed, Purpose.CANDIDATES))
-    rows = np.random.default_rng(derive_seed(seed, Purpose.CONTRAST_MODELS)).integers(n_ref, size=(draws, n_ref))
+    rows = np.random.default_rng(derive_seed(seed, Purpose.REFERENCE_MODELS)).integers(n_ref, size=(draws, n_ref))
     drawn = np.empty((draws, 4))
     for draw in range(draws):
         said = _decided(decide(rows[draw]), shape)[:, points] & asked
@@ -180,7 +180,7 @@ def measure(
     )
 
 
-def measure_fresh(
+def measure_null(
     decide: Decide,
     n_ref: int,
     beta: float,
@@ -190,7 +190,7 @@ def measure_fresh(
     draws: int = 2000,
     seed: int = 0,
 ) -> Outcome:
-    """Return :func:`measure` for fresh OUT models in the targets' place, (F, K): models that saw no candidate.
+    """Return :func:`measure` for null models in the targets' place, (F, K): models that saw no candidate.
 
     Every pair is a non-member pair and every call false: ``fpr`` with its interval says whether the level β holds,
     ``expected_false_positives`` is β·pairs; coverage is undefined.

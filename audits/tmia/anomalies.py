@@ -1,4 +1,4 @@
-"""Distances of points from the centres of clusters: k-means over candidates and contrast samples.
+"""Distances of points from the centres of clusters: k-means over candidates and reference samples.
 
 TMIA, Journal on Communications 42(10), 2021, Algorithm 1 (its body is reconstructed): c_i = argmin_j ‖φ_i − u_j‖², u_j
 the mean of its members, d_i = ‖φ_i − u_{c_i}‖₂; candidates with d_i > α are attacked. Reconstructed as well: starts by

@@ -1,7 +1,7 @@
-"""Answers of targets, fresh and contrast models, as attacks of TMIA read them.
+"""Answers of targets, null and reference models, as attacks of TMIA read them.
 
 A label-only attack is shown labels and what was found with labels alone, of all three groups. The one exception are the
-contrast models' own confidences at the points to which confidence reconstruction is fitted (``fit_confidence``): these
+reference models' own confidences at the points to which confidence reconstruction is fitted (``fit_confidence``): these
 models are the attacker's, so the confidences cost no access to a target.
 """
 
@@ -33,8 +33,8 @@ class Labels:
     one, or each model's own. ``distance``: signed L2 distance to the boundary of y*, NaN where the search failed;
     ``votes``: share of noisy copies that keep y*. ``queries``: labels asked a point and model, by kind.
 
-    Confidence reconstruction: ``fit_points`` (P,), ids of the attacker's points; ``fit_confidence`` (n, P) of contrast
-    models' y* there; ``fit_distance``: (n, P) of the same contrast models or, for pairs of source "paper", (P,) of one
+    Confidence reconstruction: ``fit_points`` (P,), ids of the attacker's points; ``fit_confidence`` (n, P) of reference
+    models' y* there; ``fit_distance``: (n, P) of the same reference models or, for pairs of source "paper", (P,) of one
     target or (T, P) of several. What no attack of the audit reads may be None. Raises BadInput for shapes that do not
     fit together.
     """
@@ -79,10 +79,10 @@ class Labels:
 
 @dataclass(frozen=True)
 class Posteriors:
-    """Posteriors of all models at all K candidates, and of the contrast models at R points of the attacker's.
+    """Posteriors of all models at all K candidates, and of the reference models at R points of the attacker's.
 
     ``posterior``: (models, K, classes) and ``star``: (models, K), the class y* by the rule of ``Labels.star``.
-    ``shadow_posterior`` (n_ref, R, classes), ``shadow_member`` (n_ref, R): the contrast model trained on the point;
+    ``shadow_posterior`` (n_ref, R, classes), ``shadow_member`` (n_ref, R): the reference model trained on the point;
     ``shadow_star`` (n_ref, R): its y*. Raises BadInput for shapes that do not fit, FloatingPointError for posteriors
     that are not finite.
     """
@@ -97,14 +97,14 @@ class Posteriors:
         counts = {group: len(self.posterior[group]) for group in GROUPS}
         check_shapes("posterior", self.posterior, counts, self.posterior["target"].shape[1:])
         check_shapes("star", self.star, counts, self.posterior["target"].shape[1:2])
-        shape = (counts["contrast"], *self.shadow_posterior.shape[1:2])
+        shape = (counts["reference"], *self.shadow_posterior.shape[1:2])
         if not self.shadow_posterior.shape[:2] == self.shadow_member.shape == self.shadow_star.shape == shape:
             raise BadInput(
                 f"shadow rows have posteriors {self.shadow_posterior.shape}, memberships {self.shadow_member.shape} "
                 f"and classes {self.shadow_star.shape}; give (n_ref, R, classes), (n_ref, R) and (n_ref, R), with "
-                f"n_ref = {counts['contrast']}"
+                f"n_ref = {counts['reference']}"
             )
-        for group, found in (*self.posterior.items(), ("contrast", self.shadow_posterior)):
+        for group, found in (*self.posterior.items(), ("reference", self.shadow_posterior)):
             if not np.isfinite(found).all():
                 raise FloatingPointError(f"a posterior of a {group} model is not a number; it may have diverged")
 
@@ -123,7 +123,7 @@ class Answers:
     def known_labels(self) -> Labels:
         """Return the answers gathered with labels alone, or say that they are missing."""
         if self.labels is None:
-            raise BadInput("no candidate was asked with labels only; raise audit.pool or leave out attacks on labels")
+            raise BadInput("no candidate was asked with labels only; raise audit.asked or leave out attacks on labels")
         return self.labels
 
     def known_posteriors(self) -> Posteriors:

@@ -1,4 +1,4 @@
-"""Gradient uniqueness of candidates beside a contrast model's training points."""
+"""Gradient uniqueness of candidates beside a reference model's training points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from audits.uniqueness.newcomers import newcomers_uniqueness
 
 @dataclass(frozen=True)
 class CandidateUniqueness:
-    """Scores for the selector ``gnq``: by the first ``models`` contrast models, of the first ``samples`` samples."""
+    """Scores for the selector ``gnq``: by the first ``models`` reference models, of the first ``samples`` samples."""
 
     models: int = 5
     samples: int = 1000

@@ -2,7 +2,7 @@
 
 A cell judges one attack on one set of candidates: those that a selector chose and that were asked label-only, alike for
 every attack, or "all" candidates for attacks on posteriors. Intervals are those of ``audits.statistics.precision``; all
-cells of a setting share the draws of targets, candidates and contrast models, so that they differ by their attacks.
+cells of a setting share the draws of targets, candidates and reference models, so that they differ by their attacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from audits.arrays import Bools, Floats, Ids
 from audits.errors import BadInput
 from audits.statistics import intervals, roc
-from audits.statistics.precision import Decide, Outcome, Rate, measure, measure_fresh
+from audits.statistics.precision import Decide, Outcome, Rate, measure, measure_null
 from audits.tmia.attacks import ATTACKS, JUDGED, Attack, Ruling
 from audits.tmia.design import GROUPS, Group
 from audits.tmia.shared_pool import NO_CORRECTION
@@ -40,7 +40,7 @@ def scores_rows(
     ``rulings`` by name of the attack; ``membership`` (T, K) bool; ``point_ids`` and ``label`` (K,) int64; ``selected``:
     candidates (K,) that each selector chose; ``asked`` (K,): asked label-only. Columns: attack, access and group
     (objects: str), model, candidate and queries (int32), point_id and label (int64), statistic and p (float64, NaN
-    where there is none), member, decision, asked and q_<selector> (bool). Contrast models have rows, without p and
+    where there is none), member, decision, asked and q_<selector> (bool). Reference models have rows, without p and
     decision, for attacks that rank among them. ``member`` is False outside targets.
     """
     parts = [
@@ -83,7 +83,7 @@ class Judged:
     """The table's rows about one attack, as matrices (models, M) over its M candidates.
 
     ``statistic`` of each group, ``score`` of targets (p turned round where there is one, else the statistic; −∞ where
-    the attack failed), ``decision`` of targets and fresh models, ``member`` (T, M), ``sets``: named sets (M,).
+    the attack failed), ``decision`` of targets and null models, ``member`` (T, M), ``sets``: named sets (M,).
     """
 
     attack: type[Attack]
@@ -106,7 +106,7 @@ class Judged:
         )
 
     def decider(self, group: Group, beta: float, pool_sets: float) -> tuple[Decide, int]:
-        """Return the decisions about a group as a function of the contrast models taken, and how many of these are.
+        """Return the decisions about a group as a function of the reference models taken, and how many of these are.
 
         An attack that does not rank decides alike whatever is taken. Raises BadInput where the decisions in the table
         were not made at ``beta`` for such a pool.
@@ -114,14 +114,14 @@ class Judged:
         found = self.decision[group]
         if not self.attack.ranked:
             return (lambda rows: found), 1
-        contrast = self.statistic["contrast"]
-        decide = self.attack.decider(self.statistic[group], contrast, beta, pool_sets)
-        if not np.array_equal(decide(np.arange(len(contrast))), found):
+        reference = self.statistic["reference"]
+        decide = self.attack.decider(self.statistic[group], reference, beta, pool_sets)
+        if not np.array_equal(decide(np.arange(len(reference))), found):
             raise BadInput(
                 f"the decisions of {self.attack.name} in the table are not those at beta = {beta:g} with a pool of "
                 f"{pool_sets:g} training sets (inf: raw ranks); give the beta and pool_sets of the plan"
             )
-        return decide, len(contrast)
+        return decide, len(reference)
 
 
 def judged(name: str, columns: Columns, selectors: Sequence[str]) -> Judged:
@@ -192,9 +192,9 @@ class Tested:
 
 def _cell(selection: str, seen: Judged, tested: Tested) -> dict[str, Any]:
     """Return the cell of one attack on its candidates."""
-    targets, fresh = _outcomes(seen, tested)
+    targets, null = _outcomes(seen, tested)
     promises = seen.attack.has_level
-    n_ref = len(seen.statistic["contrast"])
+    n_ref = len(seen.statistic["reference"])
     return {
         "selection": selection,
         "attack": seen.attack.name,
@@ -212,21 +212,21 @@ def _cell(selection: str, seen: Judged, tested: Tested) -> dict[str, Any]:
         **_named("coverage", targets.coverage),
         **_named("fpr", targets.fpr),
         **_auc(seen.score, seen.member, tested.level),
-        "fresh_models": fresh.targets,
-        "fresh_candidates": fresh.candidates,
-        "fresh_fpr": fresh.fpr.value,
-        "fresh_fpr_low": fresh.fpr.low,
-        "fresh_fpr_high": fresh.fpr.high,
-        "fresh_false_positives": fresh.false_positives,
-        "fresh_pairs": fresh.non_members,
-        "fresh_expected": fresh.expected_false_positives if promises else None,
+        "null_models": null.targets,
+        "null_candidates": null.candidates,
+        "null_fpr": null.fpr.value,
+        "null_fpr_low": null.fpr.low,
+        "null_fpr_high": null.fpr.high,
+        "null_false_positives": null.false_positives,
+        "null_pairs": null.non_members,
+        "null_expected": null.expected_false_positives if promises else None,
         "queries_per_point": seen.queries,
         "failed": int(np.isnan(seen.statistic["target"]).sum()),
     }
 
 
 def _outcomes(seen: Judged, tested: Tested) -> tuple[Outcome, Outcome]:
-    """Return what was measured on targets and on fresh models; counts of 0 and no rates where there is nobody."""
+    """Return what was measured on targets and on null models; counts of 0 and no rates where there is nobody."""
     found = {group: _nobody(*seen.decision[group].shape) for group in JUDGED}
     for group in (group for group in JUDGED if seen.decision[group].size):
         decide, n_ref = seen.decider(group, tested.beta, tested.pool_sets)
@@ -234,8 +234,8 @@ def _outcomes(seen: Judged, tested: Tested) -> tuple[Outcome, Outcome]:
         if group == "target":
             found[group] = measure(decide, n_ref, seen.member, beta, level=level, draws=draws, seed=seed)
         else:
-            found[group] = measure_fresh(decide, n_ref, beta, level=level, draws=draws, seed=seed)
-    return found["target"], found["fresh"]
+            found[group] = measure_null(decide, n_ref, beta, level=level, draws=draws, seed=seed)
+    return found["target"], found["null"]
 
 
 def _nobody(models: int, candidates: int) -> Outcome:

@@ -1,15 +1,15 @@
-"""The design of a TMIA audit: candidates, and training sets of targets, contrast and fresh OUT models, as ids.
+"""The design of a TMIA audit: candidates, and training sets of targets, reference and null models, as ids.
 
-All sets are cut from one permutation of the points: the K candidates, the attacker's pool B, the filler pool, the rest.
-Targets train on exactly half of the candidates and on filler, contrast models on bootstrap samples of B, fresh OUT
-models, the control of the null hypothesis, on filler alone. So contrast and fresh models never saw a candidate.
+All sets are cut from one permutation of the points: the K candidates, the attacker's points B, the filler, the rest.
+Targets train on exactly half of the candidates and on filler, reference models on bootstrap samples of B, null
+models, the control of the null hypothesis, on filler alone. So reference and null models never saw a candidate.
 
 The three attacks of transfer learning (spec TMIA §1) read this design so:
 
 | attack | models trained on the rows drawn here | the other side, drawn by ``other_side`` |
 |---|---|---|
 | I | teachers, which are asked | none |
-| II | teachers of targets, contrast teachers, fresh teachers | each model's student data, from one pool for all |
+| II | teachers of targets, reference teachers, null teachers | each model's student data, from one pool for all |
 | III | students | each model's teacher data, from one pool for all, without the candidates |
 """
 
@@ -28,11 +28,14 @@ from audits.seeds import Purpose, derive_seed, numpy_generator
 from audits.tmia.shared_pool import pool_warning
 
 FILLER_FACTOR = 3
-"""Training sets that the filler should hold: targets and fresh models that draw from fewer are alike in what contrast
+"""Training sets that the filler should hold: targets and null models that draw from fewer are alike in what reference
 models are not, so that their false calls come together."""
 
-Group = Literal["target", "contrast", "fresh"]
-GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")
+Group = Literal["target", "reference", "null"]
+GROUPS: tuple[Group, ...] = ("target", "reference", "null")
+SEEDED: Mapping[Group, str] = {"target": "target", "reference": "contrast", "null": "fresh"}
+"""The words for groups in seeds and in names of models. They are older than the groups' names: other words would be
+other draws."""
 Counts = Mapping[Group, int]
 
 
@@ -40,17 +43,17 @@ Counts = Mapping[Group, int]
 class MembershipSplit:
     """Sizes of the design.
 
-    ``targets`` (even), ``contrast`` (n_ref) and ``fresh`` count models, each trained on ``train_size`` points;
-    ``candidates`` (K, even) points are asked about; ``pool`` points belong to the attacker (|B|); ``filler`` points are
-    what targets and fresh models draw from beside the candidates, all that are left when None.
+    ``targets`` (even), ``reference_models`` (n_ref) and ``null_models`` count models, each trained on ``train_size``
+    points; ``candidates`` (K, even) points are asked about; ``attacker_points`` (|B|) belong to the attacker;
+    ``filler`` points are what targets and null models draw from beside the candidates, all that are left when None.
     """
 
     targets: int
-    contrast: int
-    fresh: int
+    reference_models: int
+    null_models: int
     candidates: int
     train_size: int
-    pool: int
+    attacker_points: int
     filler: int | None = None
 
     @property
@@ -61,27 +64,27 @@ class MembershipSplit:
     @property
     def models(self) -> Counts:
         """Number of models of each group."""
-        return {"target": self.targets, "contrast": self.contrast, "fresh": self.fresh}
+        return {"target": self.targets, "reference": self.reference_models, "null": self.null_models}
 
 
 @dataclass(frozen=True)
 class MembershipDesign:
     """The design as point ids (int64) and membership.
 
-    ``candidates``: (K,); ``pool``: (|B|,), ``filler``: (F,) and ``rest``: points in no other set, on which nobody
-    trains; all disjoint. ``target``: (T, n), ``contrast``: (n_ref, n), with repeats, ``fresh``: (H, n): the training
-    set of each model, n = ``train_size``. ``membership``: (T, K) bool: target t trained on candidate k; K/2 in each
-    row, T/2 in each column. ``warnings``: what a reader of the results must know.
+    ``candidates``: (K,); ``attacker_points``: (|B|,), ``filler``: (F,) and ``rest``: points in no other set, on which
+    nobody trains; all disjoint. ``target``: (T, n), ``reference``: (n_ref, n), with repeats, ``null``: (H, n): the
+    training set of each model, n = ``train_size``. ``membership``: (T, K) bool: target t trained on candidate k; K/2 in
+    each row, T/2 in each column. ``warnings``: what a reader of the results must know.
     """
 
     split: MembershipSplit
     candidates: Ids
-    pool: Ids
+    attacker_points: Ids
     filler: Ids
     rest: Ids
     target: Ids
-    contrast: Ids
-    fresh: Ids
+    reference: Ids
+    null: Ids
     membership: NDArray[np.bool_]
     warnings: tuple[str, ...]
 
@@ -89,7 +92,7 @@ class MembershipDesign:
 def make_membership(ids: Ids, split: MembershipSplit, seed: int) -> MembershipDesign:
     """Return the design on the points ``ids`` (N,): all of a data set, or those of some classes (``points_of``).
 
-    Equal arguments give equal sets. Each model has a seed of its own, so more targets, contrast or fresh models leave
+    Equal arguments give equal sets. Each model has a seed of its own, so more targets, reference or null models leave
     the training sets of the others as they are. Targets come in pairs with complementary candidates, which balances the
     random design in rows and columns. Raises BadInput, with the field to change, when the points do not suffice.
     """
@@ -97,19 +100,19 @@ def make_membership(ids: Ids, split: MembershipSplit, seed: int) -> MembershipDe
         raise BadInput(f"the {len(ids)} ids of a membership design name a point twice; give each once")
     filler = check_sizes(len(ids), split)
     order = numpy_generator(derive_seed(seed, Purpose.MEMBERSHIP)).permutation(np.asarray(ids, dtype=np.int64))
-    ends = np.cumsum([split.candidates, split.pool, filler])
-    candidates, pool, others, rest = np.split(order, ends)
+    ends = np.cumsum([split.candidates, split.attacker_points, filler])
+    candidates, attacker_points, others, rest = np.split(order, ends)
     membership = balanced(split.targets, split.candidates, seed)
     size = split.train_size
     return MembershipDesign(
         split=split,
         candidates=candidates,
-        pool=pool,
+        attacker_points=attacker_points,
         filler=others,
         rest=rest,
         target=training_sets(candidates, membership, others, split, seed),
-        contrast=rows(pool, split.contrast, size, seed, Purpose.MEMBERSHIP_CONTRAST, replace=True),
-        fresh=rows(others, split.fresh, size, seed, Purpose.MEMBERSHIP_FRESH, replace=False),
+        reference=rows(attacker_points, split.reference_models, size, seed, Purpose.MEMBERSHIP_REFERENCE, replace=True),
+        null=rows(others, split.null_models, size, seed, Purpose.MEMBERSHIP_NULL, replace=False),
         membership=membership,
         warnings=warnings_of(split, filler),
     )
@@ -151,7 +154,7 @@ def other_side(ids: Ids, models: Counts, train_size: int, seed: int, *, without:
 
     Attack II: ``ids`` are the points that students train on. Attack III: those that teachers train on; where they are
     of the candidates' data set, give the candidates as ``without``. All models draw from the same points by one rule,
-    without replacement within a model, so that a target differs from contrast and fresh models by its candidates only.
+    without replacement within a model, so that a target differs from reference and null models by its candidates only.
     Raises BadInput when fewer than ``train_size`` points are left.
     """
     pool = np.asarray(ids, dtype=np.int64)
@@ -160,21 +163,24 @@ def other_side(ids: Ids, models: Counts, train_size: int, seed: int, *, without:
     if not 0 < train_size <= len(pool):
         raise BadInput(f"transfer.train_size is {train_size}; allowed: 1 to {len(pool)}, the points of the other side")
     return {
-        group: rows(pool, models.get(group, 0), train_size, seed, f"other-side/{group}", replace=False)
+        group: rows(pool, models.get(group, 0), train_size, seed, f"other-side/{SEEDED[group]}", replace=False)
         for group in GROUPS
     }
 
 
 def check_sizes(points: int, split: MembershipSplit) -> int:
     """Return the size of the filler pool; BadInput with the field and a number that would do when sizes do not fit."""
-    left = points - split.candidates - split.pool
+    left = points - split.candidates - split.attacker_points
     filler = left if split.filler is None else split.filler
-    needed = split.train_size if split.fresh else split.filler_per_target
+    needed = split.train_size if split.null_models else split.filler_per_target
     half = split.candidates // 2
     rules = [
         (split.targets > 0 and split.targets % 2 == 0, f"split.targets is {split.targets}; allowed: even, 2 or more"),
-        (split.contrast > 0, f"split.contrast is {split.contrast}; allowed: 1 or more contrast models (n_ref)"),
-        (split.fresh >= 0, f"split.fresh is {split.fresh}; allowed: 0 or more fresh OUT models"),
+        (
+            split.reference_models > 0,
+            f"split.reference_models is {split.reference_models}; allowed: 1 or more reference models (n_ref)",
+        ),
+        (split.null_models >= 0, f"split.null_models is {split.null_models}; allowed: 0 or more null models"),
         (
             split.candidates > 0 and split.candidates % 2 == 0,
             f"split.candidates is {split.candidates}; allowed: even, 2 or more, as each target trains on half of them",
@@ -185,22 +191,23 @@ def check_sizes(points: int, split: MembershipSplit) -> int:
             f"allowed: {half} or more",
         ),
         (
-            split.pool >= split.train_size,
-            f"split.pool is {split.pool}; allowed: split.train_size ({split.train_size}) or more, best ten times that",
+            split.attacker_points >= split.train_size,
+            f"split.attacker_points is {split.attacker_points}; allowed: split.train_size ({split.train_size}) or "
+            "more, best ten times that",
         ),
         (
             left >= 0,
-            f"split.pool is {split.pool} and split.candidates {split.candidates}, together more than the {points} "
-            "points; lower one of them",
+            f"split.attacker_points is {split.attacker_points} and split.candidates {split.candidates}, together more "
+            f"than the {points} points; lower one of them",
         ),
         (
             filler >= needed,
-            f"split.filler is {filler}, but {'a fresh model' if split.fresh else 'a target'} draws {needed} of it; "
-            f"{'lower split.pool or split.train_size' if split.filler is None else f'give {needed} or more'}",
+            f"split.filler is {filler}, but a {'null model' if split.null_models else 'target'} draws {needed} of it; "
+            + ("lower split.attacker_points or split.train_size" if split.filler is None else f"give {needed} or more"),
         ),
         (
             0 <= filler <= left,
-            f"split.filler is {filler}; allowed: up to {left}, what candidates and pool leave of {points} points",
+            f"split.filler is {filler}; allowed: up to {left}, what candidates and attacker leave of {points} points",
         ),
     ]
     for holds, message in rules:
@@ -211,18 +218,18 @@ def check_sizes(points: int, split: MembershipSplit) -> int:
 
 def warnings_of(split: MembershipSplit, filler: int) -> tuple[str, ...]:
     """Return what weakens a design of these sizes (spec TMIA §7)."""
-    found = [pool_warning(split.pool, split.train_size, split.contrast)]
+    found = [pool_warning(split.attacker_points, split.train_size, split.reference_models)]
     if split.filler_per_target == 0:
         found.append(
             "split.train_size is half of the candidates, so targets share nothing but candidates and false positives "
             f"vary too much between them; use filler: a train_size of {split.candidates} or more"
         )
-    if split.fresh == 0:
-        found.append("split.fresh is 0: nothing shows whether p-values hold for non-members; use 20 fresh OUT models")
+    if split.null_models == 0:
+        found.append("split.null_models is 0: nothing shows whether p-values hold for non-members; use 20 null models")
     elif filler < FILLER_FACTOR * split.train_size:
         found.append(
-            f"targets and fresh OUT models draw from {filler} filler points, {filler / split.train_size:.2g} training "
-            "sets, so they are alike in what contrast models are not, and false calls come together; give "
-            f"split.filler {FILLER_FACTOR * split.train_size} points or more (a smaller split.pool leaves more)"
+            f"targets and null models draw from {filler} filler points, {filler / split.train_size:.2g} training "
+            "sets, so they are alike in what reference models are not, and false calls come together; give "
+            f"split.filler {FILLER_FACTOR * split.train_size} points or more (fewer split.attacker_points leave more)"
         )
     return tuple(warning for warning in found if warning)

@@ -1,11 +1,11 @@
-"""Features of points: what the contrast models hand to their last linear layer.
+"""Features of points: what the reference models hand to their last linear layer.
 
-φ(x) is the concatenation over n_ref contrast models of the input of the last linear layer, each block divided by its L2
-norm and by √n_ref (TMIA, Journal on Communications 42(10), 2021, section on anomaly detection; the scaling is
-reconstructed). So squared distances are means over contrast models and, before projection, distances lie in [0, 2].
+φ(x) is the concatenation over n_ref reference models of the input of the last linear layer, each block divided by its
+L2 norm and by √n_ref (TMIA, Journal on Communications 42(10), 2021, section on anomaly detection; the scaling is
+reconstructed). So squared distances are means over reference models and, before projection, distances lie in [0, 2].
 
 Deviation: a layer wider than ``most`` is projected by a fixed Gaussian map with entries of variance 1/``most``, one of
-its own for each contrast model. Squared distances keep their expectation, with a relative standard deviation of
+its own for each reference model. Squared distances keep their expectation, with a relative standard deviation of
 √(2/``most``) a block (.09 for 256), which the sum over independent maps divides by up to √n_ref.
 """
 
@@ -44,7 +44,7 @@ class Features:
 
     def __post_init__(self) -> None:
         if len(self.models) == 0:
-            raise BadInput("no contrast model is given; features need 1 or more")
+            raise BadInput("no reference model is given; features need 1 or more")
         for field in ("most", "chunk"):
             if getattr(self, field) < 1:
                 raise BadInput(f"{field} is {getattr(self, field)}; it must be 1 or more")
@@ -57,14 +57,14 @@ class Features:
             yield self.block(index)
 
     def block(self, index: int) -> torch.Tensor:
-        """Return the block (N, min(width, most)) of contrast model ``index``; ``FloatingPointError`` if not finite."""
+        """Return the block (N, min(width, most)) of reference model ``index``; ``FloatingPointError`` if not finite."""
         model = self.models[index]
         width, way = last_linear(model).in_features, None
         if width > self.most:
             way = gaussian_map(width, self.most, derive_seed(self.seed, Purpose.PROJECTION, index)).to(self.x.device)
         found = unit_penultimate(model, self.x, way, self.chunk) / math.sqrt(len(self))
         if not bool(torch.isfinite(found).all()):
-            raise FloatingPointError(f"features of contrast model {index} are not finite; it may have diverged")
+            raise FloatingPointError(f"features of reference model {index} are not finite; it may have diverged")
         return found
 
     def whole(self) -> torch.Tensor:
@@ -91,7 +91,7 @@ def unit_penultimate(model: nn.Module, x: torch.Tensor, way: torch.Tensor | None
             model(as_float(part))
             if len(seen) != 1 or seen[0].shape[:-1] != part.shape[:1]:
                 raise BadInput(
-                    "the last linear layer of a contrast model is not run once with one row a point; "
+                    "the last linear layer of a reference model is not run once with one row a point; "
                     "use an architecture that ends in a linear layer"
                 )
             unit = nn.functional.normalize(seen[0].float(), dim=1)
@@ -107,7 +107,7 @@ def last_linear(model: nn.Module) -> nn.Linear:
     """Return the linear layer that was registered last: the output layer of every architecture in ``audits.models``."""
     found = [module for module in model.modules() if isinstance(module, nn.Linear)]
     if not found:
-        raise BadInput("a contrast model has no linear layer; use an architecture that ends in one")
+        raise BadInput("a reference model has no linear layer; use an architecture that ends in one")
     return found[-1]
 
 

@@ -1,12 +1,12 @@
-"""p-values of "this candidate is not a member": the target's statistic ranked among those of contrast models.
+"""p-values of "this candidate is not a member": the target's statistic ranked among those of reference models.
 
 Source: Chen et al., Journal on Communications 42(10), 2021; their formula is lost and reconstructed here:
-p = (1 + #{contrast models at least as member-like}) / (n_ref + 1), never 0. If a non-member's statistic under the
-target and under the contrast models is exchangeable, P(p ≤ β) ≤ β for every β, at ties too (they count against
+p = (1 + #{reference models at least as member-like}) / (n_ref + 1), never 0. If a non-member's statistic under the
+target and under the reference models is exchangeable, P(p ≤ β) ≤ β for every β, at ties too (they count against
 membership).
 
 What exchangeable asks of the caller: the same recipe and size of training set for all models, and one rule for y*, the
-class whose confidence is read, applied to each model by itself. The target's own predicted class read in the contrast
+class whose confidence is read, applied to each model by itself. The target's own predicted class read in the reference
 models breaks it, and so does a small pool that they share (``audits.tmia.shared_pool``). Candidates of one target
 share that target, so their errors come together.
 """
@@ -23,15 +23,15 @@ from audits.arrays import Bools, Floats, Ids
 from audits.errors import BadInput
 
 
-def rank_p(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) -> Floats:
-    """Return p-values in the shape of ``statistic``, (T, K) or (K,), ranked among ``contrast`` (n_ref, K).
+def rank_p(statistic: ArrayLike, reference: ArrayLike, larger_is_member: bool) -> Floats:
+    """Return p-values in the shape of ``statistic``, (T, K) or (K,), ranked among ``reference`` (n_ref, K).
 
     ``larger_is_member``: False for losses, True for signed distances to the boundary. Every strictly increasing map of
-    both leaves p as it is. NaN marks a failed distance: its p is NaN, so it is never called a member; a contrast
+    both leaves p as it is. NaN marks a failed distance: its p is NaN, so it is never called a member; a reference
     model's NaN is left out at its point and n_ref counts those left (exchangeability holds among them). ±inf are
-    ordinary values. Raises BadInput for shapes that do not fit and for points of which no contrast value is left.
+    ordinary values. Raises BadInput for shapes that do not fit and for points of which no reference value is left.
     """
-    own, others = toward_member(statistic, contrast, larger_is_member)
+    own, others = toward_member(statistic, reference, larger_is_member)
     rows = np.atleast_2d(own)
     left = (~np.isnan(others)).sum(0)
     at_least = np.stack([(others >= row).sum(0) for row in rows])
@@ -40,15 +40,16 @@ def rank_p(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) ->
 
 
 def decider(
-    statistic: ArrayLike, contrast: ArrayLike, beta: float, larger_is_member: bool
+    statistic: ArrayLike, reference: ArrayLike, beta: float, larger_is_member: bool
 ) -> Callable[[NDArray[np.integer]], Bools]:
-    """Return ``decide(rows)``: which (T, K) have rank p ≤ ``beta`` among the contrast models ``rows``, repeats allowed.
+    """Return ``decide(rows)``: which (T, K) have rank p ≤ ``beta`` among the reference models ``rows``, repeats
+    allowed.
 
-    Equal to ``rank_p(statistic, contrast[rows], …) <= beta`` for ``statistic`` (T, K), in one matrix product a call;
-    a point of which ``rows`` leave no contrast value gets no decision. Holds n_ref·T·K float32. Made for
+    Equal to ``rank_p(statistic, reference[rows], …) <= beta`` for ``statistic`` (T, K), in one matrix product a call;
+    a point of which ``rows`` leave no reference value gets no decision. Holds n_ref·T·K float32. Made for
     :func:`audits.statistics.precision.measure`. Raises BadInput as :func:`rank_p` and :func:`check_level` do.
     """
-    own, others = toward_member(statistic, contrast, larger_is_member)
+    own, others = toward_member(statistic, reference, larger_is_member)
     if own.ndim != 2:
         raise BadInput(f"statistic has shape {own.shape}; allowed here: (targets, candidates)")
     n_ref = len(others)
@@ -66,18 +67,18 @@ def decider(
     return decide
 
 
-def smoothed_p(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) -> Floats:
+def smoothed_p(statistic: ArrayLike, reference: ArrayLike, larger_is_member: bool) -> Floats:
     """Return p-values as :func:`rank_p` does, from a smoothed distribution function: for parity with PMIA.
 
     Long et al. (EuroS&P 2020): p = F(L_target), F the monotone cubic (PCHIP; Fritsch and Butland 1984) through the
-    empirical distribution function of the contrast losses. Deviations: tied values are one knot, of the highest share;
+    empirical distribution function of the reference losses. Deviations: tied values are one knot, of the highest share;
     nothing is extrapolated (0 left of the knots, 1 right of them); clamped to [1/(n_ref + 1), 1]. Under exchangeability
-    P(p ≤ β) ≤ (n_ref·β + 1)/(n_ref + 1): not quite valid for few contrast models. Not kept by monotone maps. Raises
-    BadInput as :func:`rank_p` does, and for infinite contrast values.
+    P(p ≤ β) ≤ (n_ref·β + 1)/(n_ref + 1): not quite valid for few reference models. Not kept by monotone maps. Raises
+    BadInput as :func:`rank_p` does, and for infinite reference values.
     """
-    own, others = toward_member(statistic, contrast, larger_is_member)
+    own, others = toward_member(statistic, reference, larger_is_member)
     if (infinite := int(np.isinf(others).sum())) > 0:
-        raise BadInput(f"{infinite} contrast values are infinite; allowed: finite or NaN; use rank_p")
+        raise BadInput(f"{infinite} reference values are infinite; allowed: finite or NaN; use rank_p")
     own, others = -own, -others  # small is member, as a loss
     knots, shares, count = _distribution(others)
     slopes = pchip_slopes(knots, shares, count)
@@ -87,16 +88,16 @@ def smoothed_p(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool
 
 
 def attainable(n_ref: int) -> float:
-    """Return the smallest p-value that ``n_ref`` contrast models can give, 1/(n_ref + 1)."""
+    """Return the smallest p-value that ``n_ref`` reference models can give, 1/(n_ref + 1)."""
     if n_ref < 1:
-        raise BadInput(f"n_ref is {n_ref}; allowed: 1 or more contrast models")
+        raise BadInput(f"n_ref is {n_ref}; allowed: 1 or more reference models")
     return 1 / (n_ref + 1)
 
 
 def check_level(beta: float, n_ref: int) -> None:
-    """Raise BadInput where no p-value of ``n_ref`` contrast models can be ≤ ``beta``.
+    """Raise BadInput where no p-value of ``n_ref`` reference models can be ≤ ``beta``.
 
-    The message names the n_ref needed: β = .05 needs 19 contrast models, β = .01 needs 99.
+    The message names the n_ref needed: β = .05 needs 19 reference models, β = .01 needs 99.
     """
     if not 0 < beta < 1:
         raise BadInput(f"beta is {beta}; allowed: between 0 and 1")
@@ -114,19 +115,19 @@ def attained_level(beta: float, n_ref: int) -> tuple[int, int]:
     return math.floor(round(beta * (n_ref + 1), 9)), n_ref + 1
 
 
-def toward_member(statistic: ArrayLike, contrast: ArrayLike, larger_is_member: bool) -> tuple[Floats, Floats]:
+def toward_member(statistic: ArrayLike, reference: ArrayLike, larger_is_member: bool) -> tuple[Floats, Floats]:
     """Return both as float64, turned so that larger is more member-like; refuse what does not fit together."""
-    own, others = np.asarray(statistic, np.float64), np.asarray(contrast, np.float64)
+    own, others = np.asarray(statistic, np.float64), np.asarray(reference, np.float64)
     if others.ndim != 2 or own.ndim not in (1, 2) or own.shape[-1] != others.shape[1] or not len(np.atleast_2d(own)):
         raise BadInput(
-            f"statistic has shape {own.shape} and contrast {others.shape}; "
-            "allowed: (targets, candidates) or (candidates,), and (contrast models, candidates)"
+            f"statistic has shape {own.shape} and reference {others.shape}; "
+            "allowed: (targets, candidates) or (candidates,), and (reference models, candidates)"
         )
     empty = np.flatnonzero(np.isnan(others).all(0))
     if empty.size:
         raise BadInput(
-            f"{empty.size} of {others.shape[1]} candidates (first: column {empty[0]}) have no contrast value; "
-            "leave them out of the attack or add contrast models"
+            f"{empty.size} of {others.shape[1]} candidates (first: column {empty[0]}) have no reference value; "
+            "leave them out of the attack or add reference models"
         )
     return (own, others) if larger_is_member else (-own, -others)
 

@@ -5,8 +5,8 @@ needs is mapped to a confidence by least squares. The regression they chose is l
 are locally linear the margin is ‖∇m‖·d, so p = sigmoid(a + b·d) with b > 0 is the default; isotonic regression is the
 non-parametric alternative, and polynomials stand for the paper's "choose by the look of the scatter".
 
-One rising map applied to target and contrast models alike leaves their rank p-values as they are, but for ties: where a
-map is flat (isotonic steps, polynomials held at their ends, a sigmoid or a clipped loss near 1) p can only grow. A
+One rising map applied to target and reference models alike leaves their rank p-values as they are, but for ties: where
+a map is flat (isotonic steps, polynomials held at their ends, a sigmoid or a clipped loss near 1) p can only grow. A
 polynomial that falls somewhere changes ranks. Distances ranked directly need no map.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from audits.arrays import Floats
 from audits.errors import BadInput, did_you_mean
 
-SOURCES = ("contrast", "paper")
+SOURCES = ("reference", "paper")
 LEAST_SLOPE = 1e-6  # of the logit, per standard deviation of the distances
 STARTS = (1.0, 0.1, 10.0)  # slopes, in the same unit
 
@@ -33,7 +33,7 @@ STARTS = (1.0, 0.1, 10.0)  # slopes, in the same unit
 class Pairs:
     """Distances and confidences (N,), float64 and finite; ``dropped``: pairs left out because one of the two was not.
 
-    ``source``: "contrast" or "paper", see :func:`make_pairs`.
+    ``source``: "reference" or "paper", see :func:`make_pairs`.
     """
 
     distance: Floats
@@ -47,8 +47,8 @@ def make_pairs(
 ) -> Pairs:
     """Return the pairs that a map is fitted to, from P points of the attacker's with ids ``points`` (P,).
 
-    "contrast": ``distance`` and ``confidence`` (n_ref, P) of the same contrast models; one pair a model and point.
-    "paper": ``distance`` (P,) of the target, ``confidence`` (n_ref, P) of contrast models; one pair a point, with the
+    "reference": ``distance`` and ``confidence`` (n_ref, P) of the same reference models; one pair a model and point.
+    "paper": ``distance`` (P,) of the target, ``confidence`` (n_ref, P) of reference models; one pair a point, with the
     mean of the finite confidences (R: least squares with one pair a model has the same minimum).
 
     Raises BadInput when a point is among ``candidates`` (ids): whether it is a member would enter the map; also for
@@ -58,8 +58,8 @@ def make_pairs(
         raise BadInput(f"source {source!r}{did_you_mean(source, SOURCES)}; allowed: {', '.join(SOURCES)}")
     d, c = np.asarray(distance, np.float64), np.asarray(confidence, np.float64)
     ids = np.asarray(points)
-    if c.ndim != 2 or ids.shape != c.shape[1:] or d.shape != (c.shape if source == "contrast" else ids.shape):
-        wanted = "(n_ref, points)" if source == "contrast" else "(points,)"
+    if c.ndim != 2 or ids.shape != c.shape[1:] or d.shape != (c.shape if source == "reference" else ids.shape):
+        wanted = "(n_ref, points)" if source == "reference" else "(points,)"
         raise BadInput(
             f"distance {d.shape}, confidence {c.shape} and points {ids.shape} do not fit; allowed for source {source}: "
             f"{wanted}, (n_ref, points) and (points,)"
@@ -236,7 +236,7 @@ def _check(pairs: Pairs, parameters: int, name: str) -> None:
     if pairs.distance.size <= parameters or distinct < parameters:
         raise BadInput(
             f"{name} needs more than {parameters} pairs at {parameters} or more distinct distances, got "
-            f"{pairs.distance.size} at {distinct} (dropped: {pairs.dropped}); add points or contrast models"
+            f"{pairs.distance.size} at {distinct} (dropped: {pairs.dropped}); add points or reference models"
         )
 
 

@@ -1,18 +1,18 @@
-"""p-values for contrast models that all draw from one pool of the attacker's.
+"""p-values for reference models that all draw from one pool of the attacker's.
 
-Contrast models know the pool B in common; the target drew its points elsewhere. Take a statistic that is a sum of
-influences of the points trained on, to first order, of variance V under n points drawn anew. Contrast models, n draws
+Reference models know the pool B in common; the target drew its points elsewhere. Take a statistic that is a sum of
+influences of the points trained on, to first order, of variance V under n points drawn anew. Reference models, n draws
 with replacement from B, have N(m_B, V), where m_B itself lies N(0, V·n/|B|) around its mean; a model that never saw the
-candidate has N(0, V) on other points. Among the contrast models it therefore varies by V·(1 + n/|B|), and ranks that
+candidate has N(0, V) on other points. Among the reference models it therefore varies by V·(1 + n/|B|), and ranks that
 take V for that say "unusual" too often: at |B| = n and a promised 5 % 12 % of the time, at 15 n 5.6 %. Dividing the
 normal score of p by √(1 + n/|B|) undoes it. The map is increasing, so p still depends on ranks alone. Not of the paper,
 which draws from a pool of about one training set and uses raw ranks.
 
 What it is not: it takes all of V to come from the points drawn from B. Initial weights, the order of the points and
 the other side of a transfer, whose data all models share, vary too, so that p-values are a little too large where these
-matter. It does not undo a choice of candidates by the same contrast models (``contrast_loss``): what they happen to
+matter. It does not undo a choice of candidates by the same reference models (``reference_loss``): what they happen to
 find hard is a little easier for everybody else. And it does not make up for a pool of few training sets, from which
-repeated points make contrast models worse at everything: ``pool_warning`` warns all the same. The control on fresh
+repeated points make reference models worse at everything: ``pool_warning`` warns all the same. The control on null
 models shows what is left.
 """
 
@@ -35,7 +35,7 @@ ROUNDING = 1e-12
 POOL_FACTOR = 10
 """Training sets in a pool below which it is warned of."""
 MOST_MODELS = 10_000
-"""More contrast models than this are not proposed; a larger pool is."""
+"""More reference models than this are not proposed; a larger pool is."""
 
 
 def pool_sets_of(pool: int, train_size: int, *, corrected: bool) -> float:
@@ -44,7 +44,7 @@ def pool_sets_of(pool: int, train_size: int, *, corrected: bool) -> float:
 
 
 def pool_warning(pool_size: int, n: int, n_ref: int) -> str:
-    """Return a warning when contrast models of ``n`` points each share a pool under 10 n points, else "".
+    """Return a warning when reference models of ``n`` points each share a pool under 10 n points, else "".
 
     It says at which rate raw ranks call non-members at a promised 5 %, to first order; what the correction leaves is
     measured in docs/tmia.md.
@@ -55,11 +55,11 @@ def pool_warning(pool_size: int, n: int, n_ref: int) -> str:
         return ""
     inflated = float(corrected_p(0.05, pool_size / n))
     return (
-        f"the {n_ref} contrast models draw {n} points each from a pool of {pool_size}, {pool_size / n:.2g} times as "
+        f"the {n_ref} reference models draw {n} points each from a pool of {pool_size}, {pool_size / n:.2g} times as "
         f"many, so that raw ranks of 5 % come up in about {inflated:.1%} of non-members, and points drawn again make "
-        f"contrast models worse, which audit.pool_correction does not undo; give the pool {POOL_FACTOR * n} points or "
-        f"more, or train on {pool_size // POOL_FACTOR} or fewer, and read the rate on fresh OUT models beside every "
-        "result"
+        "reference models worse, which audit.pool_correction does not undo; raise split.attacker_points to "
+        f"{POOL_FACTOR * n} or more, or train on {pool_size // POOL_FACTOR} or fewer, and read the rate on null models "
+        "beside every result"
     )
 
 
@@ -71,7 +71,7 @@ def spread(pool_sets: float) -> float:
 
 
 def corrected_p(p: ArrayLike, pool_sets: float) -> Floats:
-    """Return raw p-values as if the contrast models had shared no pool: Φ(Φ⁻¹(p)/√(1 + n/|B|)), same shape, NaN stays.
+    """Return raw p-values as if the reference models had shared no pool: Φ(Φ⁻¹(p)/√(1 + n/|B|)), same shape, NaN stays.
 
     Larger than p below one half, which is where tests are made; strictly increasing. p itself without correction.
     """
@@ -95,7 +95,7 @@ def stretched(p: ArrayLike, factor: float) -> Floats:
 
 
 def attained(beta: float, n_ref: int, pool_sets: float) -> float:
-    """Return the largest corrected rank p-value of ``n_ref`` contrast models that is ≤ ``beta``."""
+    """Return the largest corrected rank p-value of ``n_ref`` reference models that is ≤ ``beta``."""
     if pool_sets == NO_CORRECTION:
         part, whole = attained_level(beta, n_ref)
         return part / whole
@@ -105,12 +105,12 @@ def attained(beta: float, n_ref: int, pool_sets: float) -> float:
 
 
 def smallest(n_ref: int, pool_sets: float) -> float:
-    """Return the smallest corrected p-value that ``n_ref`` contrast models can give."""
+    """Return the smallest corrected p-value that ``n_ref`` reference models can give."""
     return float(corrected_p(1 / (n_ref + 1), pool_sets))
 
 
 def check_corrected_level(beta: float, n_ref: int, pool_sets: float) -> None:
-    """Raise BadInput where no corrected p-value of ``n_ref`` contrast models can be ≤ ``beta``; says what can."""
+    """Raise BadInput where no corrected p-value of ``n_ref`` reference models can be ≤ ``beta``; says what can."""
     if pool_sets == NO_CORRECTION:
         check_level(beta, n_ref)
         return

@@ -1,8 +1,8 @@
-"""Decisions by the smoothed p-value, again and again with other draws of the contrast models.
+"""Decisions by the smoothed p-value, again and again with other draws of the reference models.
 
 :func:`~audits.tmia.p_values.smoothed_p` costs a sort and a curve a draw. Whether p ≤ beta depends on the curve
-between two knots only: the last with a share of at most beta and the next, because the curve rises. Contrast values are
-therefore sorted once; a draw gives each a weight, and of every point's curve four knots are looked up.
+between two knots only: the last with a share of at most beta and the next, because the curve rises. Reference values
+are therefore sorted once; a draw gives each a weight, and of every point's curve four knots are looked up.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from audits.tmia.p_values import check_level, pchip_slopes, toward_member
 
 
 def smoothed_decider(
-    statistic: ArrayLike, contrast: ArrayLike, beta: float, larger_is_member: bool
+    statistic: ArrayLike, reference: ArrayLike, beta: float, larger_is_member: bool
 ) -> Callable[[NDArray[np.integer]], Bools]:
-    """Return ``decide(rows)``: which (T, K) have smoothed p ≤ ``beta`` among the contrast models ``rows``.
+    """Return ``decide(rows)``: which (T, K) have smoothed p ≤ ``beta`` among the reference models ``rows``.
 
-    Equal to ``smoothed_p(statistic, contrast[rows], …) <= beta`` for ``statistic`` (T, K) and finite or NaN
-    ``contrast`` (n_ref, K), repeats in ``rows`` allowed; a point of which they leave no contrast value gets no
+    Equal to ``smoothed_p(statistic, reference[rows], …) <= beta`` for ``statistic`` (T, K) and finite or NaN
+    ``reference`` (n_ref, K), repeats in ``rows`` allowed; a point of which they leave no reference value gets no
     decision. Holds and reads O(n_ref·K + T·K). Raises BadInput as ``p_values.decider`` does.
     """
-    own, others = (-part for part in toward_member(statistic, contrast, larger_is_member))  # small is member, as a loss
+    own, others = (
+        -part for part in toward_member(statistic, reference, larger_is_member)
+    )  # small is member, as a loss
     check_level(beta, len(others))
     order = np.argsort(others, axis=0, kind="stable").T  # (K, n_ref), NaN last
     ordered = np.take_along_axis(others.T, order, axis=1)

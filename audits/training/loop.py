@@ -1,4 +1,4 @@
-"""The one training loop: target, shadow, retrained, contrast and student models all go through it."""
+"""The one training loop: target, shadow, retrained, reference and student models all go through it."""
 
 from __future__ import annotations
 

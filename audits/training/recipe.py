@@ -1,4 +1,4 @@
-"""The recipe of a training: one frozen value, the same for target, shadow, retrained and contrast models."""
+"""The recipe of a training: one frozen value, the same for target, shadow, retrained and reference models."""
 
 from __future__ import annotations
 

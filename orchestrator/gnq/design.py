@@ -172,7 +172,7 @@ class GnqDesign(ABC):
     def asked(self, model: Watched) -> dict[str, Ids]:
         """Return the points at which a model is asked by name: its pool, and one that it never saw for targets.
 
-        The targets of pool s + 1 are the fresh models of pool s; with one pool there are none.
+        The targets of pool s + 1 are the null models of pool s; with one pool there are none.
         """
         pools = self.drawn.pools
         found = {"own": pools[model.pool]}
@@ -180,7 +180,7 @@ class GnqDesign(ABC):
             found["foreign"] = pools[(model.pool - 1) % len(pools)]
         return found
 
-    def fresh(self, pool: int) -> list[Watched]:
+    def null_models(self, pool: int) -> list[Watched]:
         """Return the models that stand for targets under the null hypothesis: they saw no point of the pool."""
         pools = self.plan.split.pools
         return self.of((pool + 1) % pools, "target") if pools > 1 else []
@@ -192,7 +192,7 @@ class GnqDesign(ABC):
         return np.searchsorted(np.asarray(self.classes), self.data.labels[ids]).astype(np.int64)
 
     def build(self, seed: int) -> Any:
-        """Return a fresh model of the plan's architecture."""
+        """Return an untrained model of the plan's architecture."""
         try:
             return self.plan.model.architecture().build(self.data.shape, len(self.classes), seed)
         except BadInput as error:

@@ -227,12 +227,12 @@ class GnqJobs(GnqDesign, OneArchitecture):
         before = [self.train_job(model).key for model in own]
         looks = self.looks_at(self.of(pool, "target") if arm == NONE else [])  # what rankings predict is told there
         after = [] if arm == NONE else [self.defend_job(model, arm).key for model in own]
-        fresh = [self.made(model, arm).key for model in self.fresh(pool)]
+        null = [self.made(model, arm).key for model in self.null_models(pool)]
         document = {
             "watched": before,
             **looks,
             "defended": after,
-            "fresh": fresh,
+            "null": null,
             "model": self.plan.model.model_dump(mode="json"),
             "pool": digest(self.drawn.pools[pool]),
             "halves": digest(self.halves(own)),
@@ -245,5 +245,5 @@ class GnqJobs(GnqDesign, OneArchitecture):
             "seed": self.plan.seed,
         }
         code = (*self.architecture, *(POOL_ATTACKS[name] for name in audit.attacks))
-        needs = chain(before, *looks.values(), after, fresh)
+        needs = chain(before, *looks.values(), after, null)
         return self.job("score", document, needs, code, (), label=arm, unit=pool)

@@ -70,17 +70,18 @@ def audit_problems(plan: TmiaPlan) -> list[str]:
             f"audit.alpha.absolute is one number for {' and '.join(cut)}, whose scores have different units; give "
             "quantile or size, or one of these selectors"
         )
-    if audit.pool > split.candidates:
-        lines.append(f"audit.pool is {audit.pool}; allowed: up to split.candidates ({split.candidates})")
-    if audit.contrast_samples + audit.reconstruction.points > split.pool:
+    if audit.asked > split.candidates:
+        lines.append(f"audit.asked is {audit.asked}; allowed: up to split.candidates ({split.candidates})")
+    if audit.reference_samples + audit.reconstruction.points > split.attacker_points:
         lines.append(
-            f"audit.contrast_samples ({audit.contrast_samples}) and audit.reconstruction.points "
-            f"({audit.reconstruction.points}) are more than split.pool ({split.pool}); lower one of them"
+            f"audit.reference_samples ({audit.reference_samples}) and audit.reconstruction.points "
+            f"({audit.reconstruction.points}) are more than split.attacker_points ({split.attacker_points}); "
+            "lower one of them"
         )
-    if audit.reconstruction.models > split.contrast:
+    if audit.reconstruction.models > split.reference_models:
         lines.append(
-            f"audit.reconstruction.models is {audit.reconstruction.models}; allowed: up to split.contrast "
-            f"({split.contrast})"
+            f"audit.reconstruction.models is {audit.reconstruction.models}; allowed: up to split.reference_models "
+            f"({split.reference_models})"
         )
     if audit.star == "true" and audit.mode == "II":
         lines.append("audit.star is 'true' in mode II, but candidates' classes are not the student's; give own or null")
@@ -120,13 +121,13 @@ def without_foreign(plan: TmiaPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def level_problems(plan: TmiaPlan) -> list[str]:
-    """Return what is wrong with β for so many contrast models."""
+    """Return what is wrong with β for so many reference models."""
     if not any(ATTACKS[name].ranked for name in plan.audit.attacks if name in ATTACKS):
         return []
     try:
-        check_corrected_level(plan.audit.beta, plan.split.contrast, pool_sets(plan))
+        check_corrected_level(plan.audit.beta, plan.split.reference_models, pool_sets(plan))
     except BadInput as error:
-        text = str(error).replace("beta = ", "audit.beta = ", 1).replace("n_ref", "split.contrast")
+        text = str(error).replace("beta = ", "audit.beta = ", 1).replace("n_ref", "split.reference_models")
         return [text]
     return []
 
@@ -218,10 +219,11 @@ def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
     """Refuse a design that needs more points than there are, as far as that is known before reading them."""
     if classes < 2:
         raise BadInput("split.classes leaves one class; give two or more, or null for all")
-    needed = plan.split.candidates + plan.split.pool
+    needed = plan.split.candidates + plan.split.attacker_points
     if facts.points and needed > facts.points:
         raise BadInput(
-            f"split: candidates + pool are {needed} points, but {plan.data.name} has {facts.points}; lower one of them"
+            f"split: candidates + attacker_points are {needed} points, but {plan.data.name} has {facts.points}; "
+            "lower one of them"
         )
 
 

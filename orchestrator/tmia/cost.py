@@ -35,7 +35,7 @@ class TmiaProbe(TrainingProbe):
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps of the recipe's batch size."""
         audit, split, batch = self.plan.audit, self.plan.split, recipe.batch_size
-        points = split.candidates + audit.contrast_samples
+        points = split.candidates + audit.reference_samples
         match job.stage:
             case "train":
                 return recipe.epochs * math.ceil(int(job.document["count"]) / batch)
@@ -46,7 +46,7 @@ class TmiaProbe(TrainingProbe):
                 asked = each.get(job.kind) or int(job.document["count"]) * queries_of(self.plan)[job.kind]
                 return FORWARD * len(job.document["models"]) * asked / batch
             case _:
-                return float(FORWARD * split.contrast * points / batch)
+                return float(FORWARD * split.reference_models * points / batch)
 
 
 def queries_of(plan: Any) -> Mapping[str, int]:
@@ -81,7 +81,7 @@ def label_queries(settings: Sequence[tuple[TmiaPlan, Sequence[Job]]]) -> Iterato
                 read.add("pairs")  # asked of targets where the map is fitted to their own (pairs: paper)
             if not read:  # the label at each point of the pool, which every kind of question asks anyhow
                 for job in of_stage(jobs, "score"):
-                    found[job.key] = (plan.split.targets, plan.split.targets * plan.audit.pool)
+                    found[job.key] = (plan.split.targets, plan.split.targets * plan.audit.asked)
             for job in of_stage(jobs, "query"):
                 if job.label == "target" and job.kind in read:
                     models = len(job.document["models"])

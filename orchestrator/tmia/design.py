@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from audits.data.classes import points_of
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed, numpy_generator
-from audits.tmia.design import FILLER_FACTOR, make_membership, other_side
+from audits.tmia.design import FILLER_FACTOR, SEEDED, make_membership, other_side
 from audits.training.transfer import TORCHVISION_INPUTS, standardised
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import under
@@ -36,7 +36,7 @@ Side = Literal["own", "other"]
 TEST_POINTS = 2000
 MODELS_PER_UNIT = 10
 FILLER_OF_TEACHERS = 7
-"""Training sets that the filler of attack II should hold: with two or three of them fresh models were called members
+"""Training sets that the filler of attack II should hold: with two or three of them null models were called members
 more often than promised in two runs on fashion14, with seven in none of the same kind. The cause may be another."""
 
 
@@ -77,8 +77,8 @@ class TmiaDesign(ABC):
         """Return the job that scores candidates by every selector and puts them into an order."""
 
     @abstractmethod
-    def contrast_posteriors(self) -> list[str]:
-        """Return the keys of the answers of contrast models about candidates and samples."""
+    def reference_posteriors(self) -> list[str]:
+        """Return the keys of the answers of reference models about candidates and samples."""
 
     @cached_property
     @abstractmethod
@@ -88,7 +88,7 @@ class TmiaDesign(ABC):
     @cached_property
     @abstractmethod
     def fit_point_jobs(self) -> tuple[Job, ...]:
-        """The jobs that read posteriors of contrast models at the points of the fit."""
+        """The jobs that read posteriors of reference models at the points of the fit."""
 
     @property
     @abstractmethod
@@ -125,13 +125,13 @@ class TmiaDesign(ABC):
         """What a reader of the result must know about the design."""
         design, size = self.sets, self.plan.split.train_size
         filler = len(design.filler) / size
-        if self.plan.audit.mode != "II" or not len(design.fresh) or not FILLER_FACTOR <= filler < FILLER_OF_TEACHERS:
+        if self.plan.audit.mode != "II" or not len(design.null) or not FILLER_FACTOR <= filler < FILLER_OF_TEACHERS:
             return design.warnings
         return (
             *design.warnings,
             f"the filler of attack II holds {filler:.2g} training sets: in runs with two or three of them false calls "
-            f"on fresh models were above the level, with seven they were not; give {FILLER_OF_TEACHERS * size} points "
-            "of filler (a smaller split.pool leaves more)",
+            f"on null models were above the level, with seven they were not; give {FILLER_OF_TEACHERS * size} points "
+            "of filler (fewer split.attacker_points leave more)",
         )
 
     @cached_property
@@ -155,13 +155,13 @@ class TmiaDesign(ABC):
         """Return the models that are trained on the candidates' side, group by group."""
         design = self.sets
         unseen: dict[Group, Ids] = {
-            "target": design.pool[:TEST_POINTS],
-            "fresh": design.pool[:TEST_POINTS],
-            "contrast": design.filler[:TEST_POINTS],
+            "target": design.attacker_points[:TEST_POINTS],
+            "null": design.attacker_points[:TEST_POINTS],
+            "reference": design.filler[:TEST_POINTS],
         }
-        rows: dict[Group, Ids] = {"target": design.target, "contrast": design.contrast, "fresh": design.fresh}
+        rows: dict[Group, Ids] = {"target": design.target, "reference": design.reference, "null": design.null}
         return [
-            Fitted(f"own-{group}-{index}", "own", group, index, ids, unseen[group])
+            Fitted(f"own-{SEEDED[group]}-{index}", "own", group, index, ids, unseen[group])
             for group, sets in rows.items()
             for index, ids in enumerate(sets)
         ]
@@ -182,7 +182,7 @@ class TmiaDesign(ABC):
         named = {(model.group, model.index): model.name for model in teachers}
         return [
             Fitted(
-                f"other-{group}-{index}", "other", group, index, ids,
+                f"other-{SEEDED[group]}-{index}", "other", group, index, ids,
                 tested(np.setdiff1d(pool, ids)), named.get((group, index), ""),
             )
             for group, rows in sets.items()
@@ -209,13 +209,13 @@ class TmiaDesign(ABC):
 
     @property
     def samples(self) -> Ids:
-        """The attacker's points (R,) that selectors and learned attacks read: the first of the pool."""
-        return self.sets.pool[: self.plan.audit.contrast_samples]
+        """The attacker's points (R,) that selectors and learned attacks read: the first."""
+        return self.sets.attacker_points[: self.plan.audit.reference_samples]
 
     @property
     def fit_points(self) -> Ids:
-        """The attacker's points (P,) at which distances are set beside confidences: the last of the pool."""
-        return self.sets.pool[-self.plan.audit.reconstruction.points :]
+        """The attacker's points (P,) at which distances are set beside confidences: the last."""
+        return self.sets.attacker_points[-self.plan.audit.reconstruction.points :]
 
     def own_labels(self, ids: Ids) -> Ids:
         """Return the classes of points of the candidates' side, counted among the classes that take part."""
@@ -229,13 +229,13 @@ class TmiaDesign(ABC):
         return self.own_labels(ids) if self.plan.audit.y_star == "true" else None
 
     def shards(self) -> int:
-        """Return the number of shards into which the pool of candidates is cut."""
-        return -(-self.plan.audit.pool // self.plan.compute.chunk)
+        """Return the number of shards into which the asked candidates are cut."""
+        return -(-self.plan.audit.asked // self.plan.compute.chunk)
 
     def rows(self, shard: int) -> slice:
-        """Return the places in the pool of one shard."""
+        """Return the places of one shard among the asked candidates."""
         chunk = self.plan.compute.chunk
-        return slice(shard * chunk, min((shard + 1) * chunk, self.plan.audit.pool))
+        return slice(shard * chunk, min((shard + 1) * chunk, self.plan.audit.asked))
 
     def units(self, group: Group, most: int | None = None) -> list[list[Fitted]]:
         """Return the asked models of a group, the first ``most`` of them, in units of a fixed size."""
@@ -243,7 +243,7 @@ class TmiaDesign(ABC):
         return [models[first : first + MODELS_PER_UNIT] for first in range(0, len(models), MODELS_PER_UNIT)]
 
     def build(self, side: Side, classes: int, seed: int) -> Any:
-        """Return a fresh model of the plan's architecture for images of a side."""
+        """Return an untrained model of the plan's architecture for images of a side."""
         try:
             model = self.plan.model.architecture().build(self.data_of_side(side).shape, classes, seed)
         except BadInput as error:

@@ -48,7 +48,7 @@ def without_result(plan: TmiaPlan, document: Mapping[str, Any]) -> list[str]:
 HEADLINE = Headline(
     example="precision_low=0.6",
     summary=SUMMARY,
-    metrics=(*SUMMARY, "coverage", "fpr", "fresh_fpr"),
+    metrics=(*SUMMARY, "coverage", "fpr", "null_fpr"),
     parts=("setting", "selection", "attack"),
     names=names,
     lines=lines,

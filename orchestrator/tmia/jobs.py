@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from audits.tmia.design import Group
     from audits.training.recipe import Recipe
 
-GROUPS: tuple[Group, ...] = ("target", "contrast", "fresh")
+GROUPS: tuple[Group, ...] = ("target", "reference", "null")
 LABEL_KINDS = ("distances", "votes")
 
 
@@ -125,24 +125,24 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
     def paired(self) -> dict[Group, int | None]:
         """Groups, and how many of their models, whose distances at the attacker's own points a map is fitted to."""
         settings = self.plan.audit.reconstruction
-        return {"contrast": settings.models} if settings.pairs == "contrast" else {"target": None}
+        return {"reference": settings.models} if settings.pairs == "reference" else {"target": None}
 
     @cached_property
     def posterior_jobs(self) -> tuple[Job, ...]:
-        """The jobs that read posteriors of all models: of candidates, and of contrast models at the samples too."""
+        """The jobs that read posteriors of all models: of candidates, and of reference models at the samples too."""
         return tuple(
             self.query_job("posteriors", group, unit, 0) for group in GROUPS for unit in range(len(self.units(group)))
         )
 
     @cached_property
     def fit_point_jobs(self) -> tuple[Job, ...]:
-        """The jobs that read posteriors of contrast models at the points of the fit, where distances are asked.
+        """The jobs that read posteriors of reference models at the points of the fit, where distances are asked.
 
         They stand apart from ``posterior_jobs``, on which the order of the candidates and so every distance depends:
         other points of the fit ask no candidate again.
         """
-        units = range(len(self.units("contrast"))) if "pairs" in self.label_kinds else range(0)
-        return tuple(self.query_job("fit_points", "contrast", unit, 0) for unit in units)
+        units = range(len(self.units("reference"))) if "pairs" in self.label_kinds else range(0)
+        return tuple(self.query_job("fit_points", "reference", unit, 0) for unit in units)
 
     def query_job(self, kind: str, group: Group, unit: int, shard: int) -> Job:
         """Return the job that asks one unit of models one kind of question about one shard of candidates."""
@@ -161,7 +161,7 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
         needs = list(keys)
         audit = self.plan.audit
         if kind == "posteriors":
-            document |= {"samples": digest(self.samples) if group == "contrast" else None}
+            document |= {"samples": digest(self.samples) if group == "reference" else None}
         elif kind == "fit_points":
             document |= {"points": digest(self.fit_points)}
         else:
@@ -173,16 +173,16 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
         if kind in ("distances", "pairs"):
             document |= {"schedule": audit.hop_skip_jump.model_dump()}
         if kind == "pairs":
-            seen = [*self.contrast_posteriors(), *(job.key for job in self.fit_point_jobs)]
+            seen = [*self.reference_posteriors(), *(job.key for job in self.fit_point_jobs)]
             document |= {"points": digest(self.fit_points), "seen": seen}
             needs += seen
         if kind == "votes":
             document |= {"noise": audit.noise.model_dump()}
         return self.job("query", document, needs, self.architecture, kind=kind, label=group, unit=unit, shard=shard)
 
-    def contrast_posteriors(self) -> list[str]:
-        """Return the keys of what contrast models said about candidates and samples."""
-        return [self.query_job("posteriors", "contrast", unit, 0).key for unit in range(len(self.units("contrast")))]
+    def reference_posteriors(self) -> list[str]:
+        """Return the keys of what reference models said about candidates and samples."""
+        return [self.query_job("posteriors", "reference", unit, 0).key for unit in range(len(self.units("reference")))]
 
     def select_job(self) -> Job:
         """Return the job that scores candidates by every selector and puts them into an order."""
@@ -190,8 +190,8 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
 
     @cached_property
     def _select_job(self) -> Job:
-        asked = self.contrast_posteriors()
-        models = [self.train_job(model).key for model in self.asked("contrast")]
+        asked = self.reference_posteriors()
+        models = [self.train_job(model).key for model in self.asked("reference")]
         document = {
             "posteriors": asked,
             "models": models,
@@ -226,13 +226,13 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
             "beta": audit.beta,
             "pool_sets": str(pool_sets(self.plan)),
             "map": audit.reconstruction.model_dump(),
-            "pool": audit.pool,
+            "pool": audit.asked,
             "level": audit.level,
             "bootstrap": audit.bootstrap,
             "candidates": digest(self.sets.candidates),
             "truth": digest(self.sets.membership),
             "samples": digest(self.samples),
-            "contrast": digest(self.sets.contrast),
+            "reference": digest(self.sets.reference),
             "seed": self.plan.seed,
         }
         needs = (

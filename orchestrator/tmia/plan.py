@@ -6,7 +6,7 @@ Every default is that of the embedded default, ``orchestrator/plans/tmia-fashion
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -38,7 +38,7 @@ ATTACKS = (
 
 
 class Alpha(Section):
-    """Where selectors cut: above a ``quantile`` of the contrast samples' scores, an ``absolute`` score, or by size."""
+    """Where selectors cut: above a ``quantile`` of the reference samples' scores, an ``absolute`` score, or by size."""
 
     quantile: Share | None = None
     absolute: float | None = None
@@ -52,11 +52,11 @@ class HopSkipJump(Section):
 
 
 class Reconstruction(Section):
-    """The map from distance to confidence, and the attacker's points and contrast models that it is fitted to."""
+    """The map from distance to confidence, and the attacker's points and reference models that it is fitted to."""
 
     map: Literal["logistic", "isotonic", "polynomial"] = "logistic"
     degree: Positive = 3
-    pairs: Literal["contrast", "paper"] = "contrast"
+    pairs: Literal["reference", "paper"] = "reference"
     points: Annotated[int, Field(ge=4)] = 40
     models: Positive = 20
 
@@ -79,26 +79,28 @@ class Audit(Section):
     """Which attack mode, which selectors and attacks, and at which level β a candidate is called a member.
 
     ``star``: the class y* whose confidence counts (null: the true one in mode I, each model's own in II and III);
-    ``pool``: candidates that are asked with labels only: a random sample (if ``none`` is a selector) and, every other
+    ``asked``: candidates that are asked with labels only: a random sample (if ``none`` is a selector) and, every other
     turn, the foremost of the selectors' rankings;
-    ``pool_correction``: p-values allow for the pool that contrast models share (``audits.tmia.shared_pool``);
-    ``contrast_samples``: points of the attacker that selectors and learned attacks read beside the candidates.
+    ``pool_correction``: p-values allow for the points that reference models share (``audits.tmia.shared_pool``);
+    ``reference_samples``: points of the attacker that selectors and learned attacks read beside the candidates.
     """
+
+    RENAMED: ClassVar[dict[str, str]] = {"contrast_samples": "reference_samples", "pool": "asked"}
 
     kind: Literal["tmia"] = "tmia"
     mode: Mode = "I"
     star: Star | None = None
-    selectors: Annotated[tuple[str, ...], Field(min_length=1)] = ("none", "kmeans", "contrast_loss", "neighbours")
+    selectors: Annotated[tuple[str, ...], Field(min_length=1)] = ("none", "kmeans", "reference_loss", "neighbours")
     alpha: Alpha = Alpha(quantile=0.95)
     neighbours: Neighbourhood = Neighbourhood()
     beta: Share = 0.05
     pool_correction: bool = True
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ATTACKS
-    pool: Positive = 320
+    asked: Positive = 320
     hop_skip_jump: HopSkipJump = HopSkipJump()
     reconstruction: Reconstruction = Reconstruction()
     noise: Noise = Noise()
-    contrast_samples: Positive = 4000
+    reference_samples: Positive = 4000
     level: Share = 0.95
     bootstrap: Annotated[int, Field(ge=20)] = 1000
 
@@ -111,12 +113,16 @@ class Audit(Section):
 class Split(Section):
     """Who trains on what (``audits.tmia.design``), and the classes of the data set that take part."""
 
+    RENAMED: ClassVar[dict[str, str]] = {
+        "contrast": "reference_models", "fresh": "null_models", "pool": "attacker_points",
+    }  # fmt: skip
+
     targets: Positive = 40
-    contrast: Positive = 100
-    fresh: Annotated[int, Field(ge=0)] = 20
+    reference_models: Positive = 100
+    null_models: Annotated[int, Field(ge=0)] = 20
     candidates: Positive = 1000
     train_size: Positive = 2000
-    pool: Positive = 30000
+    attacker_points: Positive = 30000
     filler: Annotated[int, Field(ge=0)] | None = None
     classes: Classes = None
 

@@ -7,8 +7,8 @@ from orchestrator.tmia.plan import TmiaPlan
 
 
 def pool_sets(plan: TmiaPlan) -> float:
-    """Return the training sets in the pool that contrast models share, for which p-values are corrected.
+    """Return the training sets in the pool that reference models share, for which p-values are corrected.
 
     Infinite where the plan asks for raw p-values.
     """
-    return pool_sets_of(plan.split.pool, plan.split.train_size, corrected=plan.audit.pool_correction)
+    return pool_sets_of(plan.split.attacker_points, plan.split.train_size, corrected=plan.audit.pool_correction)

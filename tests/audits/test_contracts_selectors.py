@@ -23,7 +23,7 @@ def test_every_selector_scores_every_candidate_and_the_same_twice(name: str) -> 
     first, second = (SELECTORS[name]().select(case) for _ in range(2))
     assert first.candidates.shape == (CANDIDATES,) and not np.isnan(first.candidates).any()
     np.testing.assert_array_equal(first.candidates, second.candidates)
-    assert first.contrast is None or not np.isnan(first.contrast).any()
+    assert first.reference is None or not np.isnan(first.reference).any()
     assert isinstance(case.features, torch.Tensor) and isinstance(untouched.features, torch.Tensor)
     assert torch.equal(case.features, untouched.features)
     np.testing.assert_array_equal(case.loss, untouched.loss)

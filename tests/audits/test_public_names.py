@@ -30,7 +30,7 @@ PUBLIC = {
     "audits.signals": """dominance evidence_of gaussian log_likelihood_ratio log_loss losses minus_loss moments
         of_true_class scaled surprise""",
     "audits.statistics": """Cell NullBand Outcome Rate auc cells clopper_pearson cluster_bootstrap cluster_jackknife_t
-        decided delong_interval exposed_points family_q_values holm ibragimov_mueller_t measure measure_fresh null_band
+        decided delong_interval exposed_points family_q_values holm ibragimov_mueller_t measure measure_null null_band
         p_values paired_difference per_target_auc permutation_p q_values radius_intervals spearman summarise tpr_at_fpr
         within_auc""",
     "audits.tmia": """ATTACKS Answers Attack CandidateUniqueness Case Clusters JUDGED JudgeSettings Labels Map

@@ -24,9 +24,9 @@ APOLLO: dict[str, Any] = {
 }
 TMIA: dict[str, Any] = {
     "split.targets": 2,
-    "split.fresh": 1,
-    "audit.pool": 8,
-    "audit.contrast_samples": 40,
+    "split.null_models": 1,
+    "audit.asked": 8,
+    "audit.reference_samples": 40,
     "audit.reconstruction": {"points": 6, "models": 2},
     "recipe.epochs": 2,
     "transfer.n_frozen": 0,

@@ -73,7 +73,7 @@ def test_every_setting_of_a_plan_fits_its_data_and_keeps_p_values_valid(name: st
     for changes in plan.settings().values():
         one = plan.changed(changes)
         split = sizes(one)
-        assert split.pool >= 10 * split.train_size
+        assert split.attacker_points >= 10 * split.train_size
         assert warnings_of(split, check_sizes(own_points(one), split)) == ()
         other = (one.transfer.data or one.data).name
         assert one.transfer.train_size < describe(other).points or other in POINTS
@@ -83,7 +83,7 @@ def test_every_setting_of_a_plan_fits_its_data_and_keeps_p_values_valid(name: st
 def test_the_settings_are_those_of_the_paper(name: str) -> None:
     plan = plan_of(name)
     assert (plan.audit.mode, plan.audit.beta, plan.model.name) == ("I", 0.05, "vgg16")
-    assert (plan.split.targets, plan.split.contrast) == (100, 100)
+    assert (plan.split.targets, plan.split.reference_models) == (100, 100)
     recipe = plan.recipe
     assert (recipe.optimizer, recipe.batch_size, recipe.epochs) == ("adam", 64, 100)
     assert (recipe.weight_decay, recipe.schedule) == (0, "constant")
@@ -155,7 +155,7 @@ def test_halves_shrink_no_more_than_they_must() -> None:
         settings_of("tmia-frozen-layers", plan_of("tmia-fashion14", f"split.train_size={size}"))["near/n_frozen=0"]
         for size in (2000, 2001)
     )
-    assert (same.split.train_size, same.split.candidates, same.split.pool) == (2000, 1000, 20000)
+    assert (same.split.train_size, same.split.candidates, same.split.attacker_points) == (2000, 1000, 20000)
     assert less.split.train_size == 35000 // 18
 
 
@@ -176,15 +176,15 @@ def test_pools_are_of_one_to_twenty_five_training_sets_and_small_ones_warn() -> 
     assert list(found) == [f"pool={size}n/seed={seed}" for size in (1, 5, 15, 25) for seed in range(6, 11)]
     for name, one in found.items():
         split = sizes(one)
-        assert f"pool={split.pool // split.train_size}n/seed={one.seed}" == name
+        assert f"pool={split.attacker_points // split.train_size}n/seed={one.seed}" == name
         assert check_sizes(own_points(one), split) >= 7 * split.train_size
         warned = any("raw ranks of 5 % come up" in line for line in warnings_of(split, 7 * split.train_size))
-        assert warned == (split.pool < 10 * split.train_size)
+        assert warned == (split.attacker_points < 10 * split.train_size)
 
 
 FEW = (
     "variants={}",
-    "split.contrast=20",
+    "split.reference_models=20",
     "audit.reconstruction.models=10",
     "audit.pool_correction=true",
     "audit.beta=0.06",
@@ -195,8 +195,8 @@ def test_pools_that_a_plan_cannot_have_are_left_out() -> None:
     sizes_of = {
         base: [name.partition("/")[0] for name in settings_of("tmia-pool", plan_of(base, *changes)) if name[-1] == "6"]
         for base, changes in (
-            ("tmia-smoke", ()),  # with 12 contrast models β = .1 cannot be reached from one training set
-            ("tmia-fashion14", ("split.classes=even", "split.pool=20000", "variants={}")),
+            ("tmia-smoke", ()),  # with 12 reference models β = .1 cannot be reached from one training set
+            ("tmia-fashion14", ("split.classes=even", "split.attacker_points=20000", "variants={}")),
         )
     }
     assert sizes_of == {
@@ -204,7 +204,7 @@ def test_pools_that_a_plan_cannot_have_are_left_out() -> None:
         "tmia-fashion14": ["pool=1n", "pool=5n"],
     }
     with pytest.raises(BadInput, match="no pool of 1, 5, 15 or 25 training sets"):
-        settings_of("tmia-pool", plan_of("tmia-fashion14", "split.classes=even", "split.pool=20000", *FEW))
+        settings_of("tmia-pool", plan_of("tmia-fashion14", "split.classes=even", "split.attacker_points=20000", *FEW))
 
 
 @pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
@@ -213,7 +213,7 @@ def test_the_sweeps_fit_other_plans(name: str) -> None:
     overrides = ["model.settings.dropout=0.0"] if name == "tmia-dropout" else []
     for one in settings_of(name, plan_of("tmia-cifar100", *overrides)).values():
         split = sizes(one)
-        assert split.pool >= 10 * split.train_size
+        assert split.attacker_points >= 10 * split.train_size
         check_sizes(own_points(one), split)
 
 
@@ -234,7 +234,7 @@ def test_the_architectures_are_of_the_plans_size() -> None:
 )
 def test_every_number_of_frozen_layers_is_tried_and_teachers_are_shared(model: str) -> None:
     data = "cifar100" if "vgg" in model else "fashion14"
-    plan = plan_of("tmia-fashion14", f"model={model}", f"data.name={data}", "split.pool=20000")
+    plan = plan_of("tmia-fashion14", f"model={model}", f"data.name={data}", "split.attacker_points=20000")
     settings = settings_of("tmia-frozen-layers", plan)
     shape = describe(data).shape
     count = len(layers_of(make_model(plan.model.name, {**plan.model.settings}).build(shape, 10, 0)))
@@ -254,7 +254,11 @@ def test_one_command_an_architecture_tries_every_number_of_frozen_layers(name: s
     settings = settings_of("tmia-frozen-layers", plan)
     assert list(settings) == [f"{domain}/n_frozen={n}" for domain in ("near", "far") for n in range(layers)]
     for one in settings.values():
-        assert (one.model, one.split.train_size, one.split.pool) == (plan.model, plan.split.train_size, 20000)
+        assert (one.model, one.split.train_size, one.split.attacker_points) == (
+            plan.model,
+            plan.split.train_size,
+            20000,
+        )
         assert check_sizes(own_points(one), sizes(one)) >= 7 * one.split.train_size
 
 
@@ -304,9 +308,9 @@ def test_models_go_from_normal_fits_to_over_fitted_ones() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("contrast", "least"), [(23, 0.05), (24, 0.05), (100, 0.02), (122, 0.01)])
-def test_levels_that_no_p_value_reaches_are_left_out(contrast: int, least: float) -> None:
-    plan = plan_of("tmia-fashion14", f"split.contrast={contrast}", "audit.reconstruction.models=10")
+@pytest.mark.parametrize(("reference", "least"), [(23, 0.05), (24, 0.05), (100, 0.02), (122, 0.01)])
+def test_levels_that_no_p_value_reaches_are_left_out(reference: int, least: float) -> None:
+    plan = plan_of("tmia-fashion14", f"split.reference_models={reference}", "audit.reconstruction.models=10")
     levels = [one.audit.beta for one in settings_of("tmia-beta", plan).values()]
     assert min(levels) == least and max(levels) == 0.1
 

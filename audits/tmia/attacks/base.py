@@ -19,7 +19,7 @@ from audits.tmia.design import Group
 from audits.tmia.shared_pool import NO_CORRECTION, spread
 
 Reading = Literal["distance", "votes", "posterior"]
-JUDGED: tuple[Group, ...] = ("target", "fresh")
+JUDGED: tuple[Group, ...] = ("target", "null")
 """Groups about which decisions are made."""
 
 ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.tmia.attacks")
@@ -29,13 +29,13 @@ ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.tmia.attacks")
 class JudgeSettings:
     """``beta``: level of the tests; ``map``, ``degree`` and ``pairs`` of confidence reconstruction, see
     :func:`audits.tmia.reconstruction.fit` and :func:`~audits.tmia.reconstruction.make_pairs`;
-    ``pool_sets``: training sets in the pool that contrast models share, for which the p-values of ranked attacks are
+    ``pool_sets``: training sets in the pool that reference models share, for which the p-values of ranked attacks are
     corrected (:mod:`audits.tmia.shared_pool`; infinite: raw ranks)."""
 
     beta: float = 0.05
     map: str = "logistic"
     degree: int = 3
-    pairs: str = "contrast"
+    pairs: str = "reference"
     pool_sets: float = NO_CORRECTION
 
     def __post_init__(self) -> None:
@@ -48,8 +48,8 @@ class JudgeSettings:
 class Ruling:
     """The ruling of an attack on M candidates, ``rows`` (M,) of all K.
 
-    By group, (models, M) each: ``statistic``, larger = more member-like, NaN where the attack failed, with the contrast
-    models' where the decision ranks among them; ``p`` of targets and fresh models, None without such a rank;
+    By group, (models, M) each: ``statistic``, larger = more member-like, NaN where the attack failed, with the
+    reference models' where the decision ranks among them; ``p`` of targets and null models, None without such a rank;
     ``decision``: called a member, never where the statistic is NaN. ``queries``: asked of a target about a point.
     """
 
@@ -70,7 +70,7 @@ class Attack(ABC):
     """An attack reads answers within its declared access and gives one ruling on all of them.
 
     ``reads``: what has to be gathered for it beside the labels at the points; ``ranked``: it ranks a model's statistic
-    among the contrast models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it
+    among the reference models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it
     is refused where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for
     which distances are asked at the attacker's own points. No attack is told who is a member.
     """
@@ -102,15 +102,15 @@ class Attack(ABC):
         """Return the ruling from what this attack may see."""
 
     @classmethod
-    def decider(cls, statistic: Floats, contrast: Floats, beta: float, pool_sets: float = NO_CORRECTION) -> Decide:
-        """Return the attack's decisions as a function of the contrast models taken, for ranked attacks.
+    def decider(cls, statistic: Floats, reference: Floats, beta: float, pool_sets: float = NO_CORRECTION) -> Decide:
+        """Return the attack's decisions as a function of the reference models taken, for ranked attacks.
 
-        ``statistic`` (models, K), ``contrast`` (n_ref, K): as in ``Ruling.statistic``; ``beta``, ``pool_sets``: as in
-        ``JudgeSettings``. The function maps rows of contrast models, repeats allowed, to decisions (models, K).
+        ``statistic`` (models, K), ``reference`` (n_ref, K): as in ``Ruling.statistic``; ``beta``, ``pool_sets``: as in
+        ``JudgeSettings``. The function maps rows of reference models, repeats allowed, to decisions (models, K).
         """
-        raise TypeError(f"attack {cls.name} does not rank among contrast models")
+        raise TypeError(f"attack {cls.name} does not rank among reference models")
 
     @classmethod
     def attained(cls, beta: float, n_ref: int, pool_sets: float = NO_CORRECTION) -> float | None:
-        """Return the level that is truly tested at ``beta`` with ``n_ref`` contrast models; None without a rank."""
+        """Return the level that is truly tested at ``beta`` with ``n_ref`` reference models; None without a rank."""
         return None

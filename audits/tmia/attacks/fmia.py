@@ -76,7 +76,7 @@ class Fmia:
 @ATTACKS.register("fmia")
 @dataclass(frozen=True)
 class FmiaAttack(PosteriorAttack):
-    """FMIA (Zou et al., arXiv 2009.04872): the shadows are the first ``SHADOWS`` contrast models; classes are y*."""
+    """FMIA (Zou et al., arXiv 2009.04872): the shadows are the first ``SHADOWS`` reference models; classes are y*."""
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is the log-odds."""

@@ -90,7 +90,7 @@ class Gmia3:
 @ATTACKS.register("gmia1")
 @dataclass(frozen=True)
 class Gmia1Attack(PosteriorAttack):
-    """GMIA, adversary 1 (Salem et al., NDSS 2019): the one shadow is contrast model 0."""
+    """GMIA, adversary 1 (Salem et al., NDSS 2019): the one shadow is reference model 0."""
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is the log-odds."""
@@ -100,10 +100,10 @@ class Gmia1Attack(PosteriorAttack):
 @ATTACKS.register("gmia2")
 @dataclass(frozen=True)
 class Gmia2Attack(PosteriorAttack):
-    """GMIA, adversary 2, as far as the population allows: the shadows are the first ``SHADOWS`` contrast models.
+    """GMIA, adversary 2, as far as the population allows: the shadows are the first ``SHADOWS`` reference models.
 
     A stand-in: the paper's adversary 2 knows neither the target's structure nor its data and uses shadows of others,
-    but all contrast models share the target's. It is adversary 1 with more shadows.
+    but all reference models share the target's. It is adversary 1 with more shadows.
     """
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
@@ -114,7 +114,7 @@ class Gmia2Attack(PosteriorAttack):
 @ATTACKS.register("gmia3")
 @dataclass(frozen=True)
 class Gmia3Attack(PosteriorAttack):
-    """GMIA, adversary 3: a threshold on the largest posterior, from all contrast models' non-members, at level beta."""
+    """GMIA, adversary 3: a threshold on the largest posterior, from reference models' non-members, at level beta."""
 
     has_level: ClassVar[bool] = True
 

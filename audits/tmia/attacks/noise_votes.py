@@ -1,4 +1,4 @@
-"""Noise votes: a member keeps its label under noise more often than contrast models let expect."""
+"""Noise votes: a member keeps its label under noise more often than reference models let expect."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from audits.tmia.p_values import check_level, rank_p
 
 @dataclass(frozen=True)
 class NoiseVotes:
-    """Member if more noisy copies keep the label than a share ``level`` of contrast models lets expect.
+    """Member if more noisy copies keep the label than a share ``level`` of reference models lets expect.
 
     After the random-noise attack of Choquette-Choo et al. (arXiv 2007.14321). Deviations: the same copies are put to
-    all models, and each point has a threshold of its own, p ≤ ``level`` for the rank p-value among contrast models, in
+    all models, and each point has a threshold of its own, p ≤ ``level`` for the rank p-value among reference models, in
     place of one for all; ties count against membership, so a point that all models hold on to is never called one.
     ``sigma`` in units of the inputs; ``copies`` queries a point and model.
     """
@@ -64,9 +64,9 @@ class NoiseVotes:
             labels, x, y, ids, sigma=self.sigma, copies=self.copies, seed=seed, value_range=value_range, chunk=chunk
         )
 
-    def judge(self, shares: ArrayLike, contrast: ArrayLike) -> Verdict:
-        """Return the verdict on targets' ``shares`` (T, K), given those of contrast models (n_ref, K)."""
-        own, others = np.asarray(shares, np.float64), np.asarray(contrast, np.float64)
+    def judge(self, shares: ArrayLike, reference: ArrayLike) -> Verdict:
+        """Return the verdict on targets' ``shares`` (T, K), given those of reference models (n_ref, K)."""
+        own, others = np.asarray(shares, np.float64), np.asarray(reference, np.float64)
         check_level(self.level, len(others))
         p = rank_p(own, others, larger_is_member=True)
         return Verdict(p <= self.level, 1 - p, everyone(p))

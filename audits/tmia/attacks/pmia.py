@@ -23,8 +23,8 @@ class Pmia:
 
     A record is vulnerable if the expected number of its neighbours in the target's training set, E = neighbours among
     reference points · |D_target|/|D_ref| (``selectors.Neighbours``), is below ``rare``. p = F(L_target), F the smoothed
-    distribution function of its losses under reference models; member if p ≤ ``level``. Deviations: our contrast models
-    are the reference models; F does not extrapolate and is never below 1/(n_ref + 1) (``p_values.smoothed_p``).
+    distribution function of its losses under reference models; member if p ≤ ``level``. Deviations: our reference
+    models are the reference models; F does not extrapolate and is never below 1/(n_ref + 1) (``p_values.smoothed_p``).
     """
 
     access: ClassVar[Access] = "posteriors"
@@ -36,13 +36,13 @@ class Pmia:
         if not self.rare > 0:
             raise BadInput(f"rare is {self.rare}; it must be above 0 expected neighbours")
 
-    def judge(self, loss: ArrayLike, contrast: ArrayLike, expected: ArrayLike) -> Verdict:
+    def judge(self, loss: ArrayLike, reference: ArrayLike, expected: ArrayLike) -> Verdict:
         """Return the verdict on its own vulnerable records: others are not attacked and never called members.
 
-        ``loss``: (T, K) of the targets, ``contrast``: (n_ref, K) of contrast models, natural logarithm; ``expected``:
+        ``loss``: (T, K) of the targets, ``reference``: (n_ref, K) of reference models, natural logarithm; ``expected``:
         (K,) neighbours. ``score`` is 1 − p, of all candidates. Raises ``BadInput`` as ``p_values`` does.
         """
-        own, others, few = (np.asarray(part, np.float64) for part in (loss, contrast, expected))
+        own, others, few = (np.asarray(part, np.float64) for part in (loss, reference, expected))
         if own.ndim != 2 or few.shape != own.shape[1:]:
             raise BadInput(f"losses are {own.shape} and expected neighbours {few.shape}; give (T, K) and (K,)")
         check_level(self.level, len(others))

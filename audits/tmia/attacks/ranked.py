@@ -1,4 +1,4 @@
-"""The form of attacks that rank a model's statistic among the contrast models' at the same point.
+"""The form of attacks that rank a model's statistic among the reference models' at the same point.
 
 Each names its statistic, larger = more member-like; the p-value and the decision p ≤ beta are shared.
 """
@@ -26,10 +26,10 @@ from audits.tmia.smoothed_decider import smoothed_decider
 
 @dataclass(frozen=True)
 class RankAttack(Attack):
-    """Member if p ≤ beta, p the rank of the model's statistic among the contrast models' (``p_values.rank_p``),
+    """Member if p ≤ beta, p the rank of the model's statistic among the reference models' (``p_values.rank_p``),
     corrected for the pool that these share (``shared_pool.corrected_p``).
 
-    Where no contrast model has a statistic nothing can be ranked: the candidate's statistics count as failed too.
+    Where no reference model has a statistic nothing can be ranked: the candidate's statistics count as failed too.
     """
 
     ranked: ClassVar[bool] = True
@@ -38,21 +38,21 @@ class RankAttack(Attack):
     decide_again: ClassVar[Callable[..., Decide]] = staticmethod(decider)
 
     def find(self, view: Answers, settings: JudgeSettings, seed: int) -> Ruling:
-        """Return the ruling by p ≤ beta; raises BadInput where so few contrast models cannot reach beta."""
+        """Return the ruling by p ≤ beta; raises BadInput where so few reference models cannot reach beta."""
         rows, statistic, queries = self.statistics(view, settings)
-        contrast, targets = statistic["contrast"], len(statistic["target"])
-        check_corrected_level(settings.beta, len(contrast), settings.pool_sets)
-        known = ~np.isnan(contrast).all(0)
-        own = np.concatenate([statistic["target"], statistic["fresh"]])
+        reference, targets = statistic["reference"], len(statistic["target"])
+        check_corrected_level(settings.beta, len(reference), settings.pool_sets)
+        known = ~np.isnan(reference).all(0)
+        own = np.concatenate([statistic["target"], statistic["null"]])
         own = np.where(known, own, np.nan)
         p = np.full(own.shape, np.nan)
-        p[:, known] = type(self).p_value(own[:, known], contrast[:, known], larger_is_member=True)
+        p[:, known] = type(self).p_value(own[:, known], reference[:, known], larger_is_member=True)
         called = p <= raw_level(settings.beta, settings.pool_sets)
         p = corrected_p(p, settings.pool_sets)
-        parts: Mapping[Group, slice] = {"target": slice(targets), "fresh": slice(targets, None)}
+        parts: Mapping[Group, slice] = {"target": slice(targets), "null": slice(targets, None)}
         return Ruling(
             rows=rows,
-            statistic={**{group: own[part] for group, part in parts.items()}, "contrast": contrast},
+            statistic={**{group: own[part] for group, part in parts.items()}, "reference": reference},
             p={group: p[part] for group, part in parts.items()},
             decision={group: called[part] for group, part in parts.items()},
             queries=queries,
@@ -63,11 +63,11 @@ class RankAttack(Attack):
         """Return the candidates spoken about (M,), the statistic (models, M) of each group, and queries a point."""
 
     @classmethod
-    def decider(cls, statistic: Floats, contrast: Floats, beta: float, pool_sets: float = NO_CORRECTION) -> Decide:
-        """Return decisions by contrast models taken; candidates without a contrast value get none, as in ``find``."""
-        known = ~np.isnan(contrast).all(0)
+    def decider(cls, statistic: Floats, reference: Floats, beta: float, pool_sets: float = NO_CORRECTION) -> Decide:
+        """Return decisions by reference models taken; candidates without a reference value get none, as in ``find``."""
+        known = ~np.isnan(reference).all(0)
         return cls.decide_again(
-            np.where(known, statistic, np.nan), np.where(known, contrast, 0.0), raw_level(beta, pool_sets),
+            np.where(known, statistic, np.nan), np.where(known, reference, 0.0), raw_level(beta, pool_sets),
             larger_is_member=True,
         )  # fmt: skip
 
@@ -78,14 +78,14 @@ class RankAttack(Attack):
 
 @dataclass(frozen=True)
 class SmoothedAttack(RankAttack):
-    """Member if p ≤ beta, p from the smoothed distribution function of the contrast models (``smoothed_p``)."""
+    """Member if p ≤ beta, p from the smoothed distribution function of the reference models (``smoothed_p``)."""
 
     p_value: ClassVar[Callable[..., Floats]] = staticmethod(smoothed_p)
     decide_again: ClassVar[Callable[..., Decide]] = staticmethod(smoothed_decider)
 
     @classmethod
     def attained(cls, beta: float, n_ref: int, pool_sets: float = NO_CORRECTION) -> float | None:
-        """Return None: no level is known, a smoothed p-value is not quite valid for few contrast models."""
+        """Return None: no level is known, a smoothed p-value is not quite valid for few reference models."""
         return None
 
 

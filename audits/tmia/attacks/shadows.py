@@ -1,8 +1,8 @@
-"""Older attacks, which learn from the contrast models as shadows: what they read, and the verdict that they return.
+"""Older attacks, which learn from the reference models as shadows: what they read, and the verdict that they return.
 
-The attacker knows which of its own points each contrast model trained on. Attack networks learn from equally many
+The attacker knows which of its own points each reference model trained on. Attack networks learn from equally many
 members and non-members of a shadow, at most ``ROWS`` rows in all, so that a fit takes under a second. None of these
-attacks selects or ranks; targets and fresh models are judged by one fit, every candidate alike. None takes a target's
+attacks selects or ranks; targets and null models are judged by one fit, every candidate alike. None takes a target's
 membership.
 """
 
@@ -63,7 +63,7 @@ class ShadowRows:
 
 @dataclass(frozen=True)
 class Asked:
-    """Targets, then fresh models: ``posterior`` (models, K, classes) and ``star``, y* (models, K)."""
+    """Targets, then null models: ``posterior`` (models, K, classes) and ``star``, y* (models, K)."""
 
     posterior: NDArray[np.float32]
     star: NDArray[np.int64]
@@ -89,17 +89,17 @@ class PosteriorAttack(Attack):
 
 
 def ruled(verdict: Verdict, rows: NDArray[np.int64], targets: int) -> Ruling:
-    """Return the ruling of a verdict on targets, then fresh models, that took one query a point."""
+    """Return the ruling of a verdict on targets, then null models, that took one query a point."""
     return Ruling(
         rows=rows,
-        statistic={"target": verdict.score[:targets], "fresh": verdict.score[targets:]},
-        decision={"target": verdict.decision[:targets], "fresh": verdict.decision[targets:]},
+        statistic={"target": verdict.score[:targets], "null": verdict.score[targets:]},
+        decision={"target": verdict.decision[:targets], "null": verdict.decision[targets:]},
         queries=1,
     )
 
 
 def shadow_rows(seen: Posteriors, taken: NDArray[np.bool_]) -> list[ShadowRows]:
-    """Return the rows of every contrast model at the points ``taken`` (n_ref, R), for models with any."""
+    """Return the rows of every reference model at the points ``taken`` (n_ref, R), for models with any."""
     kept = [model for model in range(len(taken)) if taken[model].any()]
     return [
         ShadowRows(
@@ -112,7 +112,7 @@ def shadow_rows(seen: Posteriors, taken: NDArray[np.bool_]) -> list[ShadowRows]:
 
 
 def balanced_shadows(seen: Posteriors, models: int, seed: int) -> list[ShadowRows]:
-    """Return rows of the first ``models`` contrast models, as many members as non-members each, ``ROWS`` in all.
+    """Return rows of the first ``models`` reference models, as many members as non-members each, ``ROWS`` in all.
 
     Which points stand for a model is drawn by ``seed`` from its members and from its non-members; models that have
     none of either are left out. Raises BadInput where no model is left.
@@ -127,8 +127,8 @@ def balanced_shadows(seen: Posteriors, models: int, seed: int) -> list[ShadowRow
             taken[model, rng.choice(np.flatnonzero(kind), count, replace=False)] = True
     if not taken.any():
         raise BadInput(
-            f"none of the first {len(member)} contrast models trained on some of the {member.shape[1]} contrast "
-            "samples and not on others; raise audit.contrast_samples"
+            f"none of the first {len(member)} reference models trained on some of the {member.shape[1]} reference "
+            "samples and not on others; raise audit.reference_samples"
         )
     return shadow_rows(seen, taken)
 

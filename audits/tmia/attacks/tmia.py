@@ -1,4 +1,4 @@
-"""TMIA: losses of confidences that are reconstructed from distances to the boundary, ranked among contrast models."""
+"""TMIA: losses of confidences that are reconstructed from distances to the boundary, ranked among reference models."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from audits.tmia.reconstruction import Map, Pairs, fit, make_pairs
 class Tmia(RankAttack):
     """TMIA: distances become confidences, whose losses are ranked (Journal on Communications 42(10), 2021).
 
-    Deviation: one map turns the distances of targets and contrast models alike; the paper takes true confidences of the
-    contrast models, against which a reconstructed one stands apart whether or not the target saw the point.
+    Deviation: one map turns the distances of targets and reference models alike; the paper takes true confidences of
+    the reference models, against which a reconstructed one stands apart whether or not the target saw the point.
     """
 
     access: ClassVar[Access] = "labels"

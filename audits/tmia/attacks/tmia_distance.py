@@ -1,4 +1,4 @@
-"""TMIA without a map: distances to the boundary, ranked among contrast models."""
+"""TMIA without a map: distances to the boundary, ranked among reference models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TMIA with posteriors: true losses, ranked among contrast models."""
+"""TMIA with posteriors: true losses, ranked among reference models."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Yeom:
 @ATTACKS.register("yeom")
 @dataclass(frozen=True)
 class YeomAttack(PosteriorAttack):
-    """Loss threshold (Yeom et al., arXiv 1709.01604): the mean training loss of all contrast models."""
+    """Loss threshold (Yeom et al., arXiv 1709.01604): the mean training loss of all reference models."""
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is minus the loss."""

@@ -13,7 +13,7 @@ from audits.tmia.selectors.base import SELECTORS, Case, Scores, Selector
 @SELECTORS.register("kmeans")
 @dataclass(frozen=True)
 class KMeansDistance(Selector):
-    """Distance d_i to the centre of the point's cluster, k-means over candidates and contrast samples together.
+    """Distance d_i to the centre of the point's cluster, k-means over candidates and reference samples together.
 
     TMIA, Algorithm 1. ``n_clusters`` null: the number of classes. Scores are L2 distances of features.
     """

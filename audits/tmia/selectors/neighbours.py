@@ -1,4 +1,4 @@
-"""Points with few neighbours among contrast samples: the selector of PMIA."""
+"""Points with few neighbours among reference samples: the selector of PMIA."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from audits.tmia.selectors.base import SELECTORS, Case, Scores, Selector
 class Neighbours(Selector):
     """Minus the expected number of neighbours in the target's training set, as PMIA selects (Long et al., 2020).
 
-    E = #{contrast samples of cosine distance < ``delta``}·|D_target|/|D_ref|; the paper's rule E < .1 is
-    ``chosen(scores, alpha=-0.1)``. Contrast samples have no scores (R² distances). ``delta`` has to be set to the
+    E = #{reference samples of cosine distance < ``delta``}·|D_target|/|D_ref|; the paper's rule E < .1 is
+    ``chosen(scores, alpha=-0.1)``. Reference samples have no scores (R² distances). ``delta`` has to be set to the
     features; the default leaves 2 of 600 points with E < .1 on fashion14 (20 mlps of 128-128, 800 points each, 4000
-    contrast samples), .05 none. ``chunk`` candidates at once: 4·chunk·R bytes, and one reading of the features.
+    reference samples), .05 none. ``chunk`` candidates at once: 4·chunk·R bytes, and one reading of the features.
     """
 
     delta: float = 0.02
@@ -47,7 +47,7 @@ def neighbours(
     norm = torch.linalg.vector_norm(lengths, dim=0).clamp_min(torch.finfo(torch.float32).tiny)
     rest = len(norm) - candidates
     if rest < 1:
-        raise BadInput("neighbours are counted among contrast samples, but features hold candidates only")
+        raise BadInput("neighbours are counted among reference samples, but features hold candidates only")
     counts = []
     for first in range(0, candidates, chunk):
         rows = slice(first, min(first + chunk, candidates))

@@ -15,5 +15,5 @@ class Everyone(Selector):
     """No selection: every candidate is chosen by every rule."""
 
     def select(self, case: Case) -> Scores:
-        """Return +∞ for candidates, 0 for one contrast sample."""
+        """Return +∞ for candidates, 0 for one reference sample."""
         return Scores(np.full(case.candidates, np.inf), np.zeros(1))

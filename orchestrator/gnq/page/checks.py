@@ -15,7 +15,7 @@ from orchestrator.report.words import ranking_words
 def control(run: GnqRun, setting: str) -> Sentence:
     """Say whether attacks find nothing on models that saw none of the points."""
     head = "Control: models that saw no point"
-    rows = [row for row in of_setting(run.result.table, setting) if row.moment == "fresh" and row.auc.bounded]
+    rows = [row for row in of_setting(run.result.table, setting) if row.moment == "null" and row.auc.bounded]
     held = [row for row in rows if row.group in SAME_RULE]
     if not held:
         return Sentence("bad", head, "Not in this run: nothing shows that the comparisons are fair.")
@@ -42,7 +42,7 @@ def control(run: GnqRun, setting: str) -> Sentence:
 def _artefact(run: GnqRun, setting: str) -> str:
     """Return what the comparison that is filtered on one side finds where there is nothing to find."""
     for arm in run.removals(setting):
-        row = run.cell(setting, arm.arm, KEPT_UNFILTERED, run.judge, ("naive", "none"), "fresh")
+        row = run.cell(setting, arm.arm, KEPT_UNFILTERED, run.judge, ("naive", "none"), "null")
         if row and row.auc.known:
             seen = f"{estimate(row.auc)} on such models ({arm_words(arm)})"
             return (

@@ -26,7 +26,7 @@ SHADOWS = {"none": "no shadows", "naive": "naive shadows", "adaptive": "adaptive
 RULES = {"same": "the twin’s points of the same bin", "all": "all of the twin’s points"}
 REFERENCES = ("no defence", "the same at random", "the same by loss")
 """What ``GnqRun.against`` compares an arm with, in its order."""
-MOMENTS = {"after": "published model", "before": "before removal", "fresh": "model that saw no point"}
+MOMENTS = {"after": "published model", "before": "before removal", "null": "model that saw no point"}
 
 GLOSSARY = {
     "GNQ": (
@@ -59,7 +59,7 @@ GLOSSARY = {
         "For an attacker who may turn the score round: 1 − AUC where the other pools’ members score lower. Needs two "
         "pools or more."
     ),
-    "Fresh models": (
+    "Null models": (
         "The control: models of the next pool, which saw no point of this one, judged as if they were its targets. AUC "
         "must be ½, but for comparisons that are filtered on one side."
     ),

@@ -111,14 +111,14 @@ def way_grid(run: GnqRun, setting: str, arm: ArmRow) -> Grid | None:
         row = run.cell(setting, arm.arm, group, run.judge, (wanted, "none"), moment)
         if row is None or (arm.method != "remove" and group != CONTRIBUTORS):
             continue
-        fresh = run.cell(setting, arm.arm, group, run.judge, (row.shadows,), "fresh") if moment == "after" else None
+        null = run.cell(setting, arm.arm, group, run.judge, (row.shadows,), "null") if moment == "after" else None
         known = [KNOWN[row.shadows]] if row.shadows in KNOWN and arm.method != NONE else []
         thought = "; ".join([BEFORE if moment == "before" else FILTERS[group], *known])
         names = [GROUPS[group], SHADOWS[row.shadows], MOMENTS[moment]]
-        line = [*names, entry(row.auc), entry(fresh.auc if fresh else None), thought]
+        line = [*names, entry(row.auc), entry(null.auc if null else None), thought]
         if line not in body:
             body.append(line)
-    columns = [left("who is told apart"), left("shadows"), left("who answers"), "AUC", "AUC on fresh models"]
+    columns = [left("who is told apart"), left("shadows"), left("who answers"), "AUC", "AUC on null models"]
     title = f"{arm_words(arm)} ({words(run.judge)})"
     columns.append(left("what to think of it", wrap=True))
     return grid(f"comparisons-{setting}-{arm.arm}", title, columns, body) if body else None

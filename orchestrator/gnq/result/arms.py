@@ -29,13 +29,13 @@ AGAINST = ("random", "loss_log")
 def table(setting: str, found: Assessments, level: float) -> list[AreaRow]:
     """Return the AUC of each arm × group × attack × shadows × moment, with its interval over pools.
 
-    Fair comparisons on fresh models have ``p`` of an AUC of ½ too, and ``p_holm`` over all of them.
+    Fair comparisons on null models have ``p`` of an AUC of ½ too, and ``p_holm`` over all of them.
     """
     rows = []
     for arm, place, pools in cells(found):
         means = pool_means(pools)
         auc = interval(means, level, RATE)
-        tested = place.moment == "fresh" and place.group not in ONE_SIDED and auc.low is not None
+        tested = place.moment == "null" and place.group not in ONE_SIDED and auc.low is not None
         known = [[value for value in pool if value is not None] for pool in pools]
         both = len(pools) > 1 and place.group.startswith("removed") and known == pools
         sides = interval([float(one.mean()) for one in two_sided_auc(known)] if both else [], level, RATE)

@@ -135,13 +135,13 @@ def fits(setting: Setting, store: Store, judged: Collection[str]) -> dict[str, l
 
 def control_warnings(rows: Sequence[AreaRow], level: float) -> list[str]:
     """Return a warning where attacks tell apart points that the judged models never saw."""
-    tested = [row for row in rows if row.moment == "fresh" and row.group != "kept_unfiltered" and row.auc.bounded]
+    tested = [row for row in rows if row.moment == "null" and row.group != "kept_unfiltered" and row.auc.bounded]
     off = [row for row in tested if not row.auc.holds(0.5)]
     if not off:
         return []
     listed = ", ".join(f"{row.attack} ({row.shadows}) on {row.group} of {row.arm} {row.auc.value:.3f}" for row in off)
     return [
-        f"fresh models, which saw no point of the pool, are not at chance in {len(off)} of {len(tested)} cells "
+        f"null models, which saw no point of the pool, are not at chance in {len(off)} of {len(tested)} cells "
         f"({listed}); by luck about {(1 - level) * len(tested):.1f}"
     ]
 

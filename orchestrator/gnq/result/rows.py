@@ -59,7 +59,7 @@ class ArmRow:
 
 @dataclass(frozen=True, kw_only=True)
 class AreaRow:
-    """How well one attack tells one group of an arm's points apart; ``p``: of an AUC of ½, on fresh models alone."""
+    """How well one attack tells one group of an arm's points apart; ``p``: of an AUC of ½, on null models alone."""
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged("{arm}.{group}.{attack}.{shadows}.{metric}", ("auc", "auc_low", "auc_high")),

@@ -16,7 +16,7 @@ from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.stages.context import Context
-from orchestrator.gnq.stages.finished import finished, fresh, seed_of
+from orchestrator.gnq.stages.finished import finished, seed_of, untrained
 from orchestrator.gnq.stages.stored import tensors, trace_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def defend(context: Context, job: Job) -> dict[str, bytes]:
     model, defence = design.models[job.member], design.plan.arms[job.label]
     assert defence is not None, "arm none has no job of its own"
     kept = model.half
-    recipe, found = defence.recipe or design.plan.recipe, fresh(context, model.retraining_seed)
+    recipe, found = defence.recipe or design.plan.recipe, untrained(context, model.retraining_seed)
     if defence.method != "dp_sgd":
         trace = trace_of(context, model)
         left = kept_by(model, defence, trace)

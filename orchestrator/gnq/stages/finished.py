@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ANSWERS = "answers.safetensors"
 
 
-def fresh(context: Context, seed: int) -> nn.Module:
+def untrained(context: Context, seed: int) -> nn.Module:
     """Return a model with the first weights that a training by ``seed`` starts from."""
     design = context.design
     found: nn.Module = design.build(derive_seed(seed, Purpose.INIT)).to(design.device)

@@ -24,5 +24,5 @@ class Scene:
     after: PoolAnswers
     naive: PoolAnswers
     adaptive: PoolAnswers | None
-    fresh: PoolAnswers | None
+    null: PoolAnswers | None
     labels: NDArray[np.int64]

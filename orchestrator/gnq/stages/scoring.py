@@ -47,7 +47,7 @@ CHEAP = ("loss", "lira")
 def score(context: Context, job: Job) -> dict[str, bytes]:
     """Let all attacks of the plan judge the targets of a pool under an arm, if all of its trainings came to an end."""
     design, arm = context.design, job.label
-    models = [*design.of(job.unit, "target"), *design.of(job.unit, "shadow"), *design.fresh(job.unit)]
+    models = [*design.of(job.unit, "target"), *design.of(job.unit, "shadow"), *design.null_models(job.unit)]
     if lost := diverged(context, models, arm):
         return {SCORES: pack_table(table_of({})), ASSESSMENT: pack_json({DIVERGED: lost})}
     scene = gathered(context, job.unit, arm)
@@ -77,17 +77,17 @@ def gathered(context: Context, pool: int, arm: str) -> Scene:
     targets, shadows = design.of(pool, "target"), design.of(pool, "shadow")
     after = answers(context, targets, arm)
     naive = answers(context, shadows, NONE)
-    fresh = design.fresh(pool)
+    null = design.null_models(pool)
     foreign = None
-    if fresh:
-        logits = np.stack([read(context, model, arm)["foreign"] for model in fresh])
-        foreign = replace(after, logits=logits, features=features(context, fresh, arm, pool))
+    if null:
+        logits = np.stack([read(context, model, arm)["foreign"] for model in null])
+        foreign = replace(after, logits=logits, features=features(context, null, arm, pool))
     return Scene(
         before=replace(answers(context, targets, NONE, inside=False), kept=after.kept),
         after=after,
         naive=naive,
         adaptive=None if arm == NONE else answers(context, shadows, arm),
-        fresh=foreign,
+        null=foreign,
         labels=design.labels(design.drawn.pools[pool]),
     )
 
@@ -137,15 +137,15 @@ def judgements(design: GnqDesign, scene: Scene, seed: int) -> dict[str, list[Gro
     cheap = tuple(name for name in attacks if name in CHEAP)
     removes = not np.array_equal(scene.after.kept, scene.after.half)
     groups = GROUPS if removes else UNFILTERED
-    judged = group_aucs(with_fresh(scene), scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)
+    judged = group_aucs(with_null(scene), scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)
     targets = slice(0, len(scene.after.half))
     found = {"after": [replace(each, auc=each.auc[targets], scores=each.scores[targets]) for each in judged]}
     if removes and cheap:
         found["before"] = group_aucs(scene.before, scene.labels, scene.naive, None, groups, cheap, seed)
         found["before"] += knowing_the_rule(scene, cheap, seed)
-    if scene.fresh is not None:
+    if scene.null is not None:
         rest = slice(len(scene.after.half), None)
-        found["fresh"] = [
+        found["null"] = [
             replace(each, auc=each.auc[rest], scores=each.scores[rest])
             for each in judged
             if each.group in CONTROL_GROUPS
@@ -153,11 +153,11 @@ def judgements(design: GnqDesign, scene: Scene, seed: int) -> dict[str, list[Gro
     return found
 
 
-def with_fresh(scene: Scene) -> PoolAnswers:
-    """Return the targets and behind them the fresh models, so that an attack learns once for both."""
-    if scene.fresh is None:
+def with_null(scene: Scene) -> PoolAnswers:
+    """Return the targets and behind them the null models, so that an attack learns once for both."""
+    if scene.null is None:
         return scene.after
-    parts = (scene.after, scene.fresh)
+    parts = (scene.after, scene.null)
     features = [part.features for part in parts if part.features is not None]
     return replace(
         scene.after,

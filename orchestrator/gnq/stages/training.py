@@ -10,7 +10,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.models import divergence_named
 from orchestrator.engine.store.payloads import pack_arrays
 from orchestrator.gnq.stages.context import Context
-from orchestrator.gnq.stages.finished import finished, fresh, seed_of
+from orchestrator.gnq.stages.finished import finished, seed_of, untrained
 from orchestrator.gnq.stages.stored import TRACE, packed, tensors
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     design = context.design
     model, audit, recipe = design.models[job.member], design.plan.audit, design.plan.recipe
     points = tensors(context, design.points(model))
-    found = fresh(context, model.seed)
+    found = untrained(context, model.seed)
     with divergence_named(model.name):
         if not design.seen(model):
             fit(found, points, recipe, seed=seed_of(model.seed))

@@ -16,8 +16,8 @@ from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Axes as Swept
 from orchestrator.report.swept import Panel, panels
 from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.reading import MembershipRun, bare_settings
-from orchestrator.tmia.result.rows import MembershipCell
+from orchestrator.tmia.page.reading import TmiaRun, bare_settings
+from orchestrator.tmia.result.rows import TmiaCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,14 +30,14 @@ NAMES = {
     "beta": "level β",
     "recipe.epochs": "epochs",
     "split.train_size": "training points",
-    "split.contrast": "contrast models",
+    "split.reference_models": "reference models",
 }
 ROWS = ("precision", "coverage", "candidates")
 Line = Mapping[float, str]
 """Swept value → setting."""
 
 
-def swept(run: MembershipRun) -> list[Panel]:
+def swept(run: TmiaRun) -> list[Panel]:
     """Return the quantities of which settings change one by a number, but for frozen layers; none for an audit.
 
     The plan's own value joins where one of the settings is the plan itself.
@@ -68,7 +68,7 @@ def _own_values(panel: Panel, changes: Mapping[str, Mapping[str, Any]]) -> Panel
     return Panel(panel.axis, tuple(value for value, _ in kept), tuple(setting for _, setting in kept))
 
 
-def frozen_lines(run: MembershipRun) -> dict[str, Line]:
+def frozen_lines(run: TmiaRun) -> dict[str, Line]:
     """Return the lines of Fig. 3: settings that differ in frozen layers alone, by the name that they share."""
     groups: dict[str, dict[int, str]] = {}
     for entry in bare_settings(run):
@@ -91,7 +91,7 @@ def _shared_name(settings: Sequence[str]) -> str:
     return re.split(r"[/ ,]*n_frozen", settings[0])[0] or "student"
 
 
-def frozen_layers(run: MembershipRun) -> Figure | None:
+def frozen_layers(run: TmiaRun) -> Figure | None:
     """Draw precision and coverage against frozen layers, a line a student domain, a column an attack of the verdict."""
     lines = frozen_lines(run)
     columns = {attack: {name: (attack, line) for name, line in lines.items()} for attack in run.judges}
@@ -99,7 +99,7 @@ def frozen_layers(run: MembershipRun) -> Figure | None:
     return _grid(run, titles, dict.fromkeys(titles, "frozen layers"), "") if lines else None
 
 
-def sweep_curves(run: MembershipRun) -> Figure | None:
+def sweep_curves(run: TmiaRun) -> Figure | None:
     """Draw precision, coverage and |Q| against every swept value, a line an attack of the verdict."""
     found = swept(run)
     columns: dict[str, dict[str, tuple[str, Line]]] = {}
@@ -112,7 +112,7 @@ def sweep_curves(run: MembershipRun) -> Figure | None:
 
 
 def _grid(
-    run: MembershipRun, columns: Mapping[str, Mapping[str, tuple[str, Line]]], axes: Mapping[str, str], own: str
+    run: TmiaRun, columns: Mapping[str, Mapping[str, tuple[str, Line]]], axes: Mapping[str, str], own: str
 ) -> Figure:
     """Draw one column of three panels for each entry of ``columns``: label → (attack, line)."""
     figure = Figure(figsize=(2.9 * len(columns) + 0.8, 6.0), layout="constrained")
@@ -138,7 +138,7 @@ def _grid(
     return figure
 
 
-def _line(axes: Axes, run: MembershipRun, attack: str, line: Line, name: str, label: str, index: int) -> None:
+def _line(axes: Axes, run: TmiaRun, attack: str, line: Line, name: str, label: str, index: int) -> None:
     """Draw one rate (with intervals) or a count along a line of settings; undefined rates are left out."""
     cells = {value: run.cell(setting, run.main_selection, attack) for value, setting in line.items()}
     found = {value: quantity(row, name) for value, row in cells.items() if row}
@@ -153,12 +153,12 @@ def _line(axes: Axes, run: MembershipRun, attack: str, line: Line, name: str, la
     axes.errorbar(list(known), height, yerr=ends, label=label, linewidth=1.2, elinewidth=0.8, markersize=4.5, **look)
 
 
-def quantity(row: MembershipCell, name: str) -> Estimate:
+def quantity(row: TmiaCell, name: str) -> Estimate:
     """Return precision or coverage of a cell, or its number of candidates."""
     return {"precision": row.precision, "coverage": row.coverage, "candidates": Estimate(row.candidates)}[name]
 
 
-def _chance(axes: Axes, run: MembershipRun) -> None:
+def _chance(axes: Axes, run: TmiaRun) -> None:
     """Mark the precision of answering at random."""
     expected = next((row.chance for row in run.result.table if row.chance is not None), None)
     if expected is not None:

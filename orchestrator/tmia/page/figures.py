@@ -15,8 +15,8 @@ from orchestrator.report.rows import Estimate
 from orchestrator.report.style import INK, MARKERS, MUTED, PAPER, SERIES
 from orchestrator.report.words import access_level
 from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.reading import ALL, NONE, MembershipRun
-from orchestrator.tmia.result.rows import MembershipCell
+from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
+from orchestrator.tmia.result.rows import TmiaCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ QUANTILES = np.linspace(0.0, 1.0, 201)
 GROUP_LOOKS = {
     "trained on them": {"color": SERIES[1], "linestyle": "-"},
     "did not": {"color": SERIES[0], "linestyle": "--"},
-    "fresh models": {"color": SERIES[7], "linestyle": ":"},
+    "null models": {"color": SERIES[7], "linestyle": ":"},
 }
 
 
@@ -33,12 +33,12 @@ GROUP_LOOKS = {
 class Axis:
     """One column of a forest: the rate drawn, its title, and the value that a dashed line marks."""
 
-    rate: Callable[[MembershipCell], Estimate]
+    rate: Callable[[TmiaCell], Estimate]
     title: str
     reference: float | None
 
 
-def precision_and_coverage(run: MembershipRun, setting: str) -> Figure | None:
+def precision_and_coverage(run: TmiaRun, setting: str) -> Figure | None:
     """Draw precision and coverage with intervals, attack × selection, chance dashed; hollow: not above chance."""
     rows = run.rows(setting)
     expected = next((row.chance for row in rows if row.chance is not None), None)
@@ -46,22 +46,22 @@ def precision_and_coverage(run: MembershipRun, setting: str) -> Figure | None:
     return _forest(run, rows, columns, lambda row, _: (row.precision.low or 0.0) > (row.chance or 1.0))
 
 
-def false_positive_rates(run: MembershipRun, setting: str) -> Figure | None:
-    """Draw the false-positive rate on targets and on fresh models against β, for attacks that promise a rate."""
+def false_positive_rates(run: TmiaRun, setting: str) -> Figure | None:
+    """Draw the false-positive rate on targets and on null models against β, for attacks that promise a rate."""
     rows = [row for row in run.rows(setting) if row.promised is not None]
     if not rows:
         return None
     beta = rows[0].beta
     columns = [Axis(lambda row: row.fpr, "targets that did not train on the point", beta)]
-    columns.append(Axis(lambda row: row.fresh_fpr, "fresh models", beta))
+    columns.append(Axis(lambda row: row.null_fpr, "null models", beta))
     return _forest(run, rows, columns, lambda row, rate: not row.breaks_promise(rate))
 
 
 def _forest(
-    run: MembershipRun,
-    rows: Sequence[MembershipCell],
+    run: TmiaRun,
+    rows: Sequence[TmiaCell],
     columns: Sequence[Axis],
-    filled: Callable[[MembershipCell, Estimate], bool],
+    filled: Callable[[TmiaCell, Estimate], bool],
 ) -> Figure | None:
     """Draw attacks as lines and selections as colours; ``filled(row, rate)`` decides whether a mark is solid."""
     attacks = [name for name in run.attacks if any(row.attack == name for row in rows)]
@@ -101,7 +101,7 @@ def _interval(axes: Axes, rate: Estimate, height: float, index: int, solid: bool
     axes.plot(float(rate), height, MARKERS[index % len(MARKERS)], color=colour, **look)
 
 
-def _attack_lines(axes: Axes, rows: Sequence[MembershipCell], attacks: Sequence[str]) -> None:
+def _attack_lines(axes: Axes, rows: Sequence[TmiaCell], attacks: Sequence[str]) -> None:
     """Separate attacks by thin lines, levels of access by a strong one."""
     access = {row.attack: access_level(row.access) for row in rows}
     for place, (one, other) in enumerate(pairwise(attacks)):
@@ -122,21 +122,21 @@ def _selection_legend(figure: Figure, selections: Sequence[str]) -> None:
     figure.legend(handles=marks, loc="outside upper center", ncols=len(marks))
 
 
-def confidences(run: MembershipRun) -> Figure | None:
+def confidences(run: TmiaRun) -> Figure | None:
     """Draw the distribution of confidence in y* of selected candidates, by whether the model trained on them (Fig. 4).
 
     Confidence is the exponential of minus the loss, as the attack with posteriors sees it.
     """
-    return _distributions(run, np.exp, "confidence in y*", fresh=False)
+    return _distributions(run, np.exp, "confidence in y*", null=False)
 
 
-def losses(run: MembershipRun) -> Figure | None:
-    """Draw the distribution of log loss: targets that trained on a candidate, other targets, fresh models (Fig. 6)."""
-    return _distributions(run, lambda statistic: np.maximum(-statistic, 1e-7), "log loss at y*", fresh=True)
+def losses(run: TmiaRun) -> Figure | None:
+    """Draw the distribution of log loss: targets that trained on a candidate, other targets, null models (Fig. 6)."""
+    return _distributions(run, lambda statistic: np.maximum(-statistic, 1e-7), "log loss at y*", null=True)
 
 
 def _distributions(
-    run: MembershipRun, quantity: Callable[[NDArray[np.float64]], NDArray[np.float64]], title: str, *, fresh: bool
+    run: TmiaRun, quantity: Callable[[NDArray[np.float64]], NDArray[np.float64]], title: str, *, null: bool
 ) -> Figure | None:
     """Draw distribution functions over pairs: a line of panels a setting, a panel a selection."""
     settings = [name for name in run.shown if run.scores and (run.scores["setting"] == name).any()]
@@ -149,10 +149,10 @@ def _distributions(
     for line, setting in zip(grid, settings, strict=True):
         for axes, selection in zip(line, selections, strict=True):
             for name, statistic in _groups(run, setting, selection).items():
-                if statistic.size and (fresh or name != "fresh models"):
+                if statistic.size and (null or name != "null models"):
                     shown = np.quantile(quantity(statistic), QUANTILES)
                     axes.plot(shown, QUANTILES, label=name, drawstyle="steps-post", **GROUP_LOOKS[name])
-            if fresh:
+            if null:
                 axes.set_xscale("log")
         line[0].set_ylabel(setting if len(settings) > 1 else "share of pairs")
     for axes, selection in zip(grid[0], selections, strict=True):
@@ -163,19 +163,19 @@ def _distributions(
     return figure
 
 
-def _groups(run: MembershipRun, setting: str, selection: str) -> dict[str, NDArray[np.float64]]:
+def _groups(run: TmiaRun, setting: str, selection: str) -> dict[str, NDArray[np.float64]]:
     """Return minus the losses of a setting's selected candidates, by what the model had to do with them."""
     scores = run.scores
     rows = (scores["setting"] == setting) & np.isfinite(scores["statistic"])
     if selection not in (ALL, NONE):
         rows &= scores[f"q_{selection}"].astype(bool)
     target, member = scores["group"] == "target", scores["member"].astype(bool)
-    chosen = (target & member, target & ~member, scores["group"] == "fresh")
+    chosen = (target & member, target & ~member, scores["group"] == "null")
     return {name: scores["statistic"][rows & one] for name, one in zip(GROUP_LOOKS, chosen, strict=True)}
 
 
-def reconstruction(run: MembershipRun) -> Figure | None:
-    """Draw the confidence of contrast models against HopSkipJump's signed distance, with the fitted map (Fig. 5)."""
+def reconstruction(run: TmiaRun) -> Figure | None:
+    """Draw the confidence of reference models against HopSkipJump's signed distance, with the fitted map (Fig. 5)."""
     held = {row.setting: row for row in run.result.reconstruction if row.setting in run.shown}
     if not held:
         return None

@@ -18,7 +18,7 @@ NAMES = {
     "all": "all candidates",
     "none": "random sample",
     "kmeans": "k-means distance",
-    "contrast_loss": "contrast loss",
+    "reference_loss": "reference loss",
     "neighbours": "few neighbours",
     "gnq": "gradient uniqueness",
 }
@@ -29,7 +29,7 @@ MODES = {
     "III": "asks the student who was in the student’s training set",
 }
 
-GROUPS = {"target": "targets", "fresh": "fresh models", "contrast": "contrast models"}
+GROUPS = {"target": "targets", "null": "null models", "reference": "reference models"}
 
 GLOSSARY = {
     "Target": "An audited model. Each one was trained on exactly half of the candidates, so that the truth is known.",
@@ -37,23 +37,24 @@ GLOSSARY = {
         "A point asked about. A pair is one candidate and one target: a member pair if the target trained on it. Every "
         "candidate is a member of half of the targets, so that half of all pairs are member pairs."
     ),
-    "Contrast model": (
-        "Trained by the attacker like a target, on the attacker’s own data. It never saw a candidate: what a candidate "
-        "looks like to these models is what it looks like to a model that did not train on it."
+    "Reference model": (
+        "Trained by the attacker like a target, on the attacker’s own data (the paper’s contrast model). It never saw "
+        "a candidate: what a candidate looks like to these models is what it looks like to a model that did not train "
+        "on it."
     ),
-    "Fresh model": (
+    "Null model": (
         "The control. Trained like a target, never saw a candidate: each “member” said about it is a false one. Its "
         "false-positive rate must agree with the level β."
     ),
     "p-value, β": (
-        "Share of the contrast models to which a candidate looks at least as familiar as to the target. A candidate is "
-        "called a member where p ≤ β. Contrast models share one pool and are more alike than a model of other points "
-        "is to them; p-values allow for that, unless audit.pool_correction is false. Ranks come in steps, so that the "
-        "attained level can be a little below β."
+        "Share of the reference models to which a candidate looks at least as familiar as to the target. A candidate "
+        "is called a member where p ≤ β. Reference models share one pool of points and are more alike than a model of "
+        "other points is to them; p-values allow for that, unless audit.pool_correction is false. Ranks come in steps, "
+        "so that the attained level can be a little below β."
     ),
     "Selection, Q": (
         "The candidates that an attack decides about at all; about the others its answer is “no decision”. Chosen from "
-        "contrast models alone, never from a target. Label-only attacks ask only the pool, so Q counts what was asked."
+        "reference models alone, never from a target. Label-only attacks ask some candidates only; Q counts those."
     ),
     "Random sample": (
         "No selection: candidates drawn at random, all of whom were asked with labels only; “all candidates” is "
@@ -65,11 +66,11 @@ GLOSSARY = {
     "Undefined": "0/0: nobody was called a member, so there is no precision. That is not a precision of zero.",
     "AUC": (
         "Probability that a member’s score exceeds a non-member’s, mean over targets of the AUC within each; ½ is "
-        "chance. Its interval allows for differences between targets, not for other contrast models."
+        "chance. Its interval allows for differences between targets, not for other reference models."
     ),
     "Interval": (
-        "Targets, candidates and contrast models are resampled together, with the selection held. Pointing at a number "
-        "shows the narrower interval that lets only the targets vary."
+        "Targets, candidates and reference models are resampled together, with the selection held. Pointing at a "
+        "number shows the narrower interval that lets only the targets vary."
     ),
     "Signed distance": (
         "How much noise HopSkipJump must add until the predicted class changes, found by labels alone; negative where "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.report.grid import Entry, Tone, red
 from orchestrator.report.numbers import DASH, entry
 from orchestrator.report.rows import Estimate, Span
-from orchestrator.tmia.result.rows import MembershipCell
+from orchestrator.tmia.result.rows import TmiaCell
 
 UNDEFINED = Entry("undefined")
 
@@ -20,15 +20,15 @@ def rate_entry(found: Estimate, *, mark: str = "", tone: Tone = "", tooltip: str
     return entry(found, mark=mark, tone=tone, tooltip=tooltip) if found.known else UNDEFINED
 
 
-def fresh(row: MembershipCell) -> Entry:
-    """Return the false-positive rate on fresh models, red where it breaks the promise.
+def null_rate(row: TmiaCell) -> Entry:
+    """Return the false-positive rate on null models, red where it breaks the promise.
 
     A dash for attacks that promise no rate, and without models.
     """
-    if row.promised is None or not row.fresh_models:
+    if row.promised is None or not row.null_models:
         return Entry(DASH)
-    counted = f"{row.fresh_false_positives} of {row.fresh_pairs} pairs"
-    return rate_entry(row.fresh_fpr, tone=red(row.breaks_promise(row.fresh_fpr)), tooltip=counted)
+    counted = f"{row.null_false_positives} of {row.null_pairs} pairs"
+    return rate_entry(row.null_fpr, tone=red(row.breaks_promise(row.null_fpr)), tooltip=counted)
 
 
 def over_targets(span: Span) -> str:

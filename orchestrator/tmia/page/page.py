@@ -14,7 +14,7 @@ from orchestrator.report.pictures import Images, pixels_of
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page import curves, figures
 from orchestrator.tmia.page.glossary import GLOSSARY, MODES
-from orchestrator.tmia.page.reading import MembershipRun, read_membership_run
+from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.tables import (
     all_grids,
     cell_grid,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
 
 
-def fill(run: MembershipRun, out: Path, images: Images) -> Path:
+def fill(run: TmiaRun, out: Path, images: Images) -> Path:
     """Write figures and page of a run under ``out``; ``images`` are shown beside exposed points."""
     return writing.write_page(
         out,
@@ -60,7 +60,7 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
     return pixels_of(points, data()) if points else {}
 
 
-def lines(run: MembershipRun) -> list[str]:
+def lines(run: TmiaRun) -> list[str]:
     """Return which targets are not normally fitted."""
     return [
         f"{row.setting}: {row.group} models ({row.side}) are not normally fitted: train {row.train_accuracy:.3f}, test "
@@ -70,7 +70,7 @@ def lines(run: MembershipRun) -> list[str]:
     ]
 
 
-def draw(run: MembershipRun, folder: Path) -> dict[str, str]:
+def draw(run: TmiaRun, folder: Path) -> dict[str, str]:
     """Write every figure that the run has something for, and return them as SVG elements by name."""
     makers: dict[str, Callable[[], Figure | None]] = {}
     for place, name in enumerate(run.shown):
@@ -86,13 +86,13 @@ def draw(run: MembershipRun, folder: Path) -> dict[str, str]:
     return writing.draw(makers, folder)
 
 
-def _effort(run: MembershipRun) -> str:
+def _effort(run: TmiaRun) -> str:
     """Return data, model, numbers of models and seconds in one line."""
     plan = run.result.plan
-    named = {"targets": "targets", "contrast": "contrast models", "fresh": "fresh models", "candidates": "candidates"}
+    named = {"targets": "targets", "reference": "reference models", "null": "null models", "candidates": "candidates"}
     parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"]
     parts += [f"{size} {text}" for name, text in named.items() if (size := look_up(plan, f"split.{name}"))]
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_membership_run, MembershipRun.of, fill, images, all_grids, terminal_grids, lines)
+PAGE = RunPage(read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, lines)

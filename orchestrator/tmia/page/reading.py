@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orchestrator.report.result import SettingRow, look_up, main_setting, read_run, run_of
 from orchestrator.report.words import access_level
-from orchestrator.tmia.result.rows import MembershipCell, MembershipResult
+from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
 ALL, NONE = "all", "none"
 LOSSES = "tmia_posterior"
@@ -27,16 +27,16 @@ MOST_SETTINGS = 4
 
 
 @dataclass(frozen=True)
-class MembershipRun:
+class TmiaRun:
     """A finished run: its result, and the columns of scores.parquet of the attack LOSSES."""
 
-    result: MembershipResult
+    result: TmiaResult
     scores: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(run_of(document, MembershipResult), scores or {})
+        return cls(run_of(document, TmiaResult), scores or {})
 
     @property
     def level(self) -> float:
@@ -63,11 +63,11 @@ class MembershipRun:
         """Return the mode (I, II or III) of a setting."""
         return next(entry.mode for entry in self.result.settings if entry.setting == setting)
 
-    def rows(self, setting: str) -> list[MembershipCell]:
+    def rows(self, setting: str) -> list[TmiaCell]:
         """Return the cells of a setting."""
         return [row for row in self.result.table if row.setting == setting]
 
-    def cell(self, setting: str, selection: str, attack: str) -> MembershipCell | None:
+    def cell(self, setting: str, selection: str, attack: str) -> TmiaCell | None:
         """Return one cell, or None where the run has none."""
         place = (setting, selection, attack)
         found = (row for row in self.result.table if (row.setting, row.selection, row.attack) == place)
@@ -103,19 +103,19 @@ class MembershipRun:
         return [name for name in first if name]
 
 
-def read_membership_run(out: Path) -> MembershipRun:
+def read_tmia_run(out: Path) -> TmiaRun:
     """Read result.json and, of scores.parquet, the rows of LOSSES; BadInput for unfinished runs and other kinds."""
     import pyarrow.parquet as pq
 
-    result = read_run(out, MembershipResult)
+    result = read_run(out, TmiaResult)
     chosen = [name for name in pq.read_schema(out / "scores.parquet").names if name.startswith("q_")]
     columns = ["setting", "group", "member", "statistic", *chosen]
     table = pq.read_table(out / "scores.parquet", columns=columns, filters=[("attack", "==", LOSSES)])
     scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    return MembershipRun(result, scores)
+    return TmiaRun(result, scores)
 
 
-def bare_settings(run: MembershipRun) -> list[SettingRow]:
+def bare_settings(run: TmiaRun) -> list[SettingRow]:
     """Return the settings with dotted changes, groups spread into fields, without the variants that a sweep empties."""
 
     def spread(path: str, value: Any) -> dict[str, Any]:

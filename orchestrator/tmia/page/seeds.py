@@ -11,16 +11,16 @@ from orchestrator.report.grid import Grid, grid, left
 from orchestrator.report.numbers import DASH, estimate, number
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.reading import MembershipRun
-from orchestrator.tmia.result.rows import MembershipCell, MembershipSetting
+from orchestrator.tmia.page.reading import TmiaRun
+from orchestrator.tmia.result.rows import TmiaCell, TmiaSetting
 
 
-def seeds_grids(run: MembershipRun) -> list[Grid]:
+def seeds_grids(run: TmiaRun) -> list[Grid]:
     """Return means over seeds, a table for each group of settings that differ in the seed alone and have two or more.
 
     Nothing where a setting keeps the plan's seed, or a group has a single seed.
     """
-    groups: dict[str, list[MembershipSetting]] = {}
+    groups: dict[str, list[TmiaSetting]] = {}
     for entry in run.result.settings:
         if "seed" not in entry.overrides:
             return []
@@ -31,13 +31,13 @@ def seeds_grids(run: MembershipRun) -> list[Grid]:
     return [seeds_grid(run, entries, titled=len(groups) > 1) for entries in groups.values()]
 
 
-def seeds_grid(run: MembershipRun, entries: Sequence[MembershipSetting], *, titled: bool) -> Grid:
+def seeds_grid(run: TmiaRun, entries: Sequence[TmiaSetting], *, titled: bool) -> Grid:
     """Return means over the settings ``entries`` with t intervals, cell by cell; ``titled``: with what they share.
 
     A cell whose precision is 0/0 at one of the seeds is left out.
     """
     names = {entry.setting for entry in entries}
-    cells: dict[tuple[str, str], list[MembershipCell]] = {}
+    cells: dict[tuple[str, str], list[TmiaCell]] = {}
     for cell in (cell for cell in run.result.table if cell.setting in names):
         cells.setdefault((cell.selection, cell.attack), []).append(cell)
     rows = []
@@ -55,16 +55,16 @@ def seeds_grid(run: MembershipRun, entries: Sequence[MembershipSetting], *, titl
                 f"{number(min(precision))}–{number(max(precision))}",
                 over_seeds(own, lambda cell: cell.coverage),
                 over_seeds(own, lambda cell: cell.fpr),
-                DASH if own[0].promised is None else over_seeds(own, lambda cell: cell.fresh_fpr),
+                DASH if own[0].promised is None else over_seeds(own, lambda cell: cell.null_fpr),
             ]
         )
     title = f"Means over {len(entries)} seeds [95 % over seeds]"
     shared = entries[0].setting.rpartition("/")[0] if titled else ""
-    columns = [left("selection"), left("attack"), "|Q|", "precision", "lowest–highest", "coverage", "FPR", "fresh FPR"]
+    columns = [left("selection"), left("attack"), "|Q|", "precision", "lowest–highest", "coverage", "FPR", "null FPR"]
     return grid(f"seeds-{shared}".rstrip("-"), f"{shared}: {title}" if shared else title, columns, rows)
 
 
-def over_seeds(cells: Sequence[MembershipCell], rate: Callable[[MembershipCell], Estimate]) -> str:
+def over_seeds(cells: Sequence[TmiaCell], rate: Callable[[TmiaCell], Estimate]) -> str:
     """Return ``mean [low, high]`` of a rate, a t interval within [0, 1]; a dash where a seed has none."""
     from scipy import stats
 

@@ -10,31 +10,31 @@ from orchestrator.report.numbers import DASH, or_dash, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page.glossary import GROUPS, words
-from orchestrator.tmia.page.numbers import fresh, over_targets, rate_entry
-from orchestrator.tmia.page.reading import MembershipRun
+from orchestrator.tmia.page.numbers import null_rate, over_targets, rate_entry
+from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import finds
-from orchestrator.tmia.result.rows import MembershipCell, RecognisedPoint
+from orchestrator.tmia.result.rows import RecognisedPoint, TmiaCell
 
 
-def all_grids(run: MembershipRun) -> list[Grid]:
+def all_grids(run: TmiaRun) -> list[Grid]:
     """Return the tables of a run: settings, seeds, cells of the settings shown, selections, fit."""
     grids = [overview_grid(run), *seeds_grids(run), *(cell_grid(run, setting) for setting in run.shown)]
     return [each for each in (*grids, selection_grid(run), fit_grid(run)) if each]
 
 
-def terminal_grids(run: MembershipRun) -> list[Grid]:
+def terminal_grids(run: TmiaRun) -> list[Grid]:
     """Return the tables that a terminal shows: all settings, then each of a few, else the main one."""
     caption = (
-        f"{percent(run.level, 0)} intervals over targets, candidates and contrast models. Chance: precision .500. FPR: "
-        f"on the targets' non-member pairs; fresh: on models that saw no candidate. undefined: 0/0."
+        f"{percent(run.level, 0)} intervals over targets, candidates and reference models. Chance: precision .500. "
+        f"FPR: on the targets' non-member pairs; null: on models that saw no candidate. undefined: 0/0."
     )
     grids = [overview_grid(run), *(cell_grid(run, setting) for setting in run.shown)]
     *others, last = [each for each in grids if each]
     return [*others, dataclasses.replace(last, caption=caption)]
 
 
-def cell_grid(run: MembershipRun, setting: str) -> Grid:
+def cell_grid(run: TmiaRun, setting: str) -> Grid:
     """Return selection × attack of one setting."""
     level = f"[{percent(run.level, 0)}]"
     columns = (
@@ -44,7 +44,7 @@ def cell_grid(run: MembershipRun, setting: str) -> Grid:
         Column(f"precision {level}"),
         Column("coverage", narrow="short"),
         Column("FPR", narrow="short"),
-        Column("fresh\nFPR", narrow="short", explanation="false-positive rate on models that saw no candidate"),
+        Column("null\nFPR", narrow="short", explanation="false-positive rate on models that saw no candidate"),
         Column("false positives\n(promised)", narrow="nothing"),
         Column("AUC", narrow="nothing"),
         Column("queries", narrow="short", explanation="asked of one target about one candidate"),
@@ -53,7 +53,7 @@ def cell_grid(run: MembershipRun, setting: str) -> Grid:
     return Grid(f"cells-{setting}", title, columns, tuple(selection_groups(run, setting)), "selection")
 
 
-def selection_groups(run: MembershipRun, setting: str) -> list[Group]:
+def selection_groups(run: TmiaRun, setting: str) -> list[Group]:
     """Return the cells of a setting by selection, each by access, weakest first; selections without cells left out."""
     rules = {row.selector: row for row in run.result.selections if row.setting == setting}
     rows = sorted(run.rows(setting), key=lambda row: run.attacks.index(row.attack))
@@ -67,7 +67,7 @@ def selection_groups(run: MembershipRun, setting: str) -> list[Group]:
     return found
 
 
-def cell_line(row: MembershipCell) -> list[object]:
+def cell_line(row: TmiaCell) -> list[object]:
     """Return one line of the main table."""
     missed = red(row.breaks_promise(row.fpr))
     promised = or_dash(row.expected_false_positives, lambda count: f"({count:.1f})").removeprefix(DASH)
@@ -78,26 +78,26 @@ def cell_line(row: MembershipCell) -> list[object]:
         rate_entry(row.precision, tone=bold(finds(row)), tooltip=over_targets(row.precision_t)),
         rate_entry(row.coverage, tooltip=over_targets(row.coverage_t)),
         rate_entry(row.fpr, tone=missed, tooltip=over_targets(row.fpr_t)),
-        fresh(row),
+        null_rate(row),
         Entry(str(row.false_positives), promised),
         rate_entry(row.auc),
         Entry(f"{row.queries_per_point:g}", f"({row.failed} failed)" if row.failed else ""),
     ]
 
 
-def level_words(rows: Sequence[MembershipCell]) -> str:
+def level_words(rows: Sequence[TmiaCell]) -> str:
     """Return β, and the level truly tested by ranks where an attack ranks: ``β = 0.05 (ranks attain .0446)``."""
     attained = next((row.attained for row in rows if row.attained is not None), None)
     tested = "" if attained is None else f" (ranks attain {attained:.4f})".replace(" 0.", " .")
     return f"β = {rows[0].beta:g}{tested}"
 
 
-def overview_grid(run: MembershipRun) -> Grid | None:
+def overview_grid(run: TmiaRun) -> Grid | None:
     """Return setting × attack of the verdict under the main selection; None for a run of one setting."""
     if len(run.settings) < 2:
         return None
     columns = [left("setting", merge=True), left("mode"), left("attack"), "|Q|", f"precision [{percent(run.level, 0)}]"]
-    columns += [Column(heading, narrow="short") for heading in ("coverage", "FPR", "fresh FPR")]
+    columns += [Column(heading, narrow="short") for heading in ("coverage", "FPR", "null FPR")]
     body = [
         [
             setting,
@@ -107,7 +107,7 @@ def overview_grid(run: MembershipRun) -> Grid | None:
             rate_entry(row.precision, tone=bold(finds(row))),
             rate_entry(row.coverage),
             rate_entry(row.fpr),
-            fresh(row),
+            null_rate(row),
         ]
         for setting in run.settings
         for attack in run.judges
@@ -116,7 +116,7 @@ def overview_grid(run: MembershipRun) -> Grid | None:
     return grid("settings", f"By setting, selection by {words(run.main_selection)}", columns, body)
 
 
-def fit_grid(run: MembershipRun) -> Grid:
+def fit_grid(run: TmiaRun) -> Grid:
     """Return training and test accuracy of every group of models, means over models, over-fitted ones flagged."""
     columns = [left("setting"), left("side"), left("models"), "number", "train accuracy", "test accuracy"]
     body = [
@@ -135,7 +135,7 @@ def fit_grid(run: MembershipRun) -> Grid:
     return grid("fit", "Accuracy of the models, means over models", [*columns, "gap (points)", left("")], body)
 
 
-def selection_grid(run: MembershipRun) -> Grid:
+def selection_grid(run: TmiaRun) -> Grid:
     """Return by which rule each selection was made, how many it chose and how many of those were asked."""
     columns = [
         left("setting"),
@@ -159,7 +159,7 @@ def selection_grid(run: MembershipRun) -> Grid:
     return grid("selections", "Selections", columns, body)
 
 
-def recognised_grids(run: MembershipRun, images: Images) -> list[Grid]:
+def recognised_grids(run: TmiaRun, images: Images) -> list[Grid]:
     """Return exposed points by setting, attack and selector, at most ``MOST_POINTS`` each, most often found first.
 
     A thumbnail is shown only where the setting asks about the plan's own data set, which ``images`` are taken from.

@@ -10,22 +10,22 @@ from audits.statistics.null import expected_misses
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.tmia.page.glossary import MODES, words
-from orchestrator.tmia.page.numbers import fresh, rate
-from orchestrator.tmia.page.reading import ALL, NONE, MembershipRun
-from orchestrator.tmia.result.rows import GAP, MembershipCell
+from orchestrator.tmia.page.numbers import null_rate, rate
+from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
+from orchestrator.tmia.result.rows import GAP, TmiaCell
 
 
-def finds(row: MembershipCell) -> bool:
+def finds(row: TmiaCell) -> bool:
     """Say whether a cell's precision lies above chance with its whole interval."""
     return row.chance is not None and row.precision.above(row.chance)
 
 
-def misleads(row: MembershipCell) -> bool:
+def misleads(row: TmiaCell) -> bool:
     """Say whether a cell's precision lies below chance with its whole interval."""
     return row.chance is not None and row.precision.below(row.chance)
 
 
-def detectable(row: MembershipCell) -> float | None:
+def detectable(row: TmiaCell) -> float | None:
     """Return the lowest precision that an interval as wide as this cell's would tell from chance; None without one.
 
     Chance plus the width below the estimate: what the run had power for, to be read beside a null result.
@@ -35,7 +35,7 @@ def detectable(row: MembershipCell) -> float | None:
     return row.chance + row.precision.value - row.precision.low
 
 
-def verdict(run: MembershipRun) -> list[Sentence]:
+def verdict(run: TmiaRun) -> list[Sentence]:
     """Return the statements about a run, in the order in which they should be read."""
     sentences = [control(run, setting) for setting in run.shown]
     sentences += [setting_sentence(run, setting) for setting in run.shown]
@@ -46,19 +46,19 @@ def verdict(run: MembershipRun) -> list[Sentence]:
     return [*sentences, fit_sentence(run), luck(run)]
 
 
-def control(run: MembershipRun, setting: str) -> Sentence:
+def control(run: TmiaRun, setting: str) -> Sentence:
     """Say whether models that never saw a candidate are called members as rarely as the level promises."""
-    head = f"Control: fresh models{named(run, setting)}"
+    head = f"Control: null models{named(run, setting)}"
     rows = [row for row in run.rows(setting) if row.promised is not None]
-    held = [row for row in rows if row.fresh_models and row.fresh_fpr.low is not None]
+    held = [row for row in rows if row.null_models and row.null_fpr.low is not None]
     if not rows:
         return Sentence("plain", head, "No attack of this run promises a false-positive rate; there is none to check.")
     if not held:
         return Sentence("bad", head, "Not in this run: nothing shows that the false-positive rate β is kept.")
-    above = [row for row in held if row.breaks_promise(row.fresh_fpr)]
+    above = [row for row in held if row.breaks_promise(row.null_fpr)]
     spoken = [row for row in held if row.attack in run.judges and row.selection == run.main_selection]
-    seen = "; ".join(f"{words(row.attack)} {fresh(row)}" for row in spoken)
-    counts = f"{held[0].fresh_models} models that saw no candidate"
+    seen = "; ".join(f"{words(row.attack)} {null_rate(row)}" for row in spoken)
+    counts = f"{held[0].null_models} models that saw no candidate"
     level = f"{held[0].beta * 100:g}\N{NO-BREAK SPACE}%"
     read = f" Rate found on them under {words(run.main_selection)}: {seen}." if seen else ""
     if not above:
@@ -80,7 +80,7 @@ def control(run: MembershipRun, setting: str) -> Sentence:
     return Sentence("bad" if broken else "plain", head, text)
 
 
-def setting_sentence(run: MembershipRun, setting: str) -> Sentence:
+def setting_sentence(run: TmiaRun, setting: str) -> Sentence:
     """Say what the attacks of the verdict find in one setting under the main selection: labels, then posteriors."""
     mode = run.mode(setting)
     head = f"Attack {mode}{named(run, setting)}"
@@ -100,12 +100,12 @@ def setting_sentence(run: MembershipRun, setting: str) -> Sentence:
     return Sentence("leak" if leaks else "plain", head, " ".join([answer, task, where, *map(said, rows)]))
 
 
-def means(row: MembershipCell) -> str:
+def means(row: TmiaCell) -> str:
     """Return what an attack goes by, for a sentence."""
     return "from labels alone" if row.access == "labels" else f"from {row.access}"
 
 
-def said(row: MembershipCell) -> str:
+def said(row: TmiaCell) -> str:
     """Return what one cell says: precision, coverage, false positives; for a null what it could have seen."""
     who = f"{means(row).capitalize()} ({words(row.attack)})"
     called = row.true_positives + row.false_positives
@@ -123,7 +123,7 @@ def said(row: MembershipCell) -> str:
     return f"{text}{power(row)}{lost}"
 
 
-def power(row: MembershipCell) -> str:
+def power(row: TmiaCell) -> str:
     """Return, for a cell that is not above chance, what this run could have told from chance; else nothing."""
     seen = detectable(row)
     if finds(row) or seen is None:
@@ -141,7 +141,7 @@ def power(row: MembershipCell) -> str:
     return text
 
 
-def selection_sentences(run: MembershipRun, setting: str) -> list[Sentence]:
+def selection_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
     """Say what selecting candidates adds to attacking everybody, both intervals beside each other."""
     parts = []
     for attack in run.judges:
@@ -161,17 +161,17 @@ def selection_sentences(run: MembershipRun, setting: str) -> list[Sentence]:
     return [Sentence("plain", head, "Precision / coverage. " + " ".join(parts))] if parts else []
 
 
-def both(row: MembershipCell) -> str:
+def both(row: TmiaCell) -> str:
     """Return precision with its interval and coverage, for a sentence."""
     return f"{rate(row.precision)} / {rate(row.coverage)}"
 
 
-def above(row: MembershipCell, other: MembershipCell) -> bool:
+def above(row: TmiaCell, other: TmiaCell) -> bool:
     """Say whether one cell's precision interval lies wholly above another's."""
     return other.precision.high is not None and row.precision.above(other.precision.high)
 
 
-def other_attacks(run: MembershipRun, setting: str) -> list[Sentence]:
+def other_attacks(run: TmiaRun, setting: str) -> list[Sentence]:
     """Say which of the other attacks are above chance on the same candidates, and name the null ones."""
     rows = [row for row in run.rows(setting) if row.selection == run.main_selection]
     rows = [row for row in rows if row.attack not in run.judges]
@@ -188,7 +188,7 @@ def other_attacks(run: MembershipRun, setting: str) -> list[Sentence]:
     return [Sentence("plain", f"Other attacks on the same candidates{named(run, setting)}", " ".join(parts))]
 
 
-def sweep_sentence(run: MembershipRun) -> Sentence:
+def sweep_sentence(run: TmiaRun) -> Sentence:
     """Say in which settings of a sweep the attacks of the verdict are above chance."""
     parts = []
     for attack in run.judges:
@@ -199,12 +199,12 @@ def sweep_sentence(run: MembershipRun) -> Sentence:
     return Sentence("plain", f"All settings, {words(run.main_selection)}", " ".join(parts))
 
 
-def fit_sentence(run: MembershipRun) -> Sentence:
+def fit_sentence(run: TmiaRun) -> Sentence:
     """Say whether the models are normally fitted, which is what the method is about.
 
-    Contrast models are left to the table: they draw with replacement, and a point drawn twice is learnt twice.
+    Reference models are left to the table: they draw with replacement, and a point drawn twice is learnt twice.
     """
-    measured = [row for row in run.result.fit if row.setting in run.settings and row.group != "contrast"]
+    measured = [row for row in run.result.fit if row.setting in run.settings and row.group != "reference"]
     gaps = [row.gap for row in measured if row.gap is not None]
     flagged = {(row.setting, row.side): 0.0 for row in measured if row.flag}
     limit = f"{GAP * 100:g} points"
@@ -224,7 +224,7 @@ def fit_sentence(run: MembershipRun) -> Sentence:
     return Sentence("bad", "Fit", text)
 
 
-def luck(run: MembershipRun) -> Sentence:
+def luck(run: TmiaRun) -> Sentence:
     """Say how many intervals would miss the truth by luck, and what a null result is worth."""
     cells = sum(row.precision.low is not None for row in run.result.table)
     missed = expected_misses(cells, run.level)
@@ -237,6 +237,6 @@ def luck(run: MembershipRun) -> Sentence:
     return Sentence("plain", "Luck", text)
 
 
-def named(run: MembershipRun, setting: str) -> str:
+def named(run: TmiaRun, setting: str) -> str:
     """Return the setting's name for a heading, nothing where the run has only one."""
     return f" ({setting})" if len(run.settings) > 1 else ""

@@ -14,12 +14,12 @@ from orchestrator.report.rows import read_rows
 from orchestrator.tmia.result.rows import (
     GAP,
     FitRow,
-    MembershipCell,
-    MembershipResult,
-    MembershipSetting,
     RecognisedPoint,
     ReconstructionRow,
     SelectionRow,
+    TmiaCell,
+    TmiaResult,
+    TmiaSetting,
 )
 from orchestrator.tmia.stages.scoring import CELLS
 
@@ -40,7 +40,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     def rows(form: type[R], field: str) -> tuple[R, ...]:
         return read_rows(form, (row for place, part in found.items() for row in placed(part[field], place)), field)
 
-    table = rows(MembershipCell, "cells")
+    table = rows(TmiaCell, "cells")
     fits = [row for setting in settings for row in fit_rows(setting, store)]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     about_teachers = [setting.name for setting in settings if setting.plan.audit.mode == "II"]
@@ -49,10 +49,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     known |= {f"variant {place}: {line}" for place, lines in said.items() for line in lines}  # as the plan says it
     warnings = [*(line for line in plan.warnings if line not in known), *setting_warnings(said)]
     warnings += [*control_warnings(table, plan.audit.level), *fit_warnings(fits, about_teachers)]
-    return MembershipResult(
+    return TmiaResult(
         **head_of(finished),
         settings=tuple(
-            MembershipSetting(setting=each.name, overrides=plain(each.overrides), mode=each.plan.audit.mode)
+            TmiaSetting(setting=each.name, overrides=plain(each.overrides), mode=each.plan.audit.mode)
             for each in settings
         ),
         table=table,
@@ -97,9 +97,9 @@ def details(setting: Setting, store: Store) -> dict[str, Any]:
     return found
 
 
-def cells_of(setting: Setting, store: Store) -> tuple[MembershipCell, ...]:
+def cells_of(setting: Setting, store: Store) -> tuple[TmiaCell, ...]:
     """Return the cells of a setting whose jobs are done."""
-    return read_rows(MembershipCell, placed(details(setting, store)["cells"], setting.name), "cells")
+    return read_rows(TmiaCell, placed(details(setting, store)["cells"], setting.name), "cells")
 
 
 def fit_rows(setting: Setting, store: Store) -> list[FitRow]:
@@ -145,8 +145,8 @@ def fit_warnings(rows: Sequence[FitRow], about_teachers: Collection[str] = ()) -
     ]
 
 
-def control_warnings(cells: Sequence[MembershipCell], level: float) -> list[str]:
-    """Return a warning for each setting in which attacks call fresh models members more often than β allows.
+def control_warnings(cells: Sequence[TmiaCell], level: float) -> list[str]:
+    """Return a warning for each setting in which attacks call null models members more often than β allows.
 
     A cell counts where the whole interval of its rate lies above β; of many cells some do by luck, and those of one
     setting share models and points.
@@ -154,12 +154,12 @@ def control_warnings(cells: Sequence[MembershipCell], level: float) -> list[str]
     lines = []
     for setting in dict.fromkeys(cell.setting for cell in cells):
         own = [cell for cell in cells if cell.setting == setting]
-        tested = [cell for cell in own if cell.promised is not None and cell.fresh_fpr.low is not None]
-        above = [cell for cell in tested if cell.breaks_promise(cell.fresh_fpr)]
+        tested = [cell for cell in own if cell.promised is not None and cell.null_fpr.low is not None]
+        above = [cell for cell in tested if cell.breaks_promise(cell.null_fpr)]
         if above:
-            listed = ", ".join(f"{cell.attack} on {cell.selection} {cell.fresh_fpr.value:.1%}" for cell in above)
+            listed = ", ".join(f"{cell.attack} on {cell.selection} {cell.null_fpr.value:.1%}" for cell in above)
             lines.append(
-                f"setting {setting}: fresh models are called members more often than {above[0].beta:.1%} in "
+                f"setting {setting}: null models are called members more often than {above[0].beta:.1%} in "
                 f"{len(above)} of {len(tested)} cells ({listed}; by luck about {len(tested) * (1 - level) / 2:.1f}); "
                 "do not quote precision there"
             )

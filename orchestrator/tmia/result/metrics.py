@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.report.metrics import Logged, flat, rows_of
 from orchestrator.tmia.result.document import cells_of
-from orchestrator.tmia.result.rows import FitRow, MembershipCell
+from orchestrator.tmia.result.rows import FitRow, TmiaCell
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting
@@ -18,7 +18,7 @@ COMPARED = (Logged("{selection}.{attack}.{metric}", ("precision", "coverage")),)
 
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
     """Return ``selection.attack.metric`` of a setting, and accuracies as ``fit.side.group.metric``."""
-    cells, fits = rows_of(document, "table", MembershipCell, setting), rows_of(document, "fit", FitRow, setting)
+    cells, fits = rows_of(document, "table", TmiaCell, setting), rows_of(document, "fit", FitRow, setting)
     return flat(cells) | flat(fits)
 
 

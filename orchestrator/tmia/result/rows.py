@@ -15,7 +15,7 @@ GAP = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class MembershipCell:
+class TmiaCell:
     """One attack on one selection of candidates; 0/0 is None."""
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
@@ -23,7 +23,7 @@ class MembershipCell:
             "{selection}.{attack}.{metric}",
             (
                 *(f"{name}{end}" for name in ("precision", "coverage", "fpr") for end in Estimate.SUFFIXES),
-                *("auc", "fresh_fpr", "candidates", "queries_per_point"),
+                *("auc", "null_fpr", "candidates", "queries_per_point"),
             ),
         ),
     )
@@ -49,12 +49,12 @@ class MembershipCell:
     fpr: Estimate
     fpr_t: Span
     auc: Estimate
-    fresh_models: int
-    fresh_candidates: int
-    fresh_fpr: Estimate
-    fresh_false_positives: int
-    fresh_pairs: int
-    fresh_expected: float | None
+    null_models: int
+    null_candidates: int
+    null_fpr: Estimate
+    null_false_positives: int
+    null_pairs: int
+    null_expected: float | None
     queries_per_point: float
     failed: int
 
@@ -149,20 +149,20 @@ class RecognisedPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MembershipSetting(SettingRow):
+class TmiaSetting(SettingRow):
     """A setting and its attack mode."""
 
     mode: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class MembershipResult(FinishedRun):
+class TmiaResult(FinishedRun):
     """The content of result.json of a TMIA run."""
 
     KIND: ClassVar[str] = "tmia"
 
-    settings: tuple[MembershipSetting, ...]
-    table: tuple[MembershipCell, ...]
+    settings: tuple[TmiaSetting, ...]
+    table: tuple[TmiaCell, ...]
     fit: tuple[FitRow, ...]
     selections: tuple[SelectionRow, ...]
     reconstruction: tuple[ReconstructionRow, ...]

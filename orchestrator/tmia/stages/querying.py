@@ -37,7 +37,7 @@ def query(context: Context, job: Job) -> dict[str, bytes]:
     models = design.units(group, design.paired[group] if job.kind == "pairs" else None)[job.unit]
     if job.kind == "posteriors":
         places = {"candidates": design.sets.candidates}
-        if group == "contrast":
+        if group == "reference":
             places |= {"samples": design.samples}
         return {ANSWERS: pack_arrays(posteriors(context, models, places))}
     if job.kind == "fit_points":
@@ -71,8 +71,8 @@ def probabilities(model: nn.Module, x: torch.Tensor) -> NDArray[np.float32]:
 class Sights:
     """How start points are told apart: ``classes`` (N,) of the points asked about, ``known`` (R,) of the samples.
 
-    True classes where y* is the true one; else those that most contrast models see, which need not be among the true
-    ones. ``share`` (R,): the part of the contrast models that see ``known`` in a sample.
+    True classes where y* is the true one; else those that most reference models see, which need not be among the true
+    ones. ``share`` (R,): the part of the reference models that see ``known`` in a sample.
     """
 
     classes: NDArray[np.int64]
@@ -81,7 +81,7 @@ class Sights:
 
     @classmethod
     def of(cls, context: Context, name: Literal["candidates", "fit"], rows: NDArray[np.int64]) -> Sights:
-        """Return what contrast models see in samples, and in places ``rows`` (N,) of candidates or fit points."""
+        """Return what reference models see in samples, and in places ``rows`` (N,) of candidates or fit points."""
         design = context.design
         ids = {"candidates": design.sets.candidates, "fit": design.fit_points}[name]
         seen, known = labelled(context, "samples"), design.true_star(design.samples)
@@ -89,19 +89,19 @@ class Sights:
             classes, known = labelled(context, name)[rows].argmax(1), seen.argmax(1)
         else:
             classes = design.own_labels(ids[rows])
-        return cls(classes, known, seen[np.arange(len(known)), known] / design.plan.split.contrast)
+        return cls(classes, known, seen[np.arange(len(known)), known] / design.plan.split.reference_models)
 
 
 def labelled(context: Context, name: str) -> NDArray[np.int64]:
-    """Return (N, classes): how many contrast models label each of the candidates, samples or points of the fit how."""
+    """Return (N, classes): how many reference models label each of the candidates, samples or points of the fit how."""
     design = context.design
-    keys = [job.key for job in design.fit_point_jobs] if name == "fit" else design.contrast_posteriors()
+    keys = [job.key for job in design.fit_point_jobs] if name == "fit" else design.reference_posteriors()
     counts: NDArray[np.int64] | None = None
     for key in keys:
         posterior = unpack_arrays(context.store.get("query", key).read(ANSWERS))[name]
         found = np.eye(posterior.shape[-1], dtype=np.int64)[posterior.argmax(-1)].sum(0)
         counts = found if counts is None else counts + found
-    assert counts is not None, "there are contrast models"
+    assert counts is not None, "there are reference models"
     return counts
 
 

@@ -100,7 +100,7 @@ def by_group(design: TmiaDesign, keys: Sequence[str]) -> dict[Group, list[str]]:
 
 
 def posteriors(context: Context, keys: Mapping[Group, Sequence[str]]) -> Posteriors:
-    """Return the posteriors of all models, and the contrast models' at the attacker's samples."""
+    """Return the posteriors of all models, and the reference models' at the attacker's samples."""
     design = context.design
     candidates = design.sets.candidates
     shape = joined(context, keys["target"], "candidates").shape
@@ -108,7 +108,7 @@ def posteriors(context: Context, keys: Mapping[Group, Sequence[str]]) -> Posteri
         group: joined(context, keys[group], "candidates") if keys.get(group) else np.zeros((0, *shape[1:]), np.float32)
         for group in GROUPS
     }
-    samples = joined(context, keys["contrast"], "samples")
+    samples = joined(context, keys["reference"], "samples")
     return Posteriors(
         posterior=found,
         star={group: stars(design, found[group], candidates) for group in GROUPS},
@@ -122,7 +122,7 @@ def labels(context: Context, job: Job) -> Labels:
     """Return what was asked with labels only."""
     design = context.design
     order = unpack_arrays(context.store.get("select", job.document["order"]).read(SELECTION))["order"]
-    rows = order[: design.plan.audit.pool].astype(np.int64)
+    rows = order[: design.plan.audit.asked].astype(np.int64)
     asked: dict[str, dict[Group, dict[str, NDArray[Any]]]] = {}
     for kind in job.document["labels"]:
         if kind != "pairs":
@@ -141,7 +141,7 @@ def labels(context: Context, job: Job) -> Labels:
         confidence = joined(context, job.document["fit_points"], "fit")
         fit_star = stars(design, confidence, design.fit_points)
         confidence = np.take_along_axis(confidence, fit_star[..., None], axis=-1)[..., 0].astype(np.float64)
-        models = len(pairs) if design.plan.audit.reconstruction.pairs == "contrast" else len(confidence)
+        models = len(pairs) if design.plan.audit.reconstruction.pairs == "reference" else len(confidence)
         extra |= {"fit_distance": pairs, "fit_confidence": confidence[:models], "fit_points": design.fit_points}
     if "votes" in asked:
         extra["votes"] = {group: found["share"] for group, found in asked["votes"].items()}
@@ -168,7 +168,7 @@ def answered(context: Context, kind: str, group: Group) -> dict[str, NDArray[Any
         for unit in range(len(design.units(group)))
     ]
     if not units:
-        return {name: np.zeros((0, design.plan.audit.pool)) for name in ("distance", "share", "queries")}
+        return {name: np.zeros((0, design.plan.audit.asked)) for name in ("distance", "share", "queries")}
     return {
         name: np.concatenate([np.concatenate([part[name] for part in shards], axis=1) for shards in units])
         for name in units[0][0]
@@ -198,14 +198,14 @@ def selections(context: Context, design: TmiaDesign) -> tuple[dict[str, NDArray[
     alpha, rare = design.plan.audit.alpha, design.plan.audit.neighbours.rare
     selected, rows = {}, []
     for name in design.plan.audit.selectors:
-        scores = Scores(found[f"score.{name}"], found.get(f"contrast.{name}"))
-        rule, given = rule_of(name, alpha.model_dump(), scores.contrast is not None, rare)
+        scores = Scores(found[f"score.{name}"], found.get(f"reference.{name}"))
+        rule, given = rule_of(name, alpha.model_dump(), scores.reference is not None, rare)
         selected[name] = chosen(scores, **given)
         if name == "none":
-            selected[name][random_sample(found["order"], design.plan.audit.pool) :] = False
+            selected[name][random_sample(found["order"], design.plan.audit.asked) :] = False
         threshold = given.get("alpha")
-        if "quantile" in given and scores.contrast is not None:
-            threshold = float(np.quantile(scores.contrast, given["quantile"]))
+        if "quantile" in given and scores.reference is not None:
+            threshold = float(np.quantile(scores.reference, given["quantile"]))
         count = int(selected[name].sum())
         rows.append({"selector": name, "rule": rule, "threshold": threshold, "chosen": count})
     return selected, rows
@@ -214,7 +214,7 @@ def selections(context: Context, design: TmiaDesign) -> tuple[dict[str, NDArray[
 def rule_of(name: str, alpha: Mapping[str, Any], quantiles: bool, rare: float) -> tuple[str, dict[str, Any]]:
     """Return in words, and as arguments of ``chosen``, how a selector's scores are cut.
 
-    ``quantiles``: it has scores of contrast samples. ``none`` is a random sample, all of which are asked with labels;
+    ``quantiles``: it has scores of reference samples. ``none`` is a random sample, all of which are asked with labels;
     ``neighbours`` cuts where PMIA does, below ``rare`` expected neighbours.
     """
     if name == "none":
@@ -224,17 +224,17 @@ def rule_of(name: str, alpha: Mapping[str, Any], quantiles: bool, rare: float) -
     if alpha["size"] is not None:
         return f"the {alpha['size']} highest scores", {"size": alpha["size"]}
     if alpha["quantile"] is not None and quantiles:
-        return f"above the {alpha['quantile']:g} quantile of contrast samples", {"quantile": alpha["quantile"]}
+        return f"above the {alpha['quantile']:g} quantile of reference samples", {"quantile": alpha["quantile"]}
     if alpha["absolute"] is not None:
         return f"above {alpha['absolute']:g}", {"alpha": alpha["absolute"]}
-    raise RuntimeError(f"selector {name} has no scores of contrast samples to take a quantile of")
+    raise RuntimeError(f"selector {name} has no scores of reference samples to take a quantile of")
 
 
 def narrowed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a warning for each selection of which only a part was asked with labels."""
     return [
         f"selector {row['selector']} chose {row['chosen']} candidates, of which {row['asked']} were asked with labels "
-        "(audit.pool); its cells speak about those, the foremost"
+        "(audit.asked); its cells speak about those, the foremost"
         for row in rows
         if row["asked"] < row["chosen"]
     ]

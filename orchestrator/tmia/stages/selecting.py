@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def select(context: Context, job: Job) -> dict[str, bytes]:
     """Score all candidates by every selector of the plan, and put them into the order in which they are asked.
 
-    ``score.NAME`` (K,), ``contrast.NAME`` (R,) where known, ``order`` (K,): the selectors' rankings in turn.
+    ``score.NAME`` (K,), ``reference.NAME`` (R,) where known, ``order`` (K,): the selectors' rankings in turn.
     """
     design = context.design
     keys = job.document["posteriors"]
-    loss, contrast_loss = contrast_losses(context, keys)
+    loss, reference_loss = reference_losses(context, keys)
     everyone = np.concatenate([design.sets.candidates, design.samples])
-    models = StoredModels(context, design.asked("contrast"))
+    models = StoredModels(context, design.asked("reference"))
     x, _ = tensors(context, "own", everyone).all()
     unique = uniqueness(context) if "gnq" in design.plan.audit.selectors else (None, None)
     case = Case(
@@ -45,18 +45,18 @@ def select(context: Context, job: Job) -> dict[str, bytes]:
         seed=context.seed(Purpose.SELECT),
         features=Features(models, x, context.seed(Purpose.FEATURES)),
         loss=loss,
-        contrast_loss=contrast_loss,
-        contrast_outside=~sampled(design),
+        reference_loss=reference_loss,
+        reference_outside=~sampled(design),
         uniqueness=unique[0],
-        contrast_uniqueness=unique[1],
+        reference_uniqueness=unique[1],
     )
     found: dict[str, Any] = {}
     for name in design.plan.audit.selectors:
         settings = {"delta": design.plan.audit.neighbours.delta} if name == "neighbours" else {}
         scores = SELECTORS[name](**settings).select(case)
         found[f"score.{name}"] = scores.candidates
-        if scores.contrast is not None:
-            found[f"contrast.{name}"] = scores.contrast
+        if scores.reference is not None:
+            found[f"reference.{name}"] = scores.reference
     ranked = {name: found[f"score.{name}"] for name in design.plan.audit.selectors}
     found["order"] = interleaved(ranked)
     return {SELECTION: pack_arrays(found)}
@@ -99,12 +99,13 @@ def random_sample(order: NDArray[np.int64], pool: int) -> int:
 
 
 def sampled(design: TmiaDesign) -> NDArray[np.bool_]:
-    """Return (n_ref, R): which contrast models trained on which of the attacker's samples."""
-    return np.stack([np.isin(design.samples, own) for own in design.sets.contrast])
+    """Return (n_ref, R): which reference models trained on which of the attacker's samples."""
+    return np.stack([np.isin(design.samples, own) for own in design.sets.reference])
 
 
 def uniqueness(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean bits of uniqueness of candidates (K,) and of contrast samples beside contrast models' own points.
+    """Return the mean bits of uniqueness of candidates (K,) and of reference samples beside reference models' own
+    points.
 
     A sample's mean is over the models that did not train on it; those that all trained on are left out.
     """
@@ -113,7 +114,7 @@ def uniqueness(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float6
     candidates, samples = design.sets.candidates, design.samples[: measure.samples]
     asked = tensors(context, "own", np.concatenate([candidates, samples]))
     rows = []
-    for model in design.asked("contrast")[: measure.models]:
+    for model in design.asked("reference")[: measure.models]:
         own = np.unique(model.train)
         found = measure.bits(
             stored(context, model), tensors(context, "own", own), asked, true_class=design.plan.audit.y_star == "true"
@@ -126,8 +127,8 @@ def uniqueness(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float6
     return mean[: len(candidates)], mean[len(candidates) :]
 
 
-def contrast_losses(context: Context, keys: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the contrast models' losses of y* on candidates (n_ref, K) and samples (n_ref, R).
+def reference_losses(context: Context, keys: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the reference models' losses of y* on candidates (n_ref, K) and samples (n_ref, R).
 
     Unit by unit of the models: the posteriors of all, (n_ref, K + R, classes), need not fit in memory.
     """

@@ -11,7 +11,7 @@ NAMES = ("precision", "coverage", "fpr")
 
 
 def scene(rng, targets, points, n_ref, shift, model):
-    """Return statistics of targets and contrast models and membership: hard and easy points, members moved by chance.
+    """Return statistics of targets and reference models and membership: hard and easy points, members moved by chance.
 
     ``model``: how far all points of one model move together, each point with its own weight.
     """
@@ -26,7 +26,7 @@ def scene(rng, targets, points, n_ref, shift, model):
 def interval_coverage(case, beta, repeats, draws, seed):
     """Return {interval: share of repeats (3,) that hold the truth}, mean widths likewise; ``case``: see ``scene``.
 
-    The truth of ``NAMES`` is the ratio of means over other targets, points and contrast models.
+    The truth of ``NAMES`` is the ratio of means over other targets, points and reference models.
     """
     rng = np.random.default_rng(seed)
     total = np.zeros(4)

@@ -7,7 +7,7 @@ from scipy.stats import ttest_1samp
 from audits.errors import BadInput
 from audits.seeds import derive_seed
 from audits.statistics import intervals, precision
-from audits.statistics.precision import measure, measure_fresh, t_over_targets, tally
+from audits.statistics.precision import measure, measure_null, t_over_targets, tally
 from audits.tmia.p_values import decider, rank_p
 from tests.audits.statistics.precision_coverage import interval_coverage
 
@@ -15,7 +15,7 @@ BETA = 0.1
 
 
 def scene(seed, targets=6, points=14, n_ref=20, shift=1.5, model=0.3):
-    """Signed distances of targets (half of the points are members) and contrast models; points and models differ."""
+    """Signed distances of targets (half of the points are members) and reference models; points and models differ."""
     rng = np.random.default_rng(seed)
     member = np.stack([rng.permutation(points) < points // 2 for _ in range(targets)])
     level = rng.normal(size=points)
@@ -110,7 +110,7 @@ def test_draws_without_decisions_are_counted_and_left_out():
 def test_one_false_positive_leaves_an_interval_down_to_zero():
     said = np.zeros((5, 6), bool)
     said[0, 0] = True
-    found = measure_fresh(lambda rows: said, 3, 0.05, draws=1000).fpr
+    found = measure_null(lambda rows: said, 3, 0.05, draws=1000).fpr
     assert found.low == found.t_low == 0.0 and found.value == 1 / 30 < 0.1 < found.high < 0.3
 
 
@@ -144,7 +144,7 @@ def test_no_false_positive_does_not_make_precision_certain():
     assert found.precision.low <= intervals.clopper_pearson(5, 5)[0] < 0.5
 
 
-def test_another_draw_of_contrast_models_widens_the_interval():
+def test_another_draw_of_reference_models_widens_the_interval():
     own, others, member = scene(4, targets=100, points=100, model=1.0)
     decide = decider(own, others, BETA, True)
     fixed = decide(np.arange(20))
@@ -154,17 +154,17 @@ def test_another_draw_of_contrast_models_widens_the_interval():
     assert (whole.fpr.t_low, whole.fpr.value) == (given.fpr.t_low, given.fpr.value)
 
 
-def test_the_interval_holds_the_found_rate_where_few_contrast_models_shift_every_draw():
+def test_the_interval_holds_the_found_rate_where_few_reference_models_shift_every_draw():
     own, others, member = scene(6, targets=60, points=200, n_ref=19, model=0.0)
     found = measure(decider(own, others, 0.05, True), 19, member, 0.05, draws=100)
     for rate in (found.precision, found.coverage, found.fpr):
         assert rate.low < rate.value < rate.high
 
 
-def test_fresh_models_are_judged_as_targets_without_members():
+def test_null_models_are_judged_as_targets_without_members():
     own, others, _ = scene(5, shift=0.0)
     decide = decider(own, others, BETA, True)
-    found = measure_fresh(decide, 20, BETA, np.arange(14) < 10, draws=100, seed=3)
+    found = measure_null(decide, 20, BETA, np.arange(14) < 10, draws=100, seed=3)
     said = rank_p(own, others, True) <= BETA
     assert (found.members, found.non_members, found.true_positives) == (0, 60, 0)
     assert found.false_positives == said[:, :10].sum()

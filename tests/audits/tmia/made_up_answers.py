@@ -33,8 +33,8 @@ class Scene:
 def synthetic_answers(
     seed: int,
     targets: int = 6,
-    contrast: int = 40,
-    fresh: int = 8,
+    reference: int = 40,
+    null: int = 8,
     candidates: int = 60,
     classes: int = 3,
     *,
@@ -43,7 +43,7 @@ def synthetic_answers(
     asked: int | None = None,
     samples: int = 200,
     failed: float = 0.0,
-    pairs: str = "contrast",
+    pairs: str = "reference",
 ) -> Scene:
     """Return answers whose distances are logit margins over ``SLOPE``; ``star`` "true" or "own".
 
@@ -51,7 +51,7 @@ def synthetic_answers(
     is NaN. Without ``lift`` all groups are exchangeable.
     """
     rng = np.random.default_rng(seed)
-    counts = {"target": targets, "contrast": contrast, "fresh": fresh}
+    counts = {"target": targets, "reference": reference, "null": null}
     label, hard = rng.integers(classes, size=candidates), rng.permutation(candidates) < candidates // 2
     pair = np.stack([rng.permutation(candidates) < candidates // 2 for _ in range(-(-targets // 2))])
     membership = np.stack([pair, ~pair], axis=1).reshape(-1, candidates)[:targets]
@@ -63,7 +63,7 @@ def synthetic_answers(
     stars = {group: starred(logit[group], label, star) for group in GROUPS}
     rows = rng.permutation(candidates)[: candidates if asked is None else asked]
 
-    drawn = rng.random((contrast, samples)) < 0.2
+    drawn = rng.random((reference, samples)) < 0.2
     sample_label = rng.integers(classes, size=samples)
     sample = made(rng, np.broadcast_to(sample_label, drawn.shape), 1.0 + lift * drawn, classes)
     fit_label = rng.integers(classes, size=12)
@@ -83,7 +83,7 @@ def synthetic_answers(
         queries={"distance": 316, "votes": COPIES},
         distance=distance,
         votes={group: np.round(COPIES * ndtr(distance[group])) / COPIES for group in GROUPS},
-        fit_distance=fit_distance if pairs == "contrast" else fit_distance[:1],
+        fit_distance=fit_distance if pairs == "reference" else fit_distance[:1],
         fit_confidence=confidence(fit, fit_star),
         fit_points=np.arange(12) * 3 + 1,
     )

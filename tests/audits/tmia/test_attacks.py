@@ -36,8 +36,8 @@ def test_a_ruling_has_the_shapes_and_types_of_its_table(name: str) -> None:
     made, found = scene(asked=40, failed=0.05), usual(name)
     rows = made.answers.labels.rows if name in LABELS else np.arange(60)
     np.testing.assert_array_equal(found.rows, rows)
-    assert set(found.statistic) == {*JUDGED, "contrast"} if name in RANKED else set(JUDGED)
-    for group, models in (("target", 6), ("fresh", 8)):
+    assert set(found.statistic) == {*JUDGED, "reference"} if name in RANKED else set(JUDGED)
+    for group, models in (("target", 6), ("null", 8)):
         assert found.statistic[group].shape == found.decision[group].shape == (models, len(rows))
         assert found.statistic[group].dtype == np.float64 and found.decision[group].dtype == bool
         if name in RANKED:
@@ -46,7 +46,7 @@ def test_a_ruling_has_the_shapes_and_types_of_its_table(name: str) -> None:
             assert np.nanmin(p) >= 1 / 41 and np.nanmax(p) <= 1
     assert (found.p is None) == (name in OLDER)
     if name in RANKED:
-        assert found.statistic["contrast"].shape == (40, len(rows))
+        assert found.statistic["reference"].shape == (40, len(rows))
     distances = name in ("tmia", "tmia_distance", "tmia_smoothed")
     assert found.queries == (316 if distances else 32 if name == "noise_votes" else 1)
 
@@ -67,11 +67,11 @@ def test_the_wall_stands_in_the_base_class(name: str) -> None:
         seen[0].known_posteriors()
 
 
-def test_without_fresh_models_there_are_decisions_about_targets_alone() -> None:
-    answers = synthetic_answers(3, fresh=0, samples=40).answers
+def test_without_null_models_there_are_decisions_about_targets_alone() -> None:
+    answers = synthetic_answers(3, null=0, samples=40).answers
     for name in ATTACKS:
         found = ruling(name, answers)
-        assert found.decision["fresh"].shape == (0, 60) and found.decision["target"].any()
+        assert found.decision["null"].shape == (0, 60) and found.decision["target"].any()
 
 
 # -------------------------------------------------------------------------------------------------- older attacks
@@ -88,11 +88,11 @@ def test_shadow_rows_are_balanced_few_and_decided_by_the_seed(monkeypatch: pytes
     np.testing.assert_array_equal(found[4].posterior, again.posterior)
     assert not np.array_equal(found[4].posterior, other.posterior)
     none = replace(seen, shadow_member=np.zeros_like(seen.shadow_member))
-    with pytest.raises(BadInput, match=r"raise audit\.contrast_samples"):
+    with pytest.raises(BadInput, match=r"raise audit\.reference_samples"):
         shadows.balanced_shadows(none, 10, seed=3)
 
 
-def test_gmia1_reads_contrast_model_0_alone_and_gmia2_the_first_ten() -> None:
+def test_gmia1_reads_reference_model_0_alone_and_gmia2_the_first_ten() -> None:
     seen = scene().answers.posteriors
     for name, last in (("gmia1", 0), ("gmia2", 9)):
         for changed, same in ((last + 1, True), (last, False)):
@@ -107,8 +107,8 @@ def test_older_attacks_are_the_librarys() -> None:
     made = scene(asked=40, failed=0.05)
     seen = made.answers.posteriors
     rows = shadows.balanced_shadows(seen, 10, seed=5)
-    verdict = Gmia2().judge(rows, seen.posterior["fresh"], 5)
-    np.testing.assert_allclose(usual("gmia2").statistic["fresh"], verdict.score, atol=1e-5)
+    verdict = Gmia2().judge(rows, seen.posterior["null"], 5)
+    np.testing.assert_allclose(usual("gmia2").statistic["null"], verdict.score, atol=1e-5)
 
     known = [
         -math.log(seen.shadow_posterior[model, point, seen.shadow_star[model, point]])
@@ -120,7 +120,7 @@ def test_older_attacks_are_the_librarys() -> None:
     unseen = np.sort(seen.shadow_posterior.max(-1)[~seen.shadow_member].astype(float))
     allowed = int(BETA * len(unseen) + 1e-9)
     threshold = unseen[len(unseen) - 1 - allowed]
-    np.testing.assert_array_equal(usual("gmia3").decision["fresh"], seen.posterior["fresh"].max(-1) > threshold)
+    np.testing.assert_array_equal(usual("gmia3").decision["null"], seen.posterior["null"].max(-1) > threshold)
 
     labels = made.answers.labels
     right = labels.predicted["target"] == made.label[labels.rows]
@@ -157,7 +157,7 @@ def test_missing_answers_are_named(name: str, part: str, gone: dict[str, object]
 
 
 def test_an_attack_without_its_part_says_so() -> None:
-    with pytest.raises(BadInput, match=r"raise audit\.pool"):
+    with pytest.raises(BadInput, match=r"raise audit\.asked"):
         ruling("tmia", Answers(posteriors=scene().answers.posteriors))
     with pytest.raises(BadInput, match="no posteriors"):
         ruling("yeom", Answers(labels=scene().answers.labels))
@@ -165,8 +165,8 @@ def test_an_attack_without_its_part_says_so() -> None:
 
 def test_answers_that_do_not_fit_together_are_refused() -> None:
     labels, seen = scene().answers.labels, scene().answers.posteriors
-    with pytest.raises(BadInput, match=r"votes of group fresh has shape \(7, 60\); give \(8, 60\)"):
-        replace(labels, votes={**labels.votes, "fresh": labels.votes["fresh"][:7]})
+    with pytest.raises(BadInput, match=r"votes of group null has shape \(7, 60\); give \(8, 60\)"):
+        replace(labels, votes={**labels.votes, "null": labels.votes["null"][:7]})
     with pytest.raises(BadInput, match="59 labels and 60 ids"):
         replace(labels, label=labels.label[1:])
     with pytest.raises(BadInput, match="n_ref = 40"):
@@ -174,8 +174,8 @@ def test_answers_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(BadInput, match=r"star of group target has shape \(6, 59\)"):
         replace(seen, star={**seen.star, "target": seen.star["target"][:, 1:]})
     broken = {group: values.copy() for group, values in seen.posterior.items()}
-    broken["fresh"][2, 3, 0] = math.nan
-    with pytest.raises(FloatingPointError, match="a fresh model is not a number"):
+    broken["null"][2, 3, 0] = math.nan
+    with pytest.raises(FloatingPointError, match="a null model is not a number"):
         replace(seen, posterior=broken)
     with pytest.raises(BadInput, match=r"beta is 0\.0"):
         JudgeSettings(0.0)

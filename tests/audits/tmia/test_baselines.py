@@ -54,8 +54,8 @@ def test_a_target_is_judged_alike_whoever_is_judged_with_it(name: str) -> None:
 
 
 def judged(name: str, seen: np.ndarray, label: np.ndarray) -> Verdict:
-    """Judge targets' posteriors by the attack ``name`` with shadows, or contrast models, of fixed seeds."""
-    contrast = np.stack([posteriors(np.zeros(POINTS, bool), label, 100 + model) for model in range(30)])
+    """Judge targets' posteriors by the attack ``name`` with shadows, or reference models, of fixed seeds."""
+    reference = np.stack([posteriors(np.zeros(POINTS, bool), label, 100 + model) for model in range(30)])
     match name:
         case "gmia1":
             return Gmia1(network=QUICK).judge(shadow(1), seen, seed=3)
@@ -70,11 +70,11 @@ def judged(name: str, seen: np.ndarray, label: np.ndarray) -> Verdict:
         case "label_gap":
             return LabelGap().judge(seen.argmax(-1), label)
         case "votes":
-            shares, others = (np.round(part.max(-1), 1) for part in (seen, contrast))
+            shares, others = (np.round(part.max(-1), 1) for part in (seen, reference))
             return NoiseVotes().judge(shares, others)
         case _:
             few = np.arange(POINTS) % 3 / 10
-            return Pmia().judge(losses(seen, label), losses(contrast, label), few)
+            return Pmia().judge(losses(seen, label), losses(reference, label), few)
 
 
 def test_a_score_that_is_not_a_number_is_an_error() -> None:
@@ -89,8 +89,8 @@ def test_a_score_that_is_not_a_number_is_an_error() -> None:
 
 def test_pmia_is_the_smoothed_distribution_function_on_points_with_few_neighbours() -> None:
     _, label, seen = targets()
-    contrast = np.stack([posteriors(np.zeros(POINTS, bool), label, 100 + model) for model in range(40)])
-    own, others = losses(seen, label), losses(contrast, label)
+    reference = np.stack([posteriors(np.zeros(POINTS, bool), label, 100 + model) for model in range(40)])
+    own, others = losses(seen, label), losses(reference, label)
     expected = np.where(np.arange(POINTS) % 4 == 0, 0.05, 0.1)
     verdict = Pmia(level=0.05).judge(own, others, expected)
     for target in range(TARGETS):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from audits.errors import BadInput
-from audits.statistics.precision import measure, measure_fresh
+from audits.statistics.precision import measure, measure_null
 from audits.tmia.attacks import ATTACKS, JudgeSettings
 from audits.tmia.cells import cells, scores_rows
 from audits.tmia.p_values import rank_p, smoothed_p
@@ -70,14 +70,14 @@ def test_the_table_has_a_row_for_each_attack_model_and_candidate() -> None:
         found[key] = one
     for name in SHOWN:
         ruling = ATTACKS[name]().judge(made.answers, JudgeSettings(BETA), seed=5)
-        for group, models in (("target", 6), ("fresh", 8), ("contrast", 40 if ATTACKS[name].ranked else 0)):
+        for group, models in (("target", 6), ("null", 8), ("reference", 40 if ATTACKS[name].ranked else 0)):
             for model in range(models):
                 for place, candidate in enumerate(ruling.rows):
                     one = found.pop((name, group, model, candidate))
                     assert one["statistic"] == pytest.approx(ruling.statistic[group][model, place], nan_ok=True)
-                    p = math.nan if ruling.p is None or group == "contrast" else ruling.p[group][model, place]
+                    p = math.nan if ruling.p is None or group == "reference" else ruling.p[group][model, place]
                     assert one["p"] == pytest.approx(p, nan_ok=True)
-                    assert one["decision"] == (group != "contrast" and ruling.decision[group][model, place])
+                    assert one["decision"] == (group != "reference" and ruling.decision[group][model, place])
                     assert one["member"] == (group == "target" and made.membership[model, candidate])
                     assert (one["point_id"], one["label"]) == (made.point_ids[candidate], made.label[candidate])
                     assert (one["asked"], one["q_hard"]) == (made.asked[candidate], made.hard[candidate])
@@ -91,8 +91,8 @@ def test_the_table_has_a_row_for_each_attack_model_and_candidate() -> None:
 def slow_cell(columns: dict[str, np.ndarray], attack: str, selection: str) -> dict[str, Any]:
     """Count and rate one cell by a loop over the rows of the table."""
     counts = dict.fromkeys(
-        ("true_positives", "false_positives", "members", "non_members", "failed", "fresh_pairs"), 0
-    ) | {"fresh_false_positives": 0}
+        ("true_positives", "false_positives", "members", "non_members", "failed", "null_pairs"), 0
+    ) | {"null_false_positives": 0}
     candidates, scores = set(), {}
     own = {name: values[columns["attack"] == attack] for name, values in columns.items()}
     for row in zip(*own.values(), strict=True):
@@ -110,9 +110,9 @@ def slow_cell(columns: dict[str, np.ndarray], attack: str, selection: str) -> di
             score = -one["p"] if ATTACKS[attack].ranked else one["statistic"]
             score = -math.inf if math.isnan(score) else score
             scores.setdefault(one["model"], {True: [], False: []})[bool(one["member"])].append(score)
-        elif one["group"] == "fresh":
-            counts["fresh_pairs"] += 1
-            counts["fresh_false_positives"] += one["decision"]
+        elif one["group"] == "null":
+            counts["null_pairs"] += 1
+            counts["null_false_positives"] += one["decision"]
     aucs = [np.mean([(a > b) + 0.5 * (a == b) for a in both[True] for b in both[False]]) for both in scores.values()]
     called = counts["true_positives"] + counts["false_positives"]
     return {
@@ -121,7 +121,7 @@ def slow_cell(columns: dict[str, np.ndarray], attack: str, selection: str) -> di
         "precision": counts["true_positives"] / called if called else None,
         "coverage": counts["true_positives"] / counts["members"],
         "fpr": counts["false_positives"] / counts["non_members"],
-        "fresh_fpr": counts["fresh_false_positives"] / counts["fresh_pairs"],
+        "null_fpr": counts["null_false_positives"] / counts["null_pairs"],
         "auc": np.mean(aucs),
     }
 
@@ -135,7 +135,7 @@ def test_cells_are_those_of_a_loop_over_rows() -> None:
         if row["selection"] != "nobody":
             slow = slow_cell(usual(), row["attack"], row["selection"])
             assert {name: row[name] for name in slow} == pytest.approx(slow, abs=1e-12)
-            assert (row["targets"], row["fresh_models"], row["beta"]) == (6, 8, BETA)
+            assert (row["targets"], row["null_models"], row["beta"]) == (6, 8, BETA)
     under = [row for row in found if row["selection"] == "hard"]
     assert {row["candidates"] for row in under} == {int((scene().asked & scene().hard).sum())}
     assert {row["candidates"] for row in found if row["selection"] == "all"} == {60}
@@ -154,17 +154,17 @@ def test_intervals_are_those_of_p_values_taken_anew_in_every_draw(name: str) -> 
     def decide(rows: np.ndarray, group: str) -> np.ndarray:
         if name == "yeom":
             return ruling.decision[group][:, kept]
-        contrast = ruling.statistic["contrast"][:, kept][rows]
-        return p_value(ruling.statistic[group][:, kept], contrast, True) <= BETA
+        reference = ruling.statistic["reference"][:, kept][rows]
+        return p_value(ruling.statistic[group][:, kept], reference, True) <= BETA
 
     n_ref = 1 if name == "yeom" else 40
     slow = measure(lambda rows: decide(rows, "target"), n_ref, member, BETA, draws=30, seed=4)
-    fresh = measure_fresh(lambda rows: decide(rows, "fresh"), n_ref, BETA, draws=30, seed=4).fpr
+    null = measure_null(lambda rows: decide(rows, "null"), n_ref, BETA, draws=30, seed=4).fpr
     found = cell(usual_cells(), "hard", name)
     for rate in RATES:
         for end in ("low", "high", "t_low", "t_high"):
             assert found[f"{rate}_{end}"] == pytest.approx(getattr(getattr(slow, rate), end), abs=1e-12)
-    assert (found["fresh_fpr_low"], found["fresh_fpr_high"]) == pytest.approx((fresh.low, fresh.high), abs=1e-12)
+    assert (found["null_fpr_low"], found["null_fpr_high"]) == pytest.approx((null.low, null.high), abs=1e-12)
     assert found["precision_low"] < found["precision"] <= found["precision_high"]
 
 
@@ -183,7 +183,7 @@ def test_levels_and_expected_false_positives_belong_to_attacks_that_promise_a_ra
         name = row["attack"]
         promises = ATTACKS[name].ranked or name == "gmia3"
         assert row["expected_false_positives"] == (pytest.approx(BETA * row["non_members"]) if promises else None)
-        assert row["fresh_expected"] == (pytest.approx(BETA * row["fresh_pairs"]) if promises else None)
+        assert row["null_expected"] == (pytest.approx(BETA * row["null_pairs"]) if promises else None)
         assert row["attained"] == (4 / 41 if name in ("tmia_distance", "tmia_posterior") else None)
 
 
@@ -191,23 +191,23 @@ def test_a_selection_of_nobody_has_counts_of_zero_and_no_rates() -> None:
     for name in SHOWN:
         row = cell(usual_cells(), "nobody", name)
         counts = ("candidates", "true_positives", "false_positives", "members", "non_members", "failed")
-        fresh = ("fresh_candidates", "fresh_false_positives", "fresh_pairs")
-        assert {row[key] for key in (*counts, *fresh)} == {0}
-        rates = [key for key in row if key.startswith((*RATES, "auc", "fresh_fpr"))]
+        null = ("null_candidates", "null_false_positives", "null_pairs")
+        assert {row[key] for key in (*counts, *null)} == {0}
+        rates = [key for key in row if key.startswith((*RATES, "auc", "null_fpr"))]
         assert len(rates) == 21 and {row[key] for key in rates} == {None}
-        assert (row["targets"], row["fresh_models"]) == (6, 8)
+        assert (row["targets"], row["null_models"]) == (6, 8)
 
 
 def test_precision_without_a_decision_is_undefined() -> None:
     columns = dict(usual())
     ranked = columns["attack"] == "tmia_distance"
     columns = {name: values[ranked] for name, values in columns.items()}
-    own = columns["group"] != "contrast"
+    own = columns["group"] != "reference"
     columns["statistic"] = np.where(own, -100.0, columns["statistic"])
     columns["p"], columns["decision"] = np.where(own, 1.0, np.nan), np.zeros(len(own), bool)
     row = cell(cells(columns, selectors=["none"], beta=BETA, draws=20), "none", "tmia_distance")
     assert row["precision"] is row["precision_low"] is row["precision_t_high"] is None
-    assert row["coverage"] == row["fpr"] == row["fresh_fpr"] == 0.0 < row["fpr_high"]
+    assert row["coverage"] == row["fpr"] == row["null_fpr"] == 0.0 < row["fpr_high"]
     assert row["auc"] == 0.5
 
 
@@ -221,18 +221,18 @@ def test_the_auc_leaves_out_targets_of_one_kind() -> None:
     assert row["auc"] is row["fpr"] is None and row["precision"] == 1.0
 
 
-def test_without_fresh_models_the_control_is_empty() -> None:
-    made = synthetic_answers(2, fresh=0, asked=40)
+def test_without_null_models_the_control_is_empty() -> None:
+    made = synthetic_answers(2, null=0, asked=40)
     found = cells(table(made, ("tmia_distance", "yeom")), selectors=["none"], beta=BETA, draws=10)
     for row in found:
-        assert (row["fresh_models"], row["fresh_pairs"], row["fresh_fpr"]) == (0, 0, None)
+        assert (row["null_models"], row["null_pairs"], row["null_fpr"]) == (0, 0, None)
         assert row["fpr"] is not None
 
 
 def test_failed_points_count_as_asked_and_are_never_called() -> None:
     made = scene()
     distance = {group: values.copy() for group, values in made.answers.labels.distance.items()}
-    distance["target"][:, 3] = distance["contrast"][:, 5] = np.nan
+    distance["target"][:, 3] = distance["reference"][:, 5] = np.nan
     labels = replace(made.answers.labels, distance=distance)
     columns = table(replace(made, answers=replace(made.answers, labels=labels)), ("tmia_distance", "tmia_smoothed"))
     found = cells(columns, selectors=["none"], beta=BETA, draws=10)
@@ -246,9 +246,9 @@ def test_failed_points_count_as_asked_and_are_never_called() -> None:
 
 
 def test_under_the_null_hypothesis_the_rates_are_the_promised_ones() -> None:
-    made = synthetic_answers(6, targets=10, fresh=10, lift=0.0)
+    made = synthetic_answers(6, targets=10, null=10, lift=0.0)
     for row in cells(table(made, ("tmia_distance", "pmia")), selectors=["none"], beta=BETA, draws=1000):
-        assert row["fpr_low"] < BETA < row["fpr_high"] and row["fresh_fpr_low"] < BETA < row["fresh_fpr_high"]
+        assert row["fpr_low"] < BETA < row["fpr_high"] and row["null_fpr_low"] < BETA < row["null_fpr_high"]
         assert row["precision_low"] < 0.5 < row["precision_high"] and row["auc_low"] < 0.5 < row["auc_high"]
 
 

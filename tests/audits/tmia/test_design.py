@@ -15,7 +15,9 @@ from audits.data.classes import points_of
 from audits.errors import BadInput
 from audits.tmia.design import MembershipDesign, MembershipSplit, make_membership, other_side
 
-SPLIT = MembershipSplit(targets=6, contrast=4, fresh=3, candidates=20, train_size=25, pool=250, filler=80)
+SPLIT = MembershipSplit(
+    targets=6, reference_models=4, null_models=3, candidates=20, train_size=25, attacker_points=250, filler=80
+)
 POINTS = 400
 
 
@@ -29,11 +31,11 @@ def splits(draw: st.DrawFn) -> MembershipSplit:
     train_size = half + draw(st.integers(0, 40))
     return MembershipSplit(
         targets=2 * draw(st.integers(1, 5)),
-        contrast=draw(st.integers(1, 5)),
-        fresh=draw(st.integers(0, 3)),
+        reference_models=draw(st.integers(1, 5)),
+        null_models=draw(st.integers(0, 3)),
         candidates=2 * half,
         train_size=train_size,
-        pool=train_size + draw(st.integers(0, 100)),
+        attacker_points=train_size + draw(st.integers(0, 100)),
         filler=train_size + draw(st.integers(0, 50)),
     )
 
@@ -44,10 +46,10 @@ def test_every_design_is_exactly_balanced_disjoint_and_of_the_right_sizes(
     split: MembershipSplit, seed: int, spare: int
 ) -> None:
     assert split.filler is not None
-    ids = 7 + 3 * np.arange(split.candidates + split.pool + split.filler + spare)
+    ids = 7 + 3 * np.arange(split.candidates + split.attacker_points + split.filler + spare)
     found = make_membership(ids, split, seed)
-    parts = (found.candidates, found.pool, found.filler, found.rest)
-    assert [len(part) for part in parts] == [split.candidates, split.pool, split.filler, spare]
+    parts = (found.candidates, found.attacker_points, found.filler, found.rest)
+    assert [len(part) for part in parts] == [split.candidates, split.attacker_points, split.filler, spare]
     assert sorted(np.concatenate(parts).tolist()) == ids.tolist()
     assert found.membership.shape == (split.targets, split.candidates)
     for target in range(split.targets):
@@ -59,19 +61,19 @@ def test_every_design_is_exactly_balanced_disjoint_and_of_the_right_sizes(
         assert own - set(found.candidates.tolist()) <= set(found.filler.tolist())
     for candidate in range(split.candidates):
         assert sum(int(found.candidates[candidate]) in row for row in found.target) == split.targets // 2
-    assert found.contrast.shape == (split.contrast, split.train_size)
-    assert np.isin(found.contrast, found.pool).all()
-    assert found.fresh.shape == (split.fresh, split.train_size)
-    assert np.isin(found.fresh, found.filler).all()
-    assert all(len(np.unique(row)) == split.train_size for row in found.fresh)
+    assert found.reference.shape == (split.reference_models, split.train_size)
+    assert np.isin(found.reference, found.attacker_points).all()
+    assert found.null.shape == (split.null_models, split.train_size)
+    assert np.isin(found.null, found.filler).all()
+    assert all(len(np.unique(row)) == split.train_size for row in found.null)
 
 
-def test_contrast_models_draw_with_replacement_from_the_whole_pool() -> None:
-    found = design(replace(SPLIT, contrast=400, pool=50))
+def test_reference_models_draw_with_replacement_from_the_whole_pool() -> None:
+    found = design(replace(SPLIT, reference_models=400, attacker_points=50))
     expected = 50 * (1 - (1 - 1 / 50) ** 25)  # different points in a bootstrap sample of 25 from 50: 19.8
-    different = np.mean([len(np.unique(row)) for row in found.contrast])
+    different = np.mean([len(np.unique(row)) for row in found.reference])
     assert abs(different - expected) < 0.3  # s.e. .08; without replacement 25
-    times = np.bincount(np.searchsorted(np.sort(found.pool), found.contrast.ravel()), minlength=50)
+    times = np.bincount(np.searchsorted(np.sort(found.attacker_points), found.reference.ravel()), minlength=50)
     assert np.abs(times - 200).max() < 5 * 200**0.5
 
 
@@ -88,17 +90,17 @@ def test_candidates_pairs_and_filler_are_drawn_at_random() -> None:
 
 def test_equal_seeds_give_equal_designs_and_other_seeds_others() -> None:
     first, second, third = design(), design(), design(seed=4)
-    for name in ("candidates", "pool", "filler", "rest", "target", "contrast", "fresh", "membership"):
+    for name in ("candidates", "attacker_points", "filler", "rest", "target", "reference", "null", "membership"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
         assert not np.array_equal(getattr(first, name), getattr(third, name)), name
-    assert {first.target.dtype, first.contrast.dtype, first.fresh.dtype, first.rest.dtype} == {np.dtype(np.int64)}
+    assert {first.target.dtype, first.reference.dtype, first.null.dtype, first.rest.dtype} == {np.dtype(np.int64)}
 
 
 def test_growing_the_design_leaves_earlier_training_sets_as_they_were() -> None:
-    before, after = design(), design(replace(SPLIT, targets=10, contrast=9, fresh=5))
+    before, after = design(), design(replace(SPLIT, targets=10, reference_models=9, null_models=5))
     np.testing.assert_array_equal(before.candidates, after.candidates)
     np.testing.assert_array_equal(before.membership, after.membership[:6])
-    for name, count in (("target", 6), ("contrast", 4), ("fresh", 3)):
+    for name, count in (("target", 6), ("reference", 4), ("null", 3)):
         np.testing.assert_array_equal(getattr(before, name), getattr(after, name)[:count])
 
 
@@ -112,9 +114,9 @@ def test_filler_is_all_that_is_left_unless_given() -> None:
     ("change", "says"),
     [
         ({}, None),
-        ({"pool": 249}, "give the pool 250 points"),
+        ({"attacker_points": 249}, "raise split.attacker_points to 250 or more"),
         ({"train_size": 10, "candidates": 20}, "use filler: a train_size of 20 or more"),
-        ({"fresh": 0}, "split.fresh is 0"),
+        ({"null_models": 0}, "split.null_models is 0"),
         ({"filler": 74}, "split.filler 75 points or more"),
     ],
 )
@@ -132,17 +134,23 @@ def test_weak_designs_are_warned_of(change: dict[str, int], says: str | None) ->
     [
         ({"targets": 5}, "split.targets is 5; allowed: even"),
         ({"targets": 0}, "split.targets is 0"),
-        ({"contrast": 0}, "split.contrast is 0"),
-        ({"fresh": -1}, "split.fresh is -1"),
+        ({"reference_models": 0}, "split.reference_models is 0"),
+        ({"null_models": -1}, "split.null_models is -1"),
         ({"candidates": 19}, "split.candidates is 19; allowed: even"),
         ({"candidates": 0}, "split.candidates is 0"),
         ({"train_size": 9}, "split.train_size is 9, less than half of the 20 candidates; allowed: 10 or more"),
-        ({"pool": 24}, r"split.pool is 24; allowed: split.train_size \(25\) or more"),
-        ({"pool": 381}, "split.pool is 381 and split.candidates 20, together more than the 400 points"),
+        ({"attacker_points": 24}, r"split.attacker_points is 24; allowed: split.train_size \(25\) or more"),
+        (
+            {"attacker_points": 381},
+            "split.attacker_points is 381 and split.candidates 20, together more than the 400 points",
+        ),
         ({"filler": 131}, "split.filler is 131; allowed: up to 130"),
-        ({"filler": 24}, "split.filler is 24, but a fresh model draws 25 of it; give 25 or more"),
-        ({"filler": 14, "fresh": 0}, "split.filler is 14, but a target draws 15 of it; give 15 or more"),
-        ({"filler": None, "pool": 360}, "a fresh model draws 25 of it; lower split.pool or split.train_size"),
+        ({"filler": 24}, "split.filler is 24, but a null model draws 25 of it; give 25 or more"),
+        ({"filler": 14, "null_models": 0}, "split.filler is 14, but a target draws 15 of it; give 15 or more"),
+        (
+            {"filler": None, "attacker_points": 360},
+            "a null model draws 25 of it; lower split.attacker_points or split.train_size",
+        ),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused_with_their_field(change: dict[str, int], says: str) -> None:
@@ -152,7 +160,7 @@ def test_sizes_that_do_not_fit_are_refused_with_their_field(change: dict[str, in
 
 
 def test_a_design_that_just_fits_is_accepted() -> None:
-    snug = replace(SPLIT, pool=25, filler=25)
+    snug = replace(SPLIT, attacker_points=25, filler=25)
     assert len(design(snug, ids=np.arange(70)).rest) == 0
     with pytest.raises(BadInput, match=r"split\.filler"):
         design(snug, ids=np.arange(69))
@@ -170,25 +178,25 @@ def test_students_of_all_groups_draw_from_one_pool_by_one_rule() -> None:
     ids = np.arange(1000, 1030)
     found = other_side(ids, SPLIT.models, 12, seed=1)
     assert {group: array.shape for group, array in found.items()} == {
-        "target": (6, 12), "contrast": (4, 12), "fresh": (3, 12)
+        "target": (6, 12), "reference": (4, 12), "null": (3, 12)
     }  # fmt: skip
     rows = np.concatenate(list(found.values()))
     assert np.isin(rows, ids).all()
     assert all(len(np.unique(row)) == 12 for row in rows)
     assert len({tuple(sorted(row)) for row in rows.tolist()}) == 13
-    for one, two in itertools.pairwise((found, other_side(ids, {"target": 9, "contrast": 4, "fresh": 3}, 12, seed=1))):
+    for one, two in itertools.pairwise((found, other_side(ids, {"target": 9, "reference": 4, "null": 3}, 12, seed=1))):
         np.testing.assert_array_equal(one["target"], two["target"][:6])
-        np.testing.assert_array_equal(one["fresh"], two["fresh"])
-    many = other_side(ids, {"target": 500, "contrast": 500}, 12, seed=2)
-    assert many["fresh"].shape == (0, 12)
-    for group in ("target", "contrast"):
+        np.testing.assert_array_equal(one["null"], two["null"])
+    many = other_side(ids, {"target": 500, "reference": 500}, 12, seed=2)
+    assert many["null"].shape == (0, 12)
+    for group in ("target", "reference"):
         share = np.bincount(many[group].ravel() - 1000, minlength=30) / 500
         assert np.abs(share - 12 / 30).max() < 0.1  # s.e. .022
 
 
-def test_contrast_teachers_never_see_a_candidate() -> None:
+def test_reference_teachers_never_see_a_candidate() -> None:
     found = design()
-    assert not np.isin(found.contrast, found.candidates).any()  # attack II: they train on the attacker's pool
+    assert not np.isin(found.reference, found.candidates).any()  # attack II: they train on the attacker's pool
     teachers = other_side(np.arange(POINTS), SPLIT.models, 300, seed=1, without=found.candidates)
     assert not any(np.isin(rows, found.candidates).any() for rows in teachers.values())
 

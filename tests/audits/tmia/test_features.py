@@ -1,4 +1,4 @@
-"""Features of contrast models: the input of the last linear layer, scaled, projected, one block at a time."""
+"""Features of reference models: the input of the last linear layer, scaled, projected, one block at a time."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_wide_layer_is_projected_and_squared_distances_keep_their_mean() -> No
     assert abs(float(ratio.mean()) - 1) < 0.03 and 0.03 < float(ratio.std()) < 0.07
 
 
-def test_every_contrast_model_has_a_map_of_its_own_that_the_seed_decides() -> None:
+def test_every_reference_model_has_a_map_of_its_own_that_the_seed_decides() -> None:
     model, x = wide(1)[0], points(9)
     twice = Features([model, model], x, seed=3, most=8)
     assert not torch.allclose(twice.block(0), twice.block(1))
@@ -144,7 +144,7 @@ def test_features_that_are_not_finite_name_the_model() -> None:
     with torch.no_grad():
         last_linear(models[1]).weight.fill_(0.0)
         models[1].get_parameter("1.bias")[0] = math.nan
-    with pytest.raises(FloatingPointError, match="contrast model 1"):
+    with pytest.raises(FloatingPointError, match="reference model 1"):
         Features(models, points(3), seed=0).whole()
 
 
@@ -171,7 +171,7 @@ def test_a_model_without_a_last_linear_layer_is_refused(model: nn.Module, says: 
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [({"models": []}, "no contrast model"), ({"most": 0}, "most is 0"), ({"chunk": 0}, "chunk is 0")],
+    [({"models": []}, "no reference model"), ({"most": 0}, "most is 0"), ({"chunk": 0}, "chunk is 0")],
 )
 def test_settings_that_cannot_work_are_refused(change: dict[str, object], says: str) -> None:
     with pytest.raises(BadInput, match=says):

@@ -43,7 +43,7 @@ def slow_rank(own, others, larger_is_member):
 
 @pytest.mark.parametrize("larger_is_member", [False, True])
 @pytest.mark.parametrize(("ties", "gaps"), [(False, 0.0), (True, 0.0), (True, 0.2)])
-def test_rank_p_counts_contrast_models_at_least_as_member_like(larger_is_member, ties, gaps):
+def test_rank_p_counts_reference_models_at_least_as_member_like(larger_is_member, ties, gaps):
     own, others = scene(1, ties=ties, gaps=gaps)
     found = rank_p(own, others, larger_is_member)
     np.testing.assert_array_equal(found, slow_rank(own, others, larger_is_member))
@@ -53,9 +53,9 @@ def test_rank_p_counts_contrast_models_at_least_as_member_like(larger_is_member,
 
 
 def test_small_losses_and_large_distances_are_member_like():
-    contrast = np.array([[1.0], [2.0], [3.0]])
-    np.testing.assert_array_equal(rank_p([[0.5], [1.0], [3.5]], contrast, False), [[0.25], [0.5], [1.0]])
-    np.testing.assert_array_equal(rank_p([[0.5], [3.0], [np.inf]], contrast, True), [[1.0], [0.5], [0.25]])
+    reference = np.array([[1.0], [2.0], [3.0]])
+    np.testing.assert_array_equal(rank_p([[0.5], [1.0], [3.5]], reference, False), [[0.25], [0.5], [1.0]])
+    np.testing.assert_array_equal(rank_p([[0.5], [3.0], [np.inf]], reference, True), [[1.0], [0.5], [0.25]])
 
 
 @given(
@@ -92,11 +92,11 @@ def test_ties_and_failed_distances_cost_power_but_not_validity(gaps):
     assert (found <= 0.3).mean() < 0.27  # conservative, as six to nine distinct values must be
 
 
-def test_a_failed_distance_is_never_called_and_points_without_contrast_values_are_refused():
+def test_a_failed_distance_is_never_called_and_points_without_reference_values_are_refused():
     own, others = scene(4, gaps=0.1)
     assert not (rank_p(own, others, True) <= 1.0)[np.isnan(own)].any()
     others[:, 7] = np.nan
-    with pytest.raises(BadInput, match=r"1 of 12 candidates \(first: column 7\) have no contrast value"):
+    with pytest.raises(BadInput, match=r"1 of 12 candidates \(first: column 7\) have no reference value"):
         rank_p(own, others, True)
 
 
@@ -112,7 +112,7 @@ def test_no_selected_candidate_gives_no_p_value():
 
 
 @pytest.mark.parametrize("larger_is_member", [False, True])
-def test_decider_equals_rank_p_of_the_chosen_contrast_models(larger_is_member):
+def test_decider_equals_rank_p_of_the_chosen_reference_models(larger_is_member):
     own, others = scene(5, n_ref=25, ties=True, gaps=0.15)
     decide = decider(own, others, 0.2, larger_is_member)
     rng = np.random.default_rng(6)
@@ -122,13 +122,13 @@ def test_decider_equals_rank_p_of_the_chosen_contrast_models(larger_is_member):
     assert decide(np.arange(25)).any() and not decide(np.arange(25))[np.isnan(own)].any()
 
 
-def test_decider_makes_no_decision_where_the_draw_leaves_no_contrast_value():
+def test_decider_makes_no_decision_where_the_draw_leaves_no_reference_value():
     own, others = np.full((1, 2), 9.0), np.zeros((4, 2))
     others[1:, 0] = np.nan
     np.testing.assert_array_equal(decider(own, others, 0.5, True)(np.array([1, 2, 3, 3])), [[False, True]])
 
 
-def test_attainable_levels_and_the_contrast_models_they_need():
+def test_attainable_levels_and_the_reference_models_they_need():
     assert p_values.attainable(40) == 1 / 41
     p_values.check_level(0.05, 19)
     p_values.check_level(0.01, 99)
@@ -199,6 +199,6 @@ def test_smoothed_p_errs_at_most_as_much_as_stated_under_exchangeability():
             assert (found <= beta).sum() <= binom.ppf(1 - 1e-4, found.size, bound)
 
 
-def test_smoothed_p_refuses_infinite_contrast_values():
-    with pytest.raises(BadInput, match="1 contrast values are infinite"):
+def test_smoothed_p_refuses_infinite_reference_values():
+    with pytest.raises(BadInput, match="1 reference values are infinite"):
         smoothed_p(np.zeros(2), np.array([[0.0, 1.0], [np.inf, 2.0]]), True)

@@ -1,4 +1,4 @@
-"""Membership attacks that rank among contrast models: against loops, at ties and failures, and under known truths."""
+"""Membership attacks that rank among reference models: against loops, at ties and failures, and under known truths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_rank_attacks_are_a_loop_over_models_and_points(name: str) -> None:
     made, found = scene(asked=40, failed=0.05), usual(name)
     labels, seen = made.answers.labels, made.answers.posteriors
     found_map = fitted_map(labels, JudgeSettings(BETA))
-    for group in ("target", "fresh", "contrast"):
+    for group in ("target", "null", "reference"):
         for model, place in np.ndindex(found.statistic[group].shape):
             if name == "tmia_posterior":
                 wanted = math.log(seen.posterior[group][model, place, made.label[place]])
@@ -44,8 +44,8 @@ def test_rank_attacks_are_a_loop_over_models_and_points(name: str) -> None:
                     confidence = 1 / (1 + math.exp(-(found_map.a + found_map.b * wanted)))
                     wanted = math.log(min(max(confidence, 1e-7), 1 - 1e-7))
             assert found.statistic[group][model, place] == pytest.approx(wanted, rel=1e-9, nan_ok=True)
-            if group != "contrast":
-                p = slow_p(found.statistic[group][model, place], found.statistic["contrast"][:, place])
+            if group != "reference":
+                p = slow_p(found.statistic[group][model, place], found.statistic["reference"][:, place])
                 assert found.p[group][model, place] == pytest.approx(p, abs=1e-12, nan_ok=True)
 
 
@@ -53,7 +53,7 @@ def test_the_logistic_map_leaves_ranks_as_they_are_but_for_ties() -> None:
     mapped, plain = usual("tmia"), usual("tmia_distance")
     for group in JUDGED:
         np.testing.assert_array_equal(np.isnan(mapped.p[group]), np.isnan(plain.p[group]))
-        top = mapped.statistic["contrast"].max()
+        top = mapped.statistic["reference"].max()
         tied = mapped.statistic[group] >= top  # beyond the clip all confidences are equal
         np.testing.assert_array_equal(mapped.p[group][~tied], plain.p[group][~tied])
         np.testing.assert_array_equal(mapped.decision[group][~tied], plain.decision[group][~tied])
@@ -64,7 +64,7 @@ def test_the_logistic_map_leaves_ranks_as_they_are_but_for_ties() -> None:
 @pytest.mark.parametrize("name", RANKED)
 @pytest.mark.parametrize("star", ["true", "own"])
 def test_without_membership_a_share_beta_is_called(name: str, star: str) -> None:
-    made = scene(candidates=200, targets=10, fresh=10, lift=0.0, star=star)
+    made = scene(candidates=200, targets=10, null=10, lift=0.0, star=star)
     found = ruling(name, made.answers)
     for group in JUDGED:
         rate = found.decision[group].mean()
@@ -99,11 +99,11 @@ def test_the_sign_of_the_distance_is_essential_on_points_that_models_get_wrong()
     assert found > 0.6 and alarms < 0.2 and lost < 0.1
 
 
-def test_failed_distances_are_never_members_nor_are_points_without_contrast() -> None:
+def test_failed_distances_are_never_members_nor_are_points_without_reference() -> None:
     made = scene(asked=40, failed=0.05)
     distance = dict(made.answers.labels.distance)
-    distance["contrast"] = distance["contrast"].copy()
-    distance["contrast"][:, 7] = np.nan
+    distance["reference"] = distance["reference"].copy()
+    distance["reference"][:, 7] = np.nan
     answers = replace(made.answers, labels=replace(made.answers.labels, distance=distance))
     for name in ("tmia", "tmia_distance", "tmia_smoothed"):
         found = ruling(name, answers)
@@ -113,21 +113,21 @@ def test_failed_distances_are_never_members_nor_are_points_without_contrast() ->
             np.testing.assert_array_equal(np.isnan(found.statistic[group]), gone)
             np.testing.assert_array_equal(np.isnan(found.p[group]), gone)
             assert gone[:, :7].any() and not found.decision[group][gone].any()
-        decide = ATTACKS[name].decider(found.statistic["target"], found.statistic["contrast"], BETA)
+        decide = ATTACKS[name].decider(found.statistic["target"], found.statistic["reference"], BETA)
         np.testing.assert_array_equal(decide(np.arange(40)), found.decision["target"])
 
 
 def test_smoothed_attacks_are_pmias_curve_and_the_library_agrees() -> None:
     made = scene(asked=40, failed=0.05)
     seen, found = made.answers.posteriors, usual("pmia")
-    own, others = (losses(seen.posterior[group], made.label) for group in ("target", "contrast"))
+    own, others = (losses(seen.posterior[group], made.label) for group in ("target", "reference"))
     verdict = Pmia(BETA).judge(own, others, np.zeros(60))
     np.testing.assert_array_equal(found.decision["target"], verdict.decision)
     np.testing.assert_allclose(found.p["target"], 1 - verdict.score, atol=1e-12)
     for name in ("pmia", "tmia_smoothed"):
         found = usual(name)
         for target, place in np.ndindex(found.statistic["target"].shape):
-            loss, known = -found.statistic["target"][target, place], -found.statistic["contrast"][:, place]
+            loss, known = -found.statistic["target"][target, place], -found.statistic["reference"][:, place]
             knots, counts = np.unique(known[~np.isnan(known)], return_counts=True)
             p = float(PchipInterpolator(knots, counts.cumsum() / counts.sum())(np.clip(loss, knots[0], knots[-1])))
             p = max(0.0 if loss < knots[0] else p, 1 / (1 + counts.sum()))
@@ -138,7 +138,7 @@ def test_smoothed_attacks_are_pmias_curve_and_the_library_agrees() -> None:
 def test_noise_votes_agree_with_the_library() -> None:
     votes = scene(asked=40, failed=0.0).answers.labels.votes
     found = ruling("noise_votes", scene(asked=40, failed=0.0).answers)
-    verdict = NoiseVotes(BETA).judge(votes["target"], votes["contrast"])
+    verdict = NoiseVotes(BETA).judge(votes["target"], votes["reference"])
     np.testing.assert_array_equal(found.decision["target"], verdict.decision)
 
 

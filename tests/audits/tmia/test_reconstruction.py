@@ -17,20 +17,20 @@ def toy(seed, count=200, noise=0.05, shift=-1.0, slope=3.0):
     """Signed distances of a model with linear logits, the confidence blurred on the logit's scale."""
     rng = np.random.default_rng(seed)
     d = rng.normal(0.5, 1.0, count)
-    return Pairs(d, expit(shift + slope * d + noise * rng.normal(size=count)), 0, "contrast")
+    return Pairs(d, expit(shift + slope * d + noise * rng.normal(size=count)), 0, "reference")
 
 
-def test_contrast_pairs_are_one_a_model_and_point_and_drop_what_is_not_finite():
+def test_reference_pairs_are_one_a_model_and_point_and_drop_what_is_not_finite():
     rng = np.random.default_rng(0)
     d, c = rng.normal(size=(5, 12)), rng.random((5, 12))
     d[0, 0], d[1, 1], c[2, 2], c[3, 3], d[3, 3] = np.nan, np.inf, np.nan, np.inf, np.nan
-    found = make_pairs("contrast", d, c, POINTS, CANDIDATES)
+    found = make_pairs("reference", d, c, POINTS, CANDIDATES)
     slow = [(d[i], c[i]) for i in np.ndindex(5, 12) if np.isfinite(d[i]) and np.isfinite(c[i])]
     np.testing.assert_array_equal(np.stack([found.distance, found.confidence], axis=1), slow)
-    assert (found.dropped, found.source) == (4, "contrast")
+    assert (found.dropped, found.source) == (4, "reference")
 
 
-def test_paper_pairs_join_the_targets_distance_with_the_mean_confidence_of_contrast_models():
+def test_paper_pairs_join_the_targets_distance_with_the_mean_confidence_of_reference_models():
     rng = np.random.default_rng(1)
     d, c = rng.normal(size=12), rng.random((5, 12))
     d[0], c[1, 1], c[:, 2] = np.nan, np.nan, np.nan
@@ -45,7 +45,7 @@ def test_pairs_of_means_have_the_minimum_of_all_pairs():
     d = rng.normal(size=12)
     c = expit(2 * d + rng.normal(size=(30, 12)))
     mean = make_pairs("paper", d, c, POINTS, CANDIDATES)
-    every = make_pairs("contrast", np.tile(d, (30, 1)), c, POINTS, CANDIDATES)
+    every = make_pairs("reference", np.tile(d, (30, 1)), c, POINTS, CANDIDATES)
     for name in NAMES:
         np.testing.assert_allclose(fit(name, mean).predict(d), fit(name, every).predict(d), atol=1e-5)
 
@@ -53,11 +53,11 @@ def test_pairs_of_means_have_the_minimum_of_all_pairs():
 @pytest.mark.parametrize(
     ("source", "distance", "confidence", "points", "message"),
     [
-        ("contrast", np.zeros((5, 12)), np.zeros((5, 12)), np.arange(30, 42), r"10 of 12 points .* \(first: id 30\)"),
+        ("reference", np.zeros((5, 12)), np.zeros((5, 12)), np.arange(30, 42), r"10 of 12 points .* \(first: id 30\)"),
         ("paper", np.zeros((5, 12)), np.zeros((5, 12)), POINTS, r"allowed for source paper: \(points,\)"),
-        ("contrast", np.zeros(12), np.zeros((5, 12)), POINTS, r"allowed for source contrast: \(n_ref, points\)"),
-        ("contrast", np.zeros((5, 12)), np.full((5, 12), 1.5), POINTS, "allowed: 0 to 1"),
-        ("contrasts", np.zeros((5, 12)), np.zeros((5, 12)), POINTS, "did you mean 'contrast'"),
+        ("reference", np.zeros(12), np.zeros((5, 12)), POINTS, r"allowed for source reference: \(n_ref, points\)"),
+        ("reference", np.zeros((5, 12)), np.full((5, 12), 1.5), POINTS, "allowed: 0 to 1"),
+        ("references", np.zeros((5, 12)), np.zeros((5, 12)), POINTS, "did you mean 'reference'"),
     ],
 )
 def test_pairs_that_must_not_be_used_are_refused(source, distance, confidence, points, message):
@@ -83,7 +83,7 @@ def test_the_logistic_map_has_the_least_error_of_a_fine_grid():
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
 def test_the_unit_of_distance_does_not_matter(scale):
     pairs = toy(5, noise=0.5)
-    scaled = Pairs(pairs.distance * scale, pairs.confidence, 0, "contrast")
+    scaled = Pairs(pairs.distance * scale, pairs.confidence, 0, "reference")
     for name in NAMES:
         expected = fit(name, pairs).predict(pairs.distance)
         np.testing.assert_allclose(fit(name, scaled).predict(scaled.distance), expected, atol=1e-7)
@@ -91,10 +91,10 @@ def test_the_unit_of_distance_does_not_matter(scale):
 
 def test_logistic_maps_rise_even_where_confidence_falls():
     pairs = toy(6)
-    falling = fit_logistic(Pairs(pairs.distance, 1 - pairs.confidence, 0, "contrast"))
+    falling = fit_logistic(Pairs(pairs.distance, 1 - pairs.confidence, 0, "reference"))
     assert 0 < falling.b < 1e-3
     assert falling.predict(pairs.distance) == pytest.approx(1 - pairs.confidence.mean(), abs=1e-3)
-    certain = fit_logistic(Pairs(pairs.distance, np.ones(200), 0, "contrast"))
+    certain = fit_logistic(Pairs(pairs.distance, np.ones(200), 0, "reference"))
     assert certain.b > 0 and certain.predict(pairs.distance) == pytest.approx(1.0, abs=1e-3)
 
 
@@ -120,7 +120,7 @@ def test_the_isotonic_map_is_the_rising_function_of_least_error():
 
 
 def test_isotonic_gives_tied_distances_their_mean():
-    found = fit_isotonic(Pairs(np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.1, 0.3, 0.6, 0.8]), 0, "contrast"))
+    found = fit_isotonic(Pairs(np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.1, 0.3, 0.6, 0.8]), 0, "reference"))
     np.testing.assert_allclose(found.predict([0.0, 0.5, 1.0]), [0.2, 0.45, 0.7])
 
 
@@ -137,9 +137,9 @@ def test_polynomials_solve_the_normal_equations_and_are_held_at_the_ends(degree)
 
 
 def test_logistic_fits_linear_logits_best():
-    pairs, fresh = toy(9, noise=0.1), toy(10, noise=0.1)
+    pairs, null = toy(9, noise=0.1), toy(10, noise=0.1)
     errors = [fit_logistic(pairs), fit_isotonic(pairs), fit_polynomial(pairs, 3), fit_polynomial(pairs, 1)]
-    held_out = [found.error(fresh) for found in errors]
+    held_out = [found.error(null) for found in errors]
     assert held_out == sorted(held_out) and held_out[0] < 0.2 * held_out[3]
 
 
@@ -167,26 +167,26 @@ def test_too_few_pairs_and_unknown_maps_are_refused(name, count, message):
 
 def test_pairs_at_one_distance_and_degree_zero_are_refused():
     with pytest.raises(BadInput, match=r"got 9 at 1 \(dropped: 3\)"):
-        fit_logistic(Pairs(np.ones(9), np.linspace(0, 1, 9), 3, "contrast"))
+        fit_logistic(Pairs(np.ones(9), np.linspace(0, 1, 9), 3, "reference"))
     with pytest.raises(BadInput, match="degree is 0"):
         fit_polynomial(toy(13), 0)
 
 
 def test_rank_p_values_of_reconstructed_losses_are_those_of_distances():
     rng = np.random.default_rng(14)
-    target, contrast = rng.normal(size=(8, 15)), rng.normal(size=(40, 15))
-    target[0, 3], contrast[5, 3] = np.nan, np.nan
-    by_distance = rank_p(target, contrast, True)
+    target, reference = rng.normal(size=(8, 15)), rng.normal(size=(40, 15))
+    target[0, 3], reference[5, 3] = np.nan, np.nan
+    by_distance = rank_p(target, reference, True)
     logistic = fit_logistic(toy(14, slope=2.0))
-    by_loss = rank_p(log_loss(logistic.predict(target)), log_loss(logistic.predict(contrast)), False)
+    by_loss = rank_p(log_loss(logistic.predict(target)), log_loss(logistic.predict(reference)), False)
     np.testing.assert_array_equal(by_loss, by_distance)
-    assert logit(logistic.predict(contrast[contrast == contrast])).max() < 15  # nothing was clipped
+    assert logit(logistic.predict(reference[reference == reference])).max() < 15  # nothing was clipped
 
 
 def test_flat_stretches_of_a_map_can_only_raise_p():
     rng = np.random.default_rng(15)
-    target, contrast = rng.normal(size=(8, 15)), rng.normal(size=(40, 15))
+    target, reference = rng.normal(size=(8, 15)), rng.normal(size=(40, 15))
     steps = fit_isotonic(toy(15, noise=2.0))
-    by_loss = rank_p(log_loss(steps.predict(target)), log_loss(steps.predict(contrast)), False)
-    by_distance = rank_p(target, contrast, True)
+    by_loss = rank_p(log_loss(steps.predict(target)), log_loss(steps.predict(reference)), False)
+    by_distance = rank_p(target, reference, True)
     assert (by_loss >= by_distance).all() and (by_loss > by_distance).any()

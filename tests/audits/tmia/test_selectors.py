@@ -1,4 +1,4 @@
-"""Selectors score candidates from contrast models alone; rules choose by exactly one number."""
+"""Selectors score candidates from reference models alone; rules choose by exactly one number."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from audits.errors import BadInput
 from audits.seeds import torch_generator
 from audits.tmia.anomalies import k_means, k_means_streamed
 from audits.tmia.selectors import SELECTORS, Case, Scores, chosen
-from audits.tmia.selectors.contrast_loss import ContrastLoss
 from audits.tmia.selectors.neighbours import Neighbours
+from audits.tmia.selectors.reference_loss import ReferenceLoss
 
-CANDIDATES, CONTRAST, MODELS = 30, 120, 8
+CANDIDATES, REFERENCE, MODELS = 30, 120, 8
 SETTINGS: dict[str, dict[str, float]] = {"neighbours": {"delta": 0.3}}
 
 
 def make_case(blocks: list[int] | None = None) -> Case:
-    """Two blobs of directions; candidates 0 to 2 lie elsewhere and are hard for all contrast models."""
+    """Two blobs of directions; candidates 0 to 2 lie elsewhere and are hard for all reference models."""
     generator, rng = torch_generator(0), np.random.default_rng(0)
-    middle = torch.eye(6)[torch.randint(2, (CANDIDATES + CONTRAST,), generator=generator)]
-    features = middle + 0.1 * torch.randn(CANDIDATES + CONTRAST, 6, generator=generator)
+    middle = torch.eye(6)[torch.randint(2, (CANDIDATES + REFERENCE,), generator=generator)]
+    features = middle + 0.1 * torch.randn(CANDIDATES + REFERENCE, 6, generator=generator)
     features[:3] = torch.eye(6)[2:5]
     loss = rng.exponential(0.3, (MODELS, CANDIDATES))
     loss[:, :3] += 2.0
@@ -36,10 +36,10 @@ def make_case(blocks: list[int] | None = None) -> Case:
         seed=1,
         features=features if blocks is None else list(features.split(blocks, dim=1)),
         loss=loss,
-        contrast_loss=rng.exponential(0.3, (MODELS, CONTRAST)),
-        contrast_outside=rng.random((MODELS, CONTRAST)) < 0.7,
+        reference_loss=rng.exponential(0.3, (MODELS, REFERENCE)),
+        reference_outside=rng.random((MODELS, REFERENCE)) < 0.7,
         uniqueness=uniqueness,
-        contrast_uniqueness=rng.exponential(0.3, CONTRAST),
+        reference_uniqueness=rng.exponential(0.3, REFERENCE),
     )
 
 
@@ -62,24 +62,24 @@ def test_the_k_means_score_is_the_distance_to_the_own_centre() -> None:
     scores = SELECTORS["kmeans"]().select(case)
     slow = k_means(case.features, 2, seed=1).distance
     np.testing.assert_array_equal(scores.candidates, slow[:CANDIDATES])
-    np.testing.assert_array_equal(scores.contrast, slow[CANDIDATES:])
+    np.testing.assert_array_equal(scores.reference, slow[CANDIDATES:])
     three = SELECTORS["kmeans"](n_clusters=3).select(make_case([6])).candidates
     np.testing.assert_array_equal(three, k_means_streamed([case.features], 3, seed=1).distance[:CANDIDATES])
 
 
-def test_contrast_loss_is_the_mean_over_models_that_never_saw_the_point() -> None:
+def test_reference_loss_is_the_mean_over_models_that_never_saw_the_point() -> None:
     case = make_case()
-    case.contrast_outside[:, 5] = False  # all of them trained on it
-    scores = ContrastLoss().select(case)
+    case.reference_outside[:, 5] = False  # all of them trained on it
+    scores = ReferenceLoss().select(case)
     slow = [np.mean([case.loss[model, point] for model in range(MODELS)]) for point in range(CANDIDATES)]
     np.testing.assert_allclose(scores.candidates, slow)
     slow = [
-        np.mean([case.contrast_loss[model, point] for model in range(MODELS) if case.contrast_outside[model, point]])
-        for point in range(CONTRAST)
+        np.mean([case.reference_loss[model, point] for model in range(MODELS) if case.reference_outside[model, point]])
+        for point in range(REFERENCE)
         if point != 5
     ]
-    np.testing.assert_allclose(scores.contrast, slow)
-    assert ContrastLoss().select(dataclasses.replace(case, contrast_outside=None)).contrast is None
+    np.testing.assert_allclose(scores.reference, slow)
+    assert ReferenceLoss().select(dataclasses.replace(case, reference_outside=None)).reference is None
 
 
 @pytest.mark.parametrize("delta", [0.005, 0.02, 0.3, 0.98])
@@ -95,7 +95,7 @@ def test_neighbours_are_counted_as_in_the_slow_loop(delta: float, chunk: int, bl
             lengths = float(x.norm() * other.norm())
             cosine = float(x @ other) / lengths if lengths else 0.0
             near += 1 - cosine < delta
-        expected.append(near * 40 / CONTRAST)
+        expected.append(near * 40 / REFERENCE)
     shown = features.float() if blocks is None else list(features.float().split(blocks, dim=1))
     scores = Neighbours(delta, chunk).select(dataclasses.replace(make_case(), features=shown))
     np.testing.assert_allclose(-scores.candidates, expected, rtol=1e-12)
@@ -124,12 +124,12 @@ def test_rules_choose_above_a_threshold_or_the_largest() -> None:
         (lambda: chosen(Scores(np.zeros(3))), "exactly one"),
         (lambda: chosen(Scores(np.zeros(3)), alpha=0.1, size=2), "exactly one"),
         (lambda: chosen(Scores(np.zeros(3)), size=4), "size is 4"),
-        (lambda: chosen(Scores(np.zeros(3)), quantile=0.9), "no scores of contrast samples"),
+        (lambda: chosen(Scores(np.zeros(3)), quantile=0.9), "no scores of reference samples"),
         (lambda: SELECTORS["kmean"], "did you mean 'kmeans'"),
         (lambda: SELECTORS["kmeans"]().select(dataclasses.replace(make_case(), features=None)), "features"),
-        (lambda: ContrastLoss().select(dataclasses.replace(make_case(), loss=None)), "contrast_loss reads"),
-        (lambda: dataclasses.replace(make_case(), candidates=29), "give .contrast models, 29 candidates"),
-        (lambda: dataclasses.replace(make_case(), contrast_outside=np.ones((2, 2), bool)), "give equal ones"),
+        (lambda: ReferenceLoss().select(dataclasses.replace(make_case(), loss=None)), "reference_loss reads"),
+        (lambda: dataclasses.replace(make_case(), candidates=29), "give .reference models, 29 candidates"),
+        (lambda: dataclasses.replace(make_case(), reference_outside=np.ones((2, 2), bool)), "give equal ones"),
         (lambda: Neighbours(delta=0.0), "delta is 0"),
         (lambda: Neighbours(chunk=0), "chunk is 0"),
         (lambda: Neighbours().select(dataclasses.replace(make_case(), candidates=150, loss=None)), "candidates only"),

@@ -1,4 +1,4 @@
-"""p-values for contrast models that share a pool: the map, its level in the model that it is derived from, refusals."""
+"""p-values for reference models that share a pool: the map, its level in the model it is derived from, refusals."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def test_without_correction_nothing_changes_and_gaps_stay_gaps() -> None:
     assert raw_level(0.05, NO_CORRECTION) == 0.05 and spread(NO_CORRECTION) == 1.0
 
 
-def fresh_and_contrast(pool_sets: int, runs: int, n_ref: int, n: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of influences of n points: of a fresh model each, and of contrast models that draw from one pool a run."""
+def null_and_reference(pool_sets: int, runs: int, n_ref: int, n: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of influences of n points: of a null model each, and of reference models that draw from one pool a run."""
     rng = np.random.default_rng(pool_sets)
-    fresh, contrast = rng.normal(size=(runs, n)).sum(1), np.empty((n_ref, runs))
+    null, reference = rng.normal(size=(runs, n)).sum(1), np.empty((n_ref, runs))
     for run in range(runs):
         pool = rng.normal(size=pool_sets * n)
-        contrast[:, run] = rng.choice(pool, (n_ref, n)).sum(1)
-    return fresh, contrast
+        reference[:, run] = rng.choice(pool, (n_ref, n)).sum(1)
+    return null, reference
 
 
 @pytest.mark.parametrize(("pool_sets", "inflated"), [(1, 0.122), (3, 0.077), (15, 0.056)])
 def test_corrected_p_values_keep_their_level_where_raw_ranks_do_not(pool_sets: int, inflated: float) -> None:
     runs, n_ref = 12_000, 399
-    fresh, contrast = fresh_and_contrast(pool_sets, runs, n_ref)
-    raw = rank_p(fresh, contrast, larger_is_member=True)
+    null, reference = null_and_reference(pool_sets, runs, n_ref)
+    raw = rank_p(null, reference, larger_is_member=True)
     error = 3 * math.sqrt(0.05 * 0.95 / runs)
     assert np.mean(raw <= 0.05) == pytest.approx(inflated, abs=error * 1.5)
     for beta in (level for level in (0.01, 0.05, 0.2) if level >= smallest(n_ref, pool_sets)):
@@ -109,7 +109,7 @@ def test_levels_out_of_reach_are_refused_with_what_would_reach_them() -> None:
 def test_attacks_decide_by_corrected_p_values(name: str) -> None:
     made = scene()
     raw, corrected = ruling(name, made.answers), ruling(name, made.answers, pool_sets=2.0)
-    for group in ("target", "fresh"):
+    for group in ("target", "null"):
         np.testing.assert_array_equal(corrected.p[group], corrected_p(raw.p[group], 2.0))
         np.testing.assert_array_equal(corrected.decision[group], raw.p[group] <= raw_level(BETA, 2.0))
         assert not (corrected.decision[group] & ~raw.decision[group]).any()
@@ -119,7 +119,7 @@ def test_attacks_decide_by_corrected_p_values(name: str) -> None:
 def test_a_small_pool_is_warned_of_with_the_rate_of_raw_ranks() -> None:
     assert pool_warning(20_000, 2_000, 100) == ""
     text = pool_warning(6_000, 2_000, 100)
-    assert "3 times" in text and "give the pool 20000 points or more, or train on 600 or fewer" in text
+    assert "3 times" in text and "raise split.attacker_points to 20000 or more, or train on 600 or fewer" in text
     assert "come up in about 12.2% of non-members" in pool_warning(2_000, 2_000, 100)
     with pytest.raises(BadInput, match="1 or more each"):
         pool_warning(0, 2_000, 100)

@@ -80,14 +80,14 @@ def test_noise_votes_ask_as_many_labels_as_there_are_copies() -> None:
     assert asked == [24, 24, 12]
 
 
-def test_noise_votes_decide_by_the_rank_among_contrast_models_and_ties_count_against() -> None:
-    contrast = np.tile(np.arange(19)[:, None] / 20, (1, 3))
-    contrast[-1, 1] = 0.95
-    verdict = NoiseVotes(level=0.05).judge([[0.95, 0.95, 0.85], [1.0, 1.0, 0.0]], contrast)
+def test_noise_votes_decide_by_the_rank_among_reference_models_and_ties_count_against() -> None:
+    reference = np.tile(np.arange(19)[:, None] / 20, (1, 3))
+    reference[-1, 1] = 0.95
+    verdict = NoiseVotes(level=0.05).judge([[0.95, 0.95, 0.85], [1.0, 1.0, 0.0]], reference)
     assert verdict.decision.tolist() == [[True, False, False], [True, True, False]]
     for target, row in enumerate([[0.95, 0.95, 0.85], [1.0, 1.0, 0.0]]):
         for point, share in enumerate(row):
-            p = (1 + sum(other >= share for other in contrast[:, point])) / 20
+            p = (1 + sum(other >= share for other in reference[:, point])) / 20
             assert verdict.score[target, point] == pytest.approx(1 - p)
 
 

@@ -76,9 +76,9 @@ def test_values_beyond_the_range_of_float64_are_refused() -> None:
 
 def test_the_selector_reads_uniqueness_or_says_that_it_is_missing() -> None:
     selector = SELECTORS["gnq"]()
-    case = Case(3, 2, 10, 0, uniqueness=np.array([0.1, 2.0, 0.3]), contrast_uniqueness=np.array([0.2, 0.4]))
+    case = Case(3, 2, 10, 0, uniqueness=np.array([0.1, 2.0, 0.3]), reference_uniqueness=np.array([0.2, 0.4]))
     scores = selector.select(case)
     assert scores.candidates.argmax() == 1
-    assert scores.contrast is not None and len(scores.contrast) == 2
+    assert scores.reference is not None and len(scores.reference) == 2
     with pytest.raises(BadInput, match="none is given"):
         selector.select(Case(3, 2, 10, 0))

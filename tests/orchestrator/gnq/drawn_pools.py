@@ -29,7 +29,7 @@ class Pool:
 
     targets: dict[str, Answers]
     shadows: dict[str, Answers]
-    fresh: np.ndarray
+    null: np.ndarray
     scores: dict[str, np.ndarray]
 
 
@@ -54,5 +54,5 @@ def drawn_pool(arms: list[dict], signal: float, seed: int, place: int) -> Pool:
         {name: Answers(*(field[rows] for field in vars(own).values())) for name, own in answers.items()}
         for rows in (slice(0, 2), slice(2, None))
     ]
-    fresh = confidence(np.zeros_like(half[:2]), 1.0)
-    return Pool(*parts, fresh, {name: score[:2] for name, score in scores.items()})
+    null = confidence(np.zeros_like(half[:2]), 1.0)
+    return Pool(*parts, null, {name: score[:2] for name, score in scores.items()})

@@ -78,7 +78,7 @@ def cells(pools: list[Pool], arms: list[dict]) -> dict[tuple, np.ndarray]:
     for pool in pools:
         for arm in (arm["arm"] for arm in arms):
             own, base = pool.targets[arm], pool.targets["none"]
-            asked = {"after": own.confidence, "before": base.confidence, "fresh": pool.fresh}
+            asked = {"after": own.confidence, "before": base.confidence, "null": pool.null}
             ways = {"none": None, "naive": pool.shadows["none"], "adaptive": pool.shadows[arm]}
             for group in GROUPS:
                 for moment, confidence in asked.items():

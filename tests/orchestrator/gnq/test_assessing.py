@@ -26,7 +26,7 @@ def scene() -> Scene:
         after=after,
         naive=naive,
         adaptive=adaptive,
-        fresh=None,
+        null=None,
         labels=LABELS,
     )
 
@@ -52,22 +52,22 @@ def test_points_before_the_removal_are_judged_by_naive_shadows_and_by_ones_that_
 
 
 @pytest.mark.parametrize("attacks", [("loss", "lira", "shadow_posterior"), ("shadow_posterior",)])
-def test_every_attack_judges_fresh_models_as_it_judges_the_targets(attacks: tuple[str, ...]) -> None:
+def test_every_attack_judges_null_models_as_it_judges_the_targets(attacks: tuple[str, ...]) -> None:
     design = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=attacks)))
     made = scene()
-    fresh = replace(made.after, logits=drawn(2, 12, 3, seed=8))
+    null = replace(made.after, logits=drawn(2, 12, 3, seed=8))
     alone = judgements(design, made, seed=0)
-    found = judgements(design, replace(made, fresh=fresh), seed=0)
-    assert "fresh" not in alone
+    found = judgements(design, replace(made, null=null), seed=0)
+    assert "null" not in alone
     for one, other in zip(found["after"], alone["after"], strict=True):  # what targets get does not depend on them
         assert (one.group, one.attack, one.shadows) == (other.group, other.attack, other.shadows)
         np.testing.assert_array_equal(one.scores, other.scores)
         np.testing.assert_array_equal(one.auc, other.auc)
-    swapped = judgements(design, replace(made, after=fresh), seed=0)["after"]
+    swapped = judgements(design, replace(made, after=null), seed=0)["after"]
     want = {(row.group, row.attack, row.shadows): row for row in swapped if row.group in CONTROL_GROUPS}
-    assert {(row.group, row.attack, row.shadows) for row in found["fresh"]} == set(want)
-    assert {row.attack for row in found["fresh"]} == set(attacks)
-    for row in found["fresh"]:
+    assert {(row.group, row.attack, row.shadows) for row in found["null"]} == set(want)
+    assert {row.attack for row in found["null"]} == set(attacks)
+    for row in found["null"]:
         np.testing.assert_array_equal(row.scores, want[row.group, row.attack, row.shadows].scores)
         np.testing.assert_array_equal(row.auc, want[row.group, row.attack, row.shadows].auc)
 

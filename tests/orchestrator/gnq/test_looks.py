@@ -298,7 +298,7 @@ def test_documents_of_a_plan_without_looks_hold_no_word_of_them(bench: Bench) ->
     assert set(of_stage(jobs, "train")[0].document) == fitting | {"modes", "ridge", "checkpoints", "chunk"}
     assert set(of_stage(jobs, "defend")[0].document) == fitting | {"watched", "defence", "method"}
     assert set(of_stage(jobs, "score")[0].document) == {
-        *("watched", "defended", "fresh", "model", "pool", "halves", "attacks", "modes", "bins", "onion", "chunk"),
+        *("watched", "defended", "null", "model", "pool", "halves", "attacks", "modes", "bins", "onion", "chunk"),
         *("arm", "seed", "code", "platform"),
     }
 

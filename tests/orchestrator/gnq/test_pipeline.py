@@ -85,11 +85,11 @@ def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]
     assert [row["arm"] for row in document["arms"]] == arms
     assert document["population"] == {"models": 60, "reused": 0, "trained": 60}
     moments = {(row["arm"], row["moment"]) for row in document["table"]}
-    assert {("gnq_log-0.2", "before"), ("gnq_log-0.2", "fresh"), ("none", "fresh")} <= moments
-    fresh = [row for row in document["table"] if row["moment"] == "fresh"]
-    assert {row["attack"] for row in fresh} == {"loss", "lira", "shadow_posterior", "white_box"}
+    assert {("gnq_log-0.2", "before"), ("gnq_log-0.2", "null"), ("none", "null")} <= moments
+    null = [row for row in document["table"] if row["moment"] == "null"]
+    assert {row["attack"] for row in null} == {"loss", "lira", "shadow_posterior", "white_box"}
     for row in document["table"]:
-        tested = row["moment"] == "fresh" and row["group"] in ("contributors", "kept")
+        tested = row["moment"] == "null" and row["group"] in ("contributors", "kept")
         assert (row["p"] is not None) == (row["p_holm"] is not None) == tested
         if tested and row["p"] > 0:
             assert row["p"] <= row["p_holm"] and (row["p"] < 0.05) == (not row["auc_low"] <= 0.5 <= row["auc_high"])
@@ -194,10 +194,10 @@ def test_watching_changes_no_bit_of_a_training(finished: tuple[Result, Path], st
         assert (value == weights[name]).all()
 
 
-def test_fresh_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: Path) -> None:
+def test_null_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: Path) -> None:
     design = design_of(small_plan(store), store)
     for pool, points in enumerate(design.drawn.pools):
-        for model in design.fresh(pool):
+        for model in design.null_models(pool):
             assert not np.isin(design.points(model), points).any()
             assert (design.asked(model)["foreign"] == points).all()
         one, other = design.of(pool, "target")
@@ -206,9 +206,9 @@ def test_fresh_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: P
     assert not np.isin(design.drawn.pools[0], design.drawn.pools[1]).any()
 
 
-def test_one_pool_has_no_fresh_models(store: Path) -> None:
+def test_one_pool_has_no_null_models(store: Path) -> None:
     design = design_of(small_plan(store, split__pools=1), store)
-    assert design.fresh(0) == []
+    assert design.null_models(0) == []
     assert list(design.asked(design.models["0-target-0"])) == ["own"]
 
 

@@ -104,14 +104,14 @@ def test_exposed_points_stand_with_their_numbers_and_the_bits_with_their_caveat(
     assert listed.count("ankle boot") == 24 and "under the Gaussian model, never a guarantee" in listed
 
 
-def test_other_comparisons_stand_beside_what_they_say_of_fresh_models(run):
+def test_other_comparisons_stand_beside_what_they_say_of_null_models(run):
     arm = next(row for row in run.result.arms if row.arm == GNQ)
     grid = tables.way_grid(run, "base", arm)
     lines = {(row[0], row[1], row[2]): row for row in grid.texts}
     assert len(lines) == 6
     paper = lines["kept against all non-members", "naive shadows", "published model"]
     place = ("base", GNQ, "kept_unfiltered", "lira", ("naive",))
-    assert paper[3:5] == [estimate(run.cell(*place).auc), estimate(run.cell(*place, "fresh").auc)]
+    assert paper[3:5] == [estimate(run.cell(*place).auc), estimate(run.cell(*place, "null").auc)]
     assert "paper’s implicit comparison" in paper[5]
     assert lines["kept, same rule on both sides", "naive shadows", "before removal"][4] == DASH
     assert len(tables.way_grid(run, "base", run.undefended("base")).lines) == 1

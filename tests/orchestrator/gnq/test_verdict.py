@@ -150,22 +150,22 @@ def test_kept_points_are_compared_before_and_after_with_shadows_that_know_as_muc
 
 
 def test_the_control_alarms_where_models_that_saw_nothing_are_told_apart(run):
-    fresh = {"moment": "fresh"}
-    held = changed(run, "table", fresh, auc=0.5, auc_low=0.48, auc_high=0.52)
+    null = {"moment": "null"}
+    held = changed(run, "table", null, auc=0.5, auc_low=0.48, auc_high=0.52)
     assert sentence(held, "Control").kind == "good"
-    broken = sentence(changed(run, "table", fresh, auc=0.6, auc_low=0.58, auc_high=0.62), "Control")
+    broken = sentence(changed(run, "table", null, auc=0.6, auc_low=0.58, auc_high=0.62), "Control")
     assert broken.kind == "bad" and "0 of" in broken.text and "more than luck" in broken.text
-    unfair = changed(held, "table", fresh | {"group": "kept_unfiltered"}, auc=0.6, auc_low=0.58, auc_high=0.62)
+    unfair = changed(held, "table", null | {"group": "kept_unfiltered"}, auc=0.6, auc_low=0.58, auc_high=0.62)
     said = sentence(unfair, "Control")  # that comparison is filtered on one side and need not hold
     assert said.kind == "good" and "AUC .600 [.580, .620] on such models" in said.text
-    place = {"moment": "fresh", "group": "contributors", "attack": "lira", "shadows": "naive", "arm": "none"}
+    place = {"moment": "null", "group": "contributors", "attack": "lira", "shadows": "naive", "arm": "none"}
     one = changed(held, "table", place, auc=0.9, auc_low=0.88, auc_high=0.92, p=1e-6, p_holm=1e-5)
     assert sentence(one, "Control").kind == "bad"  # few enough for luck, but not by so much
     assert "After Holm's correction over all of them 1 still does not." in sentence(one, "Control").text
     lucky = changed(held, "table", place, auc=0.52, auc_low=0.505, auc_high=0.535, p=0.03, p_holm=0.6)
     assert sentence(lucky, "Control").kind == "good"
     document = run.result.document()
-    missing = document | {"table": [row for row in document["table"] if row["moment"] != "fresh"]}
+    missing = document | {"table": [row for row in document["table"] if row["moment"] != "null"]}
     assert sentence(GnqRun.of(missing), "Control").kind == "bad"
     assert any(line.startswith("Control") for line in PAGE.closing_lines(missing))
     lines = PAGE.closing_lines(held.result.document())

@@ -16,10 +16,10 @@ from audits.tmia.cells import cells, scores_rows
 from audits.tmia.design import balanced
 from audits.tmia.p_values import rank_p
 
-SELECTORS = ("none", "kmeans", "contrast_loss")
+SELECTORS = ("none", "kmeans", "reference_loss")
 NAMES = ("tmia_distance", "noise_votes", "label_gap", "tmia_posterior", "yeom")
 QUERIES = {"tmia_distance": 316, "noise_votes": 32}
-TARGETS, CONTRAST, FRESH, CANDIDATES = 6, 39, 4, 60
+TARGETS, REFERENCE, NULL, CANDIDATES = 6, 39, 4, 60
 BETA = 0.05
 PLAN = {
     "audit": {
@@ -35,7 +35,7 @@ PLAN = {
         "bootstrap": 40,
     },
     "data": {"name": "fashion14", "root": None},
-    "split": {"targets": TARGETS, "contrast": CONTRAST, "fresh": FRESH, "candidates": CANDIDATES, "train_size": 200},
+    "split": {"targets": TARGETS, "reference": REFERENCE, "null": NULL, "candidates": CANDIDATES, "train_size": 200},
     "transfer": {"data": None, "classes": None, "train_size": 100, "n_frozen": 0},
     "model": {"name": "mlp", "settings": {"hidden": [128, 128], "dropout": 0.0}},
     "recipe": {"optimizer": "adamw", "epochs": 12},
@@ -47,7 +47,7 @@ PLAN = {
 def statistics(rng: np.random.Generator, member: np.ndarray, signal: float) -> dict[str, dict[str, np.ndarray]]:
     """Return attack → group → statistic (models, K): members' losses are smaller at hard points, by ``signal``."""
     hard = rng.normal(size=CANDIDATES)
-    models = {"target": TARGETS, "fresh": FRESH, "contrast": CONTRAST}
+    models = {"target": TARGETS, "null": NULL, "reference": REFERENCE}
     nobody = np.zeros((1, CANDIDATES), bool)
     found: dict[str, dict[str, np.ndarray]] = {"hard": {"all": hard}}
     for group, count in models.items():
@@ -62,7 +62,7 @@ def statistics(rng: np.random.Generator, member: np.ndarray, signal: float) -> d
             "yeom": -np.log1p(np.exp(-logit)),
         }
         for name, value in values.items():
-            if group != "contrast" or ATTACKS[name].ranked:
+            if group != "reference" or ATTACKS[name].ranked:
                 found.setdefault(name, {})[group] = value
     return found
 
@@ -78,15 +78,15 @@ def rulings(seen: dict[str, dict[str, np.ndarray]], asked: np.ndarray, beta: flo
             statistic["target"][0, :2] = np.nan
         p = None
         if attack.ranked:
-            own = {group: statistic[group] for group in ("target", "fresh")}
-            p = {group: rank_p(values, statistic["contrast"], True) for group, values in own.items()}
+            own = {group: statistic[group] for group in ("target", "null")}
+            p = {group: rank_p(values, statistic["reference"], True) for group, values in own.items()}
             decision = {
-                group: attack.decider(values, statistic["contrast"], beta)(np.arange(CONTRAST))
+                group: attack.decider(values, statistic["reference"], beta)(np.arange(REFERENCE))
                 for group, values in own.items()
             }
         else:
             cut = {"label_gap": 0.5, "yeom": -0.5}[name]
-            decision = {group: statistic[group] > cut for group in ("target", "fresh")}
+            decision = {group: statistic[group] > cut for group in ("target", "null")}
         found[name] = Ruling(rows, statistic, decision, QUERIES.get(name, 1), p)
     return found
 
@@ -94,9 +94,9 @@ def rulings(seen: dict[str, dict[str, np.ndarray]], asked: np.ndarray, beta: flo
 def selections(rng: np.random.Generator, hard: np.ndarray, chosen: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return who is in Q by selector, (K,) bool, and who is asked label-only: the foremost 16 of each ranking."""
     rank = {"none": np.arange(CANDIDATES), "kmeans": np.argsort(-(hard + rng.normal(size=CANDIDATES)))}
-    rank["contrast_loss"] = np.argsort(-hard)
+    rank["reference_loss"] = np.argsort(-hard)
     everybody = np.arange(CANDIDATES)
-    sizes = {"none": CANDIDATES, "kmeans": chosen, "contrast_loss": chosen}
+    sizes = {"none": CANDIDATES, "kmeans": chosen, "reference_loss": chosen}
     asked = np.isin(everybody, np.concatenate([order[:16] for order in rank.values()]))
     return {name: np.isin(everybody, rank[name][: sizes[name]]) for name in SELECTORS}, asked
 
@@ -104,7 +104,7 @@ def selections(rng: np.random.Generator, hard: np.ndarray, chosen: int) -> tuple
 def fit_rows() -> list[dict]:
     """Return accuracies of normally fitted models."""
     accuracy = {"train_accuracy": 0.85, "test_accuracy": 0.82, "gap": 0.03, "flag": ""}
-    groups = (("target", TARGETS), ("contrast", CONTRAST), ("fresh", FRESH))
+    groups = (("target", TARGETS), ("reference", REFERENCE), ("null", NULL))
     return [{"side": "asked", "group": group, "models": models, **accuracy} for group, models in groups]
 
 
@@ -112,7 +112,7 @@ def selection_row(selector: str, chosen: np.ndarray, asked: np.ndarray) -> dict:
     """Return what result.json says about a selection."""
     return {
         "selector": selector,
-        "rule": "everybody" if selector == "none" else "above the .95 quantile of the contrast samples",
+        "rule": "everybody" if selector == "none" else "above the .95 quantile of the reference samples",
         "threshold": None if selector == "none" else 1.25,
         "chosen": int(chosen.sum()),
         "asked": int((chosen & asked).sum()),
@@ -125,7 +125,7 @@ def reconstruction_row(rng: np.random.Generator) -> dict:
     def curve(distance: np.ndarray) -> dict[str, list[float]]:
         return {"distance": distance.tolist(), "confidence": (1 / (1 + np.exp(-3 * distance))).tolist()}
 
-    words = {"map": "logistic", "pairs": 120, "dropped": 2, "rmse": 0.0213, "source": "contrast"}
+    words = {"map": "logistic", "pairs": 120, "dropped": 2, "rmse": 0.0213, "source": "reference"}
     return {**words, "curve": curve(np.linspace(-1.0, 2.0, 50)), "points": curve(rng.uniform(-1.0, 2.0, 120))}
 
 
@@ -140,7 +140,7 @@ def exposed_rows(ruling: Ruling, member: np.ndarray, ids: np.ndarray, label: np.
     ]
 
 
-def write_membership_run(
+def write_tmia_run(
     out: Path,
     settings: dict[str, dict],
     *,
@@ -186,7 +186,7 @@ def write_membership_run(
         "seed": seed,
         "settings": entries,
         **rows,
-        "warnings": ["the contrast models draw 200 points each from a pool of 1000"],
+        "warnings": ["the reference models draw 200 points each from a pool of 1000"],
         "notes": ["label_gap is left out of mode II"],
         "population": {"models": 49, "reused": 0, "trained": 49},
         "level": 0.95,

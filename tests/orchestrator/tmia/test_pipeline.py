@@ -31,7 +31,7 @@ from orchestrator.report.rows import Estimate, Span
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.document import control_warnings, fit_warnings, setting_warnings
-from orchestrator.tmia.result.rows import FitRow, MembershipCell
+from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.stages.querying import stored
 from tests.cases.runs import audited
 
@@ -40,10 +40,10 @@ pytestmark = pytest.mark.slow
 SMALL = {
     "compute.workers": 0,
     "split.targets": 4,
-    "split.contrast": 12,
-    "split.fresh": 2,
-    "audit.pool": 12,
-    "audit.contrast_samples": 60,
+    "split.reference_models": 12,
+    "split.null_models": 2,
+    "audit.asked": 12,
+    "audit.reference_samples": 60,
     "audit.reconstruction.models": 2,
     "recipe.epochs": 4,
     "compute.chunk": 8,
@@ -87,7 +87,7 @@ def test_an_audit_runs_its_mode_and_its_variants(finished: tuple[Result, Path]) 
     ]  # fmt: skip
     assert document["kind"] == "tmia"
     assert {cell["selection"] for cell in document["table"]} == {
-        *("all", "none", "kmeans", "contrast_loss", "neighbours")
+        *("all", "none", "kmeans", "reference_loss", "neighbours")
     }
     for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
         assert (out / name).is_file()
@@ -135,7 +135,7 @@ def test_other_points_of_the_fit_ask_no_candidate_again(
 ) -> None:
     before = artefacts(store)
     result = audited(small_plan(store, audit__reconstruction={"points": 14, "models": 2}), tmp_path)
-    posteriors, pairs = 2, 1  # units of all contrast models, and of the two to whose pairs the map is fitted
+    posteriors, pairs = 2, 1  # units of all reference models, and of the two to whose pairs the map is fitted
     assert artefacts(store) - before == Counter({"score": 3, "query": 3 * (posteriors + pairs)})
     assert all(row["pairs"] + row["dropped"] == 14 * 2 for row in result.document["reconstruction"])
 
@@ -165,7 +165,7 @@ def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: 
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
-def test_no_contrast_or_fresh_model_starts_from_a_teacher_of_a_target(mode: str, store: Path) -> None:
+def test_no_reference_or_null_model_starts_from_a_teacher_of_a_target(mode: str, store: Path) -> None:
     plan = small_plan(store)
     design: Any = open_design(plan.changed(plan.settings()[mode]))
     teachers: dict[str, set[str]] = {}
@@ -173,7 +173,7 @@ def test_no_contrast_or_fresh_model_starts_from_a_teacher_of_a_target(mode: str,
         if model.teacher:
             teachers.setdefault(model.group, set()).add(model.teacher)
             assert design.models[model.teacher].group == model.group
-    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "contrast": 12, "fresh": 2}
+    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "reference": 12, "null": 2}
 
 
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
@@ -213,9 +213,9 @@ REFUSALS = [
     ({"audit.attacks": ["tmia", "gmia4"]}, "audit.attacks.1"),
     ({"audit.attacks": ["tmia", "tmia"]}, "stands there 2 times"),
     ({"audit.alpha": {"quantile": 0.9, "size": 3}}, "give exactly one"),
-    ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and contrast_loss"),
+    ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and reference_loss"),
     ({"audit.neighbours.delta": 3.0}, "audit.neighbours.delta"),
-    ({"audit.pool": 41}, "up to split.candidates"),
+    ({"audit.asked": 41}, "up to split.candidates"),
     ({"audit.star": "true", "audit.mode": "II", "variants": {}}, "not the student's"),
     ({"audit.attacks": ["label_gap"], "audit.mode": "II", "variants": {}}, "none is left"),
     ({"transfer.teacher": "weights.safetensors"}, "transfer.teacher is given in mode I"),
@@ -230,7 +230,7 @@ REFUSALS = [
     ({"variants": {"x": {"audit": {"mode": "II"}}}}, "write single fields, e.g. audit.mode"),
     ({"split.classes": [0, 77]}, "split.classes has 77"),
     ({"split.classes": [3], "variants": {}}, "leaves one class"),
-    ({"split.pool": 1790}, "has 1797"),
+    ({"split.attacker_points": 1790}, "has 1797"),
     ({"variants": {"II": {"audit.mode": "II", "transfer.n_frozen": 2}}}, "transfer.n_frozen is 2"),
     ({"variants": {"III": {"audit.mode": "III", "transfer.data": {"name": "fashion14"}}}}, "layer"),
 ]
@@ -263,7 +263,7 @@ def test_candidates_are_selected_by_gradient_uniqueness_where_the_training_set_i
     rows = {(row["setting"], row["selector"]): row for row in result.document["selections"]}
     assert rows.keys() == {("I", "none"), ("I", "gnq"), ("II", "none"), ("III", "none"), ("III", "gnq")}
     for setting in ("I", "III"):
-        assert rows[setting, "gnq"]["rule"] == "above the 0.8 quantile of contrast samples"
+        assert rows[setting, "gnq"]["rule"] == "above the 0.8 quantile of reference samples"
         assert rows[setting, "gnq"]["threshold"] > 0
         assert 0 < rows[setting, "gnq"]["chosen"] < 40
 
@@ -273,14 +273,31 @@ def test_no_attack_that_ranks_needs_no_reachable_level(store: Path) -> None:
     assert plan.audit.beta == 0.01
 
 
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [
+        ("split.contrast", "split.reference_models"),
+        ("split.fresh", "split.null_models"),
+        ("split.pool", "split.attacker_points"),
+        ("audit.pool", "audit.asked"),
+        ("audit.contrast_samples", "audit.reference_samples"),
+    ],
+)
+def test_former_names_of_fields_are_refused_with_the_new_ones(former: str, name: str) -> None:
+    with pytest.raises(BadInput, match=rf"^{former} is now called {name}; change the plan$"):
+        load_plan("tmia-smoke", values={former: 40})
+
+
 def test_warnings_of_some_settings_name_them() -> None:
     found = setting_warnings({"a": ["of all", "of one"], "b": ["of all", "of two"], "c": ["of all", "of two"]})
     assert found == ["of all", "setting a: of one", "settings b, c: of two"]
 
 
 def test_a_weakness_that_settings_share_is_told_once(store: Path, tmp_path: Path) -> None:
-    result = audited(small_plan(store, audit__attacks=["yeom"], split__fresh=0, split__pool=300), tmp_path)
-    for text in ("raw ranks of 5 %", "split.fresh is 0"):
+    result = audited(
+        small_plan(store, audit__attacks=["yeom"], split__null_models=0, split__attacker_points=300), tmp_path
+    )
+    for text in ("raw ranks of 5 %", "split.null_models is 0"):
         assert len([line for line in result.document["warnings"] if text in line]) == 1, text
 
 
@@ -346,10 +363,10 @@ def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monk
     assert torch.equal(asked.build("own", 10, 0).eval()(x), expected)
 
 
-def test_scores_on_disk_hold_every_contrast_models_statistic(finished: tuple[Result, Path]) -> None:
+def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    assert Counter(table["group"].to_pylist()) == {"target": 48, "contrast": 144, "fresh": 24}
+    assert Counter(table["group"].to_pylist()) == {"target": 48, "reference": 144, "null": 24}
 
 
 def test_models_beyond_the_memory_allowed_are_read_again(
@@ -370,7 +387,7 @@ def test_models_beyond_the_memory_allowed_are_read_again(
 def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.CaptureFixture[str]) -> None:
     result, _ = finished
     plan = load_plan("tmia-smoke", values=SMALL)
-    gates_of(["precision=0.5", "II.kmeans.tmia.fresh_fpr=0.9"], KIND.headline, plan)
+    gates_of(["precision=0.5", "II.kmeans.tmia.null_fpr=0.9"], KIND.headline, plan)
     for text, message in (
         ("precision", "write it as METRIC=VALUE"),
         ("precison=0.5", "did you mean 'precision'"),
@@ -390,21 +407,21 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
     assert "was not measured" in line
 
 
-def test_false_calls_on_fresh_models_are_warned_of_setting_by_setting() -> None:
-    names = ("candidates", "targets", "true_positives", "false_positives", "members", "non_members", "fresh_models")
-    counts: dict[str, Any] = dict.fromkeys((*names, "fresh_candidates", "fresh_false_positives", "fresh_pairs"), 1)
+def test_false_calls_on_null_models_are_warned_of_setting_by_setting() -> None:
+    names = ("candidates", "targets", "true_positives", "false_positives", "members", "non_members", "null_models")
+    counts: dict[str, Any] = dict.fromkeys((*names, "null_candidates", "null_false_positives", "null_pairs"), 1)
     nothing: dict[str, Any] = dict.fromkeys(("precision", "coverage", "fpr", "auc"), Estimate())
     nothing |= dict.fromkeys(("precision_t", "coverage_t", "fpr_t"), Span())
 
-    def cell(setting: str, low: float, attained: float = 0.05, expected: float | None = 10.0) -> MembershipCell:
-        return MembershipCell(
+    def cell(setting: str, low: float, attained: float = 0.05, expected: float | None = 10.0) -> TmiaCell:
+        return TmiaCell(
             **counts, **nothing, setting=setting, mode="I", selection="none", attack="tmia", access="labels", beta=0.05,
-            attained=attained, expected_false_positives=expected, fresh_fpr=Estimate(0.09, low, 0.95),
-            fresh_expected=expected, queries_per_point=1, failed=0,
+            attained=attained, expected_false_positives=expected, null_fpr=Estimate(0.09, low, 0.95),
+            null_expected=expected, queries_per_point=1, failed=0,
         )  # fmt: skip
 
     cells = [cell("I", 0.02), cell("II", 0.06), cell("II", 0.02), cell("II", 0.9, expected=None)]
     cells.append(cell("III", 0.045, attained=0.04))  # below what is promised
     (line,) = control_warnings(cells, 0.95)
-    assert line.startswith("setting II: fresh models are called members more often than 5.0% in 1 of 2 cells")
+    assert line.startswith("setting II: null models are called members more often than 5.0% in 1 of 2 cells")
     assert "tmia on none 9.0%" in line

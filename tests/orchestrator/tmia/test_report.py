@@ -15,11 +15,11 @@ from orchestrator.tmia.page import curves, figures, tables
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import rate
 from orchestrator.tmia.page.page import PAGE
-from orchestrator.tmia.page.reading import MembershipRun, read_membership_run
+from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import detectable, finds, verdict
 from tests.orchestrator.apollo.test_report import Outline
-from tests.orchestrator.tmia.drawn_result import SELECTORS, write_membership_run
+from tests.orchestrator.tmia.drawn_result import SELECTORS, write_tmia_run
 
 MODES = {"I": {}, "II": {"audit.mode": "II", "signal": 0.0, "data.name": "digits"}}
 
@@ -27,7 +27,7 @@ MODES = {"I": {}, "II": {"audit.mode": "II", "signal": 0.0, "data.name": "digits
 @pytest.fixture(scope="module")
 def audit(tmp_path_factory):
     out = tmp_path_factory.mktemp("membership")
-    write_membership_run(out, MODES)
+    write_tmia_run(out, MODES)
     result = json.loads((out / "result.json").read_text())
     result["warnings"].append("<script>alert(1)</script>")
     (out / "result.json").write_text(json.dumps(result))
@@ -38,7 +38,7 @@ def audit(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(audit):
-    return read_membership_run(audit)
+    return read_tmia_run(audit)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def changed(run, setting=None, attack=None, **fields):
 
 def with_fields(run, **fields):
     """Return the run with other fields in its result."""
-    return MembershipRun.of({**run.result.document(), **fields}, run.scores)
+    return TmiaRun.of({**run.result.document(), **fields}, run.scores)
 
 
 def sentence(run, start):
@@ -124,22 +124,22 @@ def test_nobody_called_is_undefined_and_not_zero(run):
 
 def test_a_selection_of_nobody_is_reported(run):
     rates = dict.fromkeys(f"{name}{end}" for name in ("precision", "coverage", "fpr") for end in ("", "_low", "_high"))
-    fresh = dict.fromkeys(("fresh_fpr", "fresh_fpr_low", "fresh_fpr_high"))
+    null = dict.fromkeys(("null_fpr", "null_fpr_low", "null_fpr_high"))
     counts = dict.fromkeys(("candidates", "true_positives", "false_positives", "members", "non_members"), 0)
-    nobody = changed(run, **rates, **fresh, **counts, auc=None, auc_low=None, auc_high=None)
+    nobody = changed(run, **rates, **null, **counts, auc=None, auc_low=None, auc_high=None)
     assert "no pair was attacked" in sentence(nobody, "Attack I (I)").text
     assert sentence(nobody, "Control").kind == "bad"
     assert figures.precision_and_coverage(nobody, "I") is None
 
 
-def test_the_control_alarms_where_fresh_models_are_called_members(run):
-    kept = sentence(changed(run, fresh_fpr_low=0.01), "Control: fresh models (I)")
+def test_the_control_alarms_where_null_models_are_called_members(run):
+    kept = sentence(changed(run, null_fpr_low=0.01), "Control: null models (I)")
     assert kept.kind == "good" and "holds as far as this run can see" in kept.text
-    broken = sentence(changed(run, attack="tmia_distance", fresh_fpr_low=0.09), "Control: fresh models (I)")
+    broken = sentence(changed(run, attack="tmia_distance", null_fpr_low=0.09), "Control: null models (I)")
     assert broken.kind == "bad" and "must not be quoted" in broken.text and "TMIA, distance × k-means" in broken.text
-    unpromised = sentence(changed(run, attack="yeom", fresh_fpr_low=0.4), "Control: fresh models (I)")
+    unpromised = sentence(changed(run, attack="yeom", null_fpr_low=0.4), "Control: null models (I)")
     assert unpromised.kind == kept.kind  # Yeom's threshold promises no level
-    assert "Not in this run" in sentence(changed(run, fresh_models=0), "Control").text
+    assert "Not in this run" in sentence(changed(run, null_models=0), "Control").text
 
 
 def test_selection_is_called_a_gain_only_beyond_both_intervals(run):
@@ -158,8 +158,8 @@ def test_models_that_are_not_normally_fitted_are_named(run):
     fit = [row | {"gap": 0.15, "flag": "overfitted"} if row["setting"] == "II" else row for row in rows]
     said = sentence(with_fields(run, fit=fit), "Fit")
     assert said.kind == "bad" and "more than 5 points: II (asked side) 15.0." in said.text
-    contrast = [row if row["group"] == "contrast" else {**row, "gap": 0.03, "flag": ""} for row in fit]
-    assert sentence(with_fields(run, fit=contrast), "Fit").kind == "good"
+    reference = [row if row["group"] == "reference" else {**row, "gap": 0.03, "flag": ""} for row in fit]
+    assert sentence(with_fields(run, fit=reference), "Fit").kind == "good"
 
 
 def test_drawn_confidences_are_those_of_the_scores(audit, run):
@@ -224,7 +224,7 @@ def test_the_terminal_tables_fit_one_hundred_columns_uncut(run):
     text = console.export_text()
     assert "…" not in text and max(map(len, text.splitlines())) <= 100
     assert all(rate(row.precision) in text for row in run.result.table)
-    assert all(name in text for name in ("By setting", "I: attack mode I", "II: attack mode II", "fresh FPR"))
+    assert all(name in text for name in ("By setting", "I: attack mode I", "II: attack mode II", "null FPR"))
 
 
 def markdown(run):

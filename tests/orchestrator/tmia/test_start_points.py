@@ -1,4 +1,4 @@
-"""Start points of the class of x: those of which contrast models are sure, so that no walk lacks a beginning."""
+"""Start points of the class of x: those of which reference models are sure, so that no walk lacks a beginning."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class Island:
 def test_a_point_that_models_get_wrong_has_a_distance_at_the_same_cost(schedule: Schedule, queries: int) -> None:
     world = Island()
     ids = np.arange(6)
-    contrast = torch.stack([world.label(world.pool, tilt) == world.known for tilt in (-0.2, 0.0, 0.2)])
+    reference = torch.stack([world.label(world.pool, tilt) == world.known for tilt in (-0.2, 0.0, 0.2)])
     given = (world.x, world.y, ids)
-    for share, failed in ((None, True), (contrast.double().mean(0).numpy(), False)):
+    for share, failed in ((None, True), (reference.double().mean(0).numpy(), False)):
         starts = world.starts(schedule, share)
         world.asked = 0
         found = distances(world.label, *given, starts, schedule, SEED, None)
@@ -102,13 +102,13 @@ def small_context(store: Path) -> Context:
         "compute.store": str(store),
         "compute.chunk": 16,
         "variants": {},
-        "audit.pool": 16,
+        "audit.asked": 16,
         "audit.attacks": ["tmia_distance"],
-        "audit.selectors": ["none", "contrast_loss"],
+        "audit.selectors": ["none", "reference_loss"],
         "split.targets": 2,
-        "split.fresh": 0,
+        "split.null_models": 0,
         "split.train_size": 100,
-        "split.pool": 1000,
+        "split.attacker_points": 1000,
     }
     design: Any = open_design(load_plan("tmia-smoke", values=values))
     return WorkerContext(KIND, design, Store(str(store)))
@@ -119,8 +119,10 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
     """Return a context that has asked the targets about the first candidates."""
     made = small_context(tmp_path_factory.mktemp("starts"))
     design: Any = made.design
-    models = [*design.asked("contrast"), *design.asked("target")]
-    posteriors = [design.query_job("posteriors", "contrast", unit, 0) for unit in range(len(design.units("contrast")))]
+    models = [*design.asked("reference"), *design.asked("target")]
+    posteriors = [
+        design.query_job("posteriors", "reference", unit, 0) for unit in range(len(design.units("reference")))
+    ]
     for job in (*map(design.train_job, models), *posteriors, design.select_job(), distances_job(design)):
         made.perform(job)
     return made
@@ -130,11 +132,11 @@ def distances_job(design: Any) -> Any:
     return design.query_job("distances", "target", 0, 0)
 
 
-def test_what_models_see_is_counted_over_all_contrast_models(context: Context) -> None:
+def test_what_models_see_is_counted_over_all_reference_models(context: Context) -> None:
     design: Any = context.design
     x, y = tensors(context, "own", design.samples).all()
     right = np.zeros(len(y))
-    for model in design.asked("contrast"):
+    for model in design.asked("reference"):
         right += (stored(context, model)(x).argmax(1) == y).numpy()
     rows = np.array([3, 0])
     sights = Sights.of(context, "candidates", rows)
@@ -143,7 +145,7 @@ def test_what_models_see_is_counted_over_all_contrast_models(context: Context) -
     assert sights.classes.tolist() == tensors(context, "own", design.sets.candidates[rows]).all()[1].tolist()
 
 
-def test_where_own_labels_count_classes_are_those_that_most_contrast_models_see(context: Context) -> None:
+def test_where_own_labels_count_classes_are_those_that_most_reference_models_see(context: Context) -> None:
     mine: Any = context.design
     plan = mine.plan.changed({"audit.star": "own"})
     design: Any = open_design(plan)
@@ -154,13 +156,13 @@ def test_where_own_labels_count_classes_are_those_that_most_contrast_models_see(
     sights = Sights.of(own, "candidates", rows)
     for ids, found in ((design.samples, sights.known), (design.sets.candidates[rows], sights.classes)):
         x, _ = tensors(own, "own", ids).all()
-        said = torch.stack([stored(own, model)(x).argmax(1) for model in design.asked("contrast")])
+        said = torch.stack([stored(own, model)(x).argmax(1) for model in design.asked("reference")])
         assert found.tolist() == [int(np.bincount(one, minlength=10).argmax()) for one in said.T.numpy()]
     assert sights.known.tolist() != tensors(own, "own", design.samples).all()[1].tolist()
     assert 1 / 10 <= sights.share.min() < sights.share.max() <= 1
 
 
-def test_the_candidates_are_asked_from_the_starts_that_contrast_models_agree_on(context: Context) -> None:
+def test_the_candidates_are_asked_from_the_starts_that_reference_models_agree_on(context: Context) -> None:
     design: Any = context.design
     rows = pool_order(context)[:16]
     ids = design.sets.candidates[rows]

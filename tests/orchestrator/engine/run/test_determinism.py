@@ -33,9 +33,9 @@ SMALL = {
     },
     "tmia": {
         "split.targets": 4,
-        "split.contrast": 12,
-        "split.fresh": 2,
-        "audit.pool": 12,
+        "split.reference_models": 12,
+        "split.null_models": 2,
+        "audit.asked": 12,
         "audit.reconstruction.models": 2,
         "recipe.epochs": 4,
         "compute.chunk": 8,
