@@ -25,7 +25,7 @@ LOOKS = 8
 """Checkpoints of a training at which all gradients are read, beside its beginning: the default of a GNQ audit."""
 
 RIDGE = 1e-3
-"""λ over the mean of ‖g‖²: that of a disclosure audit by default, not tuned."""
+"""λ over the mean of ‖g‖²: that of a GNQ audit by default, not tuned."""
 
 
 def train_watched(

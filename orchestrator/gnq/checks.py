@@ -1,4 +1,4 @@
-"""Checks that look at more than one field of a disclosure plan, and at its data."""
+"""Checks that look at more than one field of a GNQ plan, and at its data."""
 
 from __future__ import annotations
 

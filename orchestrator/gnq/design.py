@@ -1,4 +1,4 @@
-"""A disclosure plan laid out on its data: pools, and the models of each, in twins."""
+"""A GNQ plan laid out on its data: pools, and the models of each, in twins."""
 
 from __future__ import annotations
 

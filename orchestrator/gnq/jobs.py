@@ -1,4 +1,4 @@
-"""The jobs of a disclosure plan: watch models, look at them, defend them, invert them, assess pools under arms."""
+"""The jobs of a GNQ plan: train watched models, look at their training, defend, invert, score pools under arms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOKED_BY = ("modes", "ridge", "chunk")
 
 
 class GnqJobs(GnqDesign, OneArchitecture):
-    """Lists the jobs of one disclosure plan on its data; ``device`` is "cpu" or "cuda"."""
+    """Lists the jobs of one GNQ plan on its data; ``device`` is "cpu" or "cuda"."""
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:

@@ -1,4 +1,4 @@
-"""The plan of a disclosure audit (``audit.kind: gnq``): pools of points, models that are watched, and defences.
+"""The plan of a GNQ audit (``audit.kind: gnq``): pools of points, models that are watched, and defences.
 
 Every default is that of the embedded default, ``orchestrator/plans/gnq-fashion14.yaml`` (a test holds them together).
 """
@@ -140,7 +140,7 @@ DEFENCES = (
 
 
 class GnqPlan(BasePlan):
-    """A whole plan of a disclosure audit."""
+    """A whole plan of a GNQ audit."""
 
     audit: Audit = Audit()
     data: Data = Data()

@@ -1,4 +1,4 @@
-"""Checks that look at more than one field of a membership plan, and at its data."""
+"""Checks that look at more than one field of a TMIA plan, and at its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A membership plan laid out on its data: models of both sides, candidates, samples, and how they are cut for work."""
+"""A TMIA plan laid out on its data: models of both sides, candidates, samples, and how they are cut for work."""
 
 from __future__ import annotations
 

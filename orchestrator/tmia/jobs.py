@@ -1,4 +1,4 @@
-"""The jobs of a membership plan: fit the models, ask them, select candidates, ask with labels only, judge."""
+"""The jobs of a TMIA plan: train the models, query them, select candidates, query with labels only, score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABEL_KINDS = ("distances", "votes")
 
 
 class TmiaJobs(TmiaDesign, OneArchitecture):
-    """Lists the jobs of one membership plan on its data; ``device`` is "cpu" or "cuda"."""
+    """Lists the jobs of one TMIA plan on its data; ``device`` is "cpu" or "cuda"."""
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:

@@ -1,4 +1,4 @@
-"""The plan of a membership audit (``audit.kind: tmia``): one mode of transfer learning, and variants of it.
+"""The plan of a TMIA audit (``audit.kind: tmia``): one mode of transfer learning, and variants of it.
 
 Every default is that of the embedded default, ``orchestrator/plans/tmia-fashion14.yaml`` (a test holds them together).
 """
@@ -145,7 +145,7 @@ class Transfer(Section):
 
 
 class TmiaPlan(BasePlan):
-    """A whole plan of a membership audit. ``variants``: name → dotted fields to change, run and reported together."""
+    """A whole plan of a TMIA audit. ``variants``: name → dotted fields to change, run and reported together."""
 
     audit: Audit = Audit()
     data: Data = Data()

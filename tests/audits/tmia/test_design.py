@@ -1,4 +1,4 @@
-"""The design of a membership audit: exact balance, disjoint sets, nobody who leaks, and refusals with a field."""
+"""The design of a TMIA audit: exact balance, disjoint sets, nobody who leaks, and refusals with a field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model inversion within a disclosure audit, end to end on a small folder of faces: what is sought, from where, and how
+"""Model inversion within a GNQ audit, end to end on a small folder of faces: what is sought, from where, and how
 like it what is found is said to be."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A disclosure audit from its plan to its result: who trains on what, what is shared, what is refused."""
+"""A GNQ audit from its plan to its result: who trains on what, what is shared, what is refused."""
 
 from __future__ import annotations
 

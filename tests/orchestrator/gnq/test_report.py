@@ -1,4 +1,4 @@
-"""The report of a disclosure audit: it says what the rows say, nulls and missing arms included, on one safe page."""
+"""The report of a GNQ audit: it says what the rows say, nulls and missing arms included, on one safe page."""
 
 import json
 

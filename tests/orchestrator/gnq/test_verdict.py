@@ -1,4 +1,4 @@
-"""What a disclosure run is said to show: nulls, controls that fail and defences that gain nothing included."""
+"""What a GNQ run is said to show: nulls, controls that fail and defences that gain nothing included."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A plausible finished membership run on disk, made from drawn statistics: result.json, scores.parquet, plan.yaml."""
+"""A plausible finished TMIA run on disk, made from drawn statistics: result.json, scores.parquet, plan.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A membership audit from its plan to its result: what is shared, what is asked again, what is refused."""
+"""A TMIA audit from its plan to its result: what is shared, what is asked again, what is refused."""
 
 from __future__ import annotations
 

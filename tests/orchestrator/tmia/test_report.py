@@ -1,4 +1,4 @@
-"""The report of a membership audit: it says what the cells say, nulls and 0/0 included, on one safe page."""
+"""The report of a TMIA audit: it says what the cells say, nulls and 0/0 included, on one safe page."""
 
 import json
 import math
