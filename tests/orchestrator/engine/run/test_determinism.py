@@ -15,60 +15,14 @@ import yaml
 
 from actors.jobs import Workers
 from orchestrator.cli.main import main
-from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import kind_named, load_plan
+from orchestrator.kinds import kind_named
 from tests.cases.processes import below, kill_all, start, wait_for
-from tests.cases.runs import UnshownRun, audited, jobs_of
+from tests.cases.runs import UnshownRun, jobs_of
+from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-
-SMALL = {
-    "apollo": {
-        "split.targets": 2,
-        "audit.fpr": [0.5],
-        "recipe.epochs": 40,
-        "split.train_size": 100,
-        "split.target_pool": 200,
-    },
-    "tmia": {
-        "split.targets": 4,
-        "split.contrast": 12,
-        "split.fresh": 2,
-        "audit.pool": 12,
-        "audit.reconstruction.models": 2,
-        "recipe.epochs": 4,
-        "compute.chunk": 8,
-        "variants": {},
-    },
-    "gnq": {"split.pools": 2, "split.shadows": 4},
-}
-
-
-def small_plan(kind: str, store: Path, workers: int = 0, **compute: str) -> BasePlan:
-    values = {"compute.store": str(store), "compute.workers": workers}
-    values |= {f"compute.{name}": value for name, value in compute.items()}
-    return load_plan(f"{kind}-smoke", values={**SMALL[kind], **values})
-
-
-def scores(plan: BasePlan, out: Path) -> bytes:
-    audited(plan, out)
-    return (out / "scores.parquet").read_bytes()
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
-    """The scores of a kind's plan, made in one process without Ray."""
-    found: dict[str, bytes] = {}
-
-    def scores_of(kind: str) -> bytes:
-        if kind not in found:
-            place = tmp_path_factory.mktemp(kind)
-            found[kind] = scores(small_plan(kind, place / "store"), place / "out")
-        return found[kind]
-
-    return scores_of
 
 
 @pytest.mark.parametrize("kind", ["tmia", "gnq"])
@@ -77,10 +31,6 @@ def test_scores_do_not_depend_on_the_number_of_workers(
 ) -> None:
     """Apollo's are compared below, after a killed driver; those of one worker in ``test_toy.py``."""
     assert scores(small_plan(kind, tmp_path / "store", workers=2), tmp_path / "out") == reference(kind)
-
-
-def trained(tmp_path: Path) -> int:
-    return len(Store(tmp_path / "store").keys("train"))
 
 
 @contextmanager
