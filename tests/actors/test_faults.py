@@ -60,8 +60,9 @@ def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Worke
     folder = tmp_path / "run"
     run_units(chain(folder, j1_1="die_once", j2_0="die_once"), make_perform, cluster, on_progress=ignore)
     assert done(folder) == expected(tmp_path / "undisturbed")
+    deadly, one = chain(tmp_path / "deadly", j0_0="die"), Workers(1, storage=cluster.storage)
     with pytest.raises(WorkersLost, match=r"job 0\.0 is given up: its worker died 3"):
-        run_units(chain(tmp_path / "deadly", j0_0="die"), make_perform, cluster, on_progress=ignore)
+        run_units(deadly, make_perform, one, on_progress=ignore)
 
 
 @pytest.mark.long

@@ -101,7 +101,7 @@ def test_it_is_stored_and_a_second_run_trains_and_scores_nothing(finished: Resul
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cluster")
 def test_a_worker_changes_no_bit(finished: Result, bench: Bench) -> None:
-    """Two workers are compared with none in ``test_determinism.py``."""
+    """Two workers are compared with none in ``test_determinism.py``, with Apollo's audit."""
     plan = bench.plan(compute__workers=1, compute__store=str(bench.place / "other"))
     assert pack_table(audited(plan, bench.place / "one").scores) == pack_table(finished.scores)
 

@@ -6,14 +6,16 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from ray import cloudpickle
 
-from actors.jobs import Workers
+from actors.jobs import Job, MakePerform, Workers
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.store.store import Store
@@ -25,11 +27,36 @@ from tests.orchestrator.engine.run.small_plans import scores, small_plan, traine
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
+def two_in_turn(jobs: Sequence[Job], make_perform: MakePerform, workers: Workers, **_: Any) -> None:
+    """Do jobs as two workers do, each from a pickle and with a memory of its own, the last that are ready first."""
+    assert workers.count == 2
+    performs = [cloudpickle.loads(cloudpickle.dumps(make_perform))() for _ in range(2)]
+    left = {job.key: job for job in jobs}
+    while left:
+        ready = [job for job in left.values() if not left.keys() & set(job.needs)]
+        assert ready
+        for number, job in enumerate(reversed(ready)):
+            performs[number % 2](job)
+            del left[job.key]
+
+
+@pytest.mark.parametrize("kind", ["tmia", "gnq"])
+def test_scores_do_not_depend_on_who_does_which_job(
+    reference: Callable[[str], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    alone = reference(kind)
+    monkeypatch.setattr("orchestrator.engine.run.run.connect", lambda workers: nullcontext())
+    for pool in ("train_population", "run_units"):
+        monkeypatch.setattr(f"orchestrator.engine.run.run.{pool}", two_in_turn)
+    assert scores(small_plan(kind, tmp_path / "store", workers=2), tmp_path / "out") == alone
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["tmia", "gnq"])
 def test_scores_do_not_depend_on_the_number_of_workers(
     cluster: Workers, reference: Callable[[str], bytes], tmp_path: Path, kind: str
 ) -> None:
-    """Apollo's are compared below, after a killed driver; those of one worker in ``test_toy.py``."""
+    """In short: the test above, and those of Ray below (Apollo, two workers) and in ``test_toy.py`` (one worker)."""
     assert scores(small_plan(kind, tmp_path / "store", workers=2), tmp_path / "out") == reference(kind)
 
 
