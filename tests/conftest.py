@@ -13,10 +13,14 @@ for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import torch
+from xdist.scheduler import LoadFileScheduling
 
 from actors.cluster import connect
 from actors.jobs import Workers
@@ -46,17 +50,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     assert ray_settings() == before
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests into groups that one worker runs in turn, the longest groups first; skip ``gpu`` tests without a GPU.
+@cache
+def on_a_cluster(file: Path) -> bool:
+    """Say whether tests of a file need a Ray cluster: it marks them so."""
+    return "pytest.mark.cluster" in file.read_text(encoding="utf-8")
 
-    A group is a file; all files with tests on the shared Ray cluster are one, so that only one worker starts it.
-    """
-    shared = {item.path for item in items if "cluster" in getattr(item, "fixturenames", ())}
-    alone = {item.path for item in items if item.get_closest_marker("cluster")} - shared
+
+class WholeFiles(LoadFileScheduling):
+    """Gives a file to one worker; all files with tests on a Ray cluster are one, so that clusters run in turn."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "cluster" if on_a_cluster(self.config.rootpath / file) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles | None:
+    """Spread files as ``WholeFiles`` does, in the place of ``--dist loadfile``."""
+    return WholeFiles(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, those with clusters before all; skip ``gpu`` tests without a GPU."""
+    clusters = {file for file in {item.path for item in items} if on_a_cluster(file)}
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path not in shared, item.path not in alone, item.path not in slow))  # stable
+    items.sort(key=lambda item: (item.path not in clusters, item.path not in slow))  # stable
     for item in items:
-        group = "cluster" if item.path in shared else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))

@@ -60,11 +60,14 @@ def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Worke
     folder = tmp_path / "run"
     run_units(chain(folder, j1_1="die_once", j2_0="die_once"), make_perform, cluster, on_progress=ignore)
     assert done(folder) == expected(tmp_path / "undisturbed")
+    deadly, one = chain(tmp_path / "deadly", j0_0="die"), Workers(1, storage=cluster.storage)
     with pytest.raises(WorkersLost, match=r"job 0\.0 is given up: its worker died 3"):
-        run_units(chain(tmp_path / "deadly", j0_0="die"), make_perform, cluster, on_progress=ignore)
+        run_units(deadly, make_perform, one, on_progress=ignore)
 
 
+@pytest.mark.long
 def test_after_a_killed_driver_the_same_command_does_only_what_is_missing(tmp_path: Path) -> None:
+    """In short: ``test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused``, of a whole audit."""
     folder, storage = tmp_path / "run", tmp_path / "ray"
     assert run_driver("killed", folder, storage) == -signal.SIGKILL
     finished = set(done(folder))
@@ -77,6 +80,7 @@ def test_after_a_killed_driver_the_same_command_does_only_what_is_missing(tmp_pa
 
 @pytest.mark.long
 def test_a_lost_node_costs_only_what_it_was_doing(tmp_path: Path) -> None:
+    """In short: ``tests/orchestrator/engine/run/test_lost_node.py``, of a whole audit."""
     folder = tmp_path / "run"
     assert run_driver("nodes", folder, tmp_path / "ray") == 0
     assert done(folder) == expected(tmp_path / "undisturbed")

@@ -269,14 +269,14 @@ def test_environment_is_restored() -> None:
 
 
 @pytest.mark.cluster
-def test_one_and_two_workers_write_the_files_of_no_worker(tmp_path: Path, cluster: Workers) -> None:
-    folders = [tmp_path / name for name in ("none", "one", "two", "pool")]
+def test_two_workers_write_the_files_of_no_worker(tmp_path: Path, cluster: Workers) -> None:
+    """One worker is compared with none by a whole audit, in ``tests/orchestrator/toy``."""
+    folders = [tmp_path / name for name in ("none", "two", "pool")]
     train(chain(folders[0]), folders[0], Workers(0))
-    train(chain(folders[1]), folders[1], Workers(1, storage=cluster.storage))
     seen: list[tuple[int, int]] = []
-    train(chain(folders[2]), folders[2], cluster, on_progress=lambda *counts: seen.append(counts))
-    run_units(chain(folders[3]), make_perform, cluster, on_progress=ignore)
-    assert done(folders[0]) == done(folders[1]) == done(folders[2]) == done(folders[3])
+    train(chain(folders[1]), folders[1], cluster, on_progress=lambda *counts: seen.append(counts))
+    run_units(chain(folders[2]), make_perform, cluster, on_progress=ignore)
+    assert done(folders[0]) == done(folders[1]) == done(folders[2])
     assert seen == sorted(seen)
     assert seen[-1] == (12, 12)
     for folder in folders:
@@ -315,20 +315,23 @@ def test_workers_that_cannot_be_placed_are_refused_at_once(tmp_path: Path, clust
 
 @pytest.mark.cluster
 def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path: Path, cluster: Workers) -> None:
+    """The first failing trial is raised after all others have run; trials that failed are run again, too."""
     seen: list[tuple[int, int]] = []
-    for times in (1, 2):
-        run_trials(GRID, partial(note_trial, tmp_path), cluster, name="grid", on_progress=lambda *c: seen.append(c))
-        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
-            ["1x", "1y", "2x", "2y", "3x", "3y"], "5;" * times
-        )
-        assert seen == [(count, 6) for count in range(7)] * times
 
+    def tried(trial: Any) -> None:
+        seen.clear()
+        run_trials(GRID, partial(trial, tmp_path), cluster, name="grid", on_progress=lambda *c: seen.append(c))
 
-@pytest.mark.cluster
-def test_the_first_failing_trial_is_raised_after_the_others(tmp_path: Path, cluster: Workers) -> None:
+    def written() -> dict[str, str]:
+        return {path.name: path.read_text() for path in tmp_path.iterdir()}
+
     with pytest.raises(RuntimeError, match="OddError: odd 2: in a trial"):
-        run_trials(GRID, partial(fail_twice, tmp_path), cluster, name="grid", on_progress=ignore)
-    assert len(list(tmp_path.iterdir())) == 6
+        tried(fail_twice)
+    assert written() == dict.fromkeys(["1x", "1y", "2x", "2y", "3x", "3y"], "5;")
+    assert seen == [(count, 6) for count in range(7)]
+    tried(note_trial)
+    assert written() == dict.fromkeys(["1x", "1y", "2x", "2y", "3x", "3y"], "5;5;")
+    assert seen == [(count, 6) for count in range(7)]
 
 
 def make_thread_probe() -> Any:

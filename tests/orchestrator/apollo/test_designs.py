@@ -17,6 +17,7 @@ from orchestrator.engine.jobs.job import missing
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
+from orchestrator.report import writing
 from orchestrator.report.pictures import MOST_POINTS
 from tests.cases.runs import audited, begun, jobs_of
 from tests.orchestrator.apollo.test_pipeline import tiny_plan
@@ -53,9 +54,11 @@ def done(tmp_path_factory):
     """Plan, result and page of each design."""
     place = tmp_path_factory.mktemp("designs")
     found = {}
-    for name, overrides in DESIGNS.items():
-        plan = tiny_plan(place / "store", ATTACKS, *overrides)
-        found[name] = (plan, *paged(plan, place / name))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
+        for name, overrides in DESIGNS.items():
+            plan = tiny_plan(place / "store", ATTACKS, *overrides)
+            found[name] = (plan, *paged(plan, place / name))
     return found
 
 
@@ -186,7 +189,8 @@ def test_exposed_points_are_shown_as_they_are(retained):
     assert shown_images(None, data) == {}
 
 
-def test_the_page_shows_the_images_of_exposed_points(retained, tmp_path):
+def test_the_page_shows_the_images_of_exposed_points(retained, tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
     plan, result, _, out, _ = retained
     shutil.copytree(out, tmp_path / "out")
     point = {"unlearner": "identity", "target": 0, "label": 1, "score": 1.0, "p": 0.01, "q": 0.05}

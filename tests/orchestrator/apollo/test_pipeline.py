@@ -16,10 +16,11 @@ from orchestrator.apollo.cost import label_queries
 from orchestrator.apollo.stages.scoring import evidence
 from orchestrator.apollo.stages.searching import case
 from orchestrator.engine.jobs.job import Job, in_turn, missing
+from orchestrator.engine.run.run import Run
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
-from tests.cases.runs import audited, context_of, jobs_of, swept
+from tests.cases.runs import UnshownRun, audited, context_of, jobs_of, swept
 from tune_spaces.registry import Sweep, fixed
 
 pytestmark = pytest.mark.slow
@@ -146,7 +147,8 @@ def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
     assert rebuilt.scores.equals(whole.scores)
 
 
-def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path):
+def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "track", UnshownRun.track)  # tracked sweeps: test_tracking.py, test_toy.py
     plan, _, store, _ = finished
     sweep = Sweep(
         name="two-widths",

@@ -23,7 +23,7 @@ from orchestrator.engine.cost.table import cost_lines
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.models import METRICS
-from orchestrator.engine.run.run import Result
+from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.worker import WEIGHTS, WorkerContext
 from orchestrator.engine.store.payloads import pack_table, unpack_arrays
 from orchestrator.engine.store.store import Store
@@ -35,7 +35,7 @@ from orchestrator.gnq.stages.finished import ANSWERS, seed_of
 from orchestrator.gnq.stages.scoring import score
 from orchestrator.gnq.stages.stored import tensors, trace_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
-from tests.cases.runs import audited, swept
+from tests.cases.runs import UnshownRun, audited, swept
 from tune_spaces import SWEEPS
 
 pytestmark = pytest.mark.slow
@@ -246,7 +246,10 @@ def test_mode_pinv_has_rankings_and_plain_sums_have_controls(store: Path, tmp_pa
     assert {("gnq_sum", "loss_sum"), ("pinv_sum", "gradient_norm_sum"), ("gnq_log", "loss_log")} <= gained
 
 
-def test_a_plan_without_mode_ridge_ranks_points_by_what_it_has(store: Path, tmp_path: Path) -> None:
+def test_a_plan_without_mode_ridge_ranks_points_by_what_it_has(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "track", UnshownRun.track)
     plan = small_plan(store, audit__modes=["pinv"], audit__attacks=["loss", "lira"], defences=[])
     document = audited(plan, tmp_path / "out", shown=True).to_json()
     assert {row["ranked_by"] for row in document["points"]} == {"pinv_log"}
@@ -269,8 +272,10 @@ def test_a_setting_warns_of_its_own_weaknesses(store: Path, tmp_path: Path) -> N
 
 
 def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Run, "track", UnshownRun.track)
+    monkeypatch.setattr("orchestrator.report.writing.draw", lambda *_: {})  # figures are tested elsewhere
     recipe = {"learning_rate": 1e30, "epochs": 2, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
     plan = small_plan(store, defences=[*REMOVED_AT_RANDOM, {"method": "dp_sgd", "recipe": recipe}])
     document = audited(plan, tmp_path / "out", shown=True).to_json()

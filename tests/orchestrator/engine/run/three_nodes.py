@@ -12,16 +12,16 @@ from pathlib import Path
 from ray.cluster_utils import Cluster
 
 from tests.cases.runs import audited
-from tests.orchestrator.engine.run.test_determinism import small_plan, trained
+from tests.orchestrator.engine.run.small_plans import small_plan, trained
 
-MEMORY = 100 * 2**20
+NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 
 
 def main(folder: Path) -> None:
     """Build the cluster, run the audit, take everything down."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": MEMORY})
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
     try:
-        nodes = [cluster.add_node(num_cpus=1, object_store_memory=MEMORY) for _ in range(2)]
+        nodes = [cluster.add_node(**NODE) for _ in range(2)]
         cluster.wait_for_nodes()
 
         def lose_a_node() -> None:
