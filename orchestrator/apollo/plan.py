@@ -48,7 +48,9 @@ class Audit(Section):
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = (
         "apollo",
         "apollo_offline",
-        "apollo_paper",
+        "apollo_no_fit",
+        "apollo_under",
+        "apollo_over",
         "random_directions",
         "single_query",
         "label_gap",

@@ -18,6 +18,9 @@ from audits.statistics.conformal import decided, p_values
 
 ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.apollo.attacks")
 
+FORMER = {"apollo_paper": ("apollo_under", "apollo_over")}
+"""Names that attacks once had → those that they have now."""
+
 
 @dataclass(frozen=True)
 class Finding:

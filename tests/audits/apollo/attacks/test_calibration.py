@@ -215,8 +215,9 @@ def standard_error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-# The paper's grid of thresholds is swept, not promised; the oracle's threshold is read off the judged points.
-SIMULATED = sorted(set(ATTACKS) - {"apollo_paper", "u_mia_oracle"})
+# The oracle's threshold is read off the judged points.
+SIMULATED = sorted(set(ATTACKS) - {"u_mia_oracle"})
+OVER_UNLEARNED = {"apollo_over"}  # finds points that a model knows less of than models that never saw them
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -228,7 +229,7 @@ def test_without_an_effect_the_auc_is_one_half(name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_with_an_effect_the_auc_is_above_one_half(name: str) -> None:
-    _, area = simulate(name, 1.5, runs_of(name) * 3 // 8)
+    _, area = simulate(name, -1.5 if name in OVER_UNLEARNED else 1.5, runs_of(name) * 3 // 8)
     assert area.mean() > 0.53 + 3.5 * standard_error(area)
 
 
