@@ -55,6 +55,7 @@ class Audit(Section):
         "single_query",
         "label_gap",
         "u_lira",
+        "rmia",
         "loss_threshold",
     )
     search: Search = Search()
