@@ -51,6 +51,7 @@ class Audit(Section):
         "apollo_no_fit",
         "apollo_under",
         "apollo_over",
+        "apollo_ladder",
         "random_directions",
         "single_query",
         "label_gap",

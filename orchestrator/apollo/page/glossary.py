@@ -11,6 +11,7 @@ NAMES = {
     "apollo_under": "Apollo UNDER",
     "apollo_over": "Apollo OVER",
     "apollo_plus": "Apollo plus",
+    "apollo_ladder": "Apollo ladder",
     "boundary_distance": "boundary distance",
     "yoqo": "YOQO",
     "oslo": "OSLO",

@@ -23,6 +23,7 @@ PAIRS = (
     ("apollo_offline", "random_directions"),
     ("apollo_offline", "single_query"),
     ("apollo_plus", "apollo"),
+    ("apollo_ladder", "apollo"),
     ("boundary_distance", "apollo"),
 )
 """Attack and reference: what a search adds to none, the calibrated rule to no fit and to the paper's rules, others to
