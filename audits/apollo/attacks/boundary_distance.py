@@ -32,8 +32,9 @@ class BoundaryDistance(Attack):
         found = evidence.part("boundary")
         assert isinstance(found, Distances), "this kind gathers distances"
         pseudo, target = bounded(found.pseudo, found.pseudo), bounded(found.target, found.pseudo)
-        rows, inside, outside = (np.stack(np.split(each, 2)) for each in (pseudo, found.inside, found.outside))
-        return weighed(rows[..., None], np.stack([target, target])[..., None], inside, outside, found.queries)
+        halves = (2, len(pseudo) // 2, len(target))
+        rows, asked = pseudo.reshape(*halves, 1), np.stack([target, target])[..., None]
+        return weighed(rows, asked, found.inside.reshape(halves), found.outside.reshape(halves), found.queries)
 
 
 def bounded(distance: Floats, pseudo: Floats) -> Floats:

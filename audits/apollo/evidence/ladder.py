@@ -64,8 +64,8 @@ class Ladder(Kind):
     no unlearned model, so all methods share it.
 
     Ours: boundary distances (Choquette-Choo et al., arXiv 2007.14321) measured along one path for all models, in units
-    of the shadows' log-odds; the ladder is that of ``plus``, without committees that know the candidate. Nothing was
-    tuned but the number of paths: a second one, drawn by the other half, added nothing (fashion14, seed 0).
+    of the shadows' log-odds; the ladder is that of ``plus``, without committees that know the candidate. The range of
+    the levels, and that one half draws alone, were settled on seed 0 of fashion14.
     """
 
     part: ClassVar[type[Part]] = Positions
