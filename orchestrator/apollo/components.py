@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from audits.apollo.attacks import ATTACKS
+from audits.apollo.attacks.base import FORMER
 from audits.errors import did_you_mean
 from audits.models import MODELS
 from audits.unlearning import UNLEARNERS
@@ -71,12 +72,19 @@ def completed_methods(plan: ApolloPlan) -> tuple[list[UnlearningMethod], list[st
 
 
 def attack_problems(names: Iterable[str]) -> list[str]:
-    """Return the attacks that do not exist, with the closest match."""
+    """Return the attacks that do not exist, with the closest match or, where a name was changed, the new ones."""
     return [
-        f"audit.attacks.{index} is {shown(name)}{did_you_mean(name, ATTACKS)}; allowed: {', '.join(ATTACKS)}"
+        f"audit.attacks.{index} is {shown(name)}{instead_of(name)}"
         for index, name in enumerate(names)
         if name not in ATTACKS
     ]
+
+
+def instead_of(name: str) -> str:
+    """Return what a plan may say in the place of ``name``, which is no attack."""
+    if name in FORMER:
+        return f", which is now {' and '.join(map(shown, FORMER[name]))}; change the plan"
+    return f"{did_you_mean(name, ATTACKS)}; allowed: {', '.join(ATTACKS)}"
 
 
 def with_controls(methods: list[UnlearningMethod]) -> tuple[list[UnlearningMethod], tuple[str, ...]]:

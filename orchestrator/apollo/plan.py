@@ -48,11 +48,15 @@ class Audit(Section):
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = (
         "apollo",
         "apollo_offline",
-        "apollo_paper",
+        "apollo_no_fit",
+        "apollo_under",
+        "apollo_over",
+        "apollo_ladder",
         "random_directions",
         "single_query",
         "label_gap",
         "u_lira",
+        "rmia",
         "loss_threshold",
     )
     search: Search = Search()

@@ -141,10 +141,10 @@ class StageJobs(RankingJobs):
         )
 
     def original_keys(self, shadow_set: int, kind: type[Kind]) -> dict[str, list[list[str]]]:
-        """Return the keys of the original shadows that ``kind`` reads: role → group → keys."""
+        """Return the keys of the original shadows that ``kind`` sees: role → group → keys."""
         return {
             role: [[self.trained(member).key for member in group] for group in self.groups(role, shadow_set)]
-            for role in kind.reads
+            for role in kind.originals()
         }
 
     def asking(self, shadow_set: int, shard: int, kind: type[Kind]) -> dict[str, Any]:

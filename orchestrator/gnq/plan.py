@@ -69,7 +69,7 @@ class Audit(Section):
     in_batch: bool = False
     looks: Literal["together", "apart"] = "together"
     look_shards: Positive = 1
-    attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "shadow_posterior", "white_box")
+    attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "rmia", "shadow_posterior", "white_box")
     bins: Annotated[int, Field(ge=2)] = 5
     onion: Positive = 4
     level: Share = 0.95

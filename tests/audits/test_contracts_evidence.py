@@ -37,6 +37,7 @@ def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kind_declares_what_it_reads(name: str) -> None:
     kind = KINDS[name]
     assert set(kind.reads) <= {"online", "offline"} and kind.reads
+    assert set(kind.draws) <= {"online", "offline"} and (kind.traced or not kind.draws)
     assert set(kind.settings) <= {"search", "budget", "population"}
     assert set(kind.after) <= set(KINDS) - {name}
     assert set(kind.part.axes) == {field.name for field in fields(kind.part)}

@@ -250,12 +250,17 @@ def write_run(
         "paper_rule": [
             {
                 "unlearner": name,
+                "attack": attack,
+                "taus": [0.25, 0.5, 0.75],
+                "curve": [0.5, 0.62 if name != "retrain" else 0.54, 0.48],
+                "best_tau": 0.5,
                 "best": 0.62 if name != "retrain" else 0.54,
                 "null_low": 0.52,
                 "null_high": 0.57,
                 "p": 0.01,
             }
             for name in AREA
+            for attack in ("apollo_under", "apollo_over")
         ],
         "plan": copy.deepcopy(PLAN),
         "versions": {"orch": "0.1.0", "torch": "2.15.0", "ray": "2.60.0", "python": "3.11.9"},

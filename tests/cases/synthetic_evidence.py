@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, Evidence, Part, Posteriors, Walks
 from audits.apollo.evidence.boundary import Distances
+from audits.apollo.evidence.ladder import Positions
 from audits.apollo.evidence.logits import Logits
 from audits.apollo.evidence.plus import Standings
 from audits.apollo.evidence.population import Population
@@ -203,7 +204,22 @@ def make_standings(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -
     return Standings(standing(trained), inside, outside, target, np.full(len(forgotten), 20, dtype=np.int32))
 
 
+def make_positions(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> Positions:
+    """Return positions on a path of nine levels, farther down by ``effect`` where a model had seen the point."""
+    halves = sides(rng, recipe.models, len(forgotten), recipe.kept)
+    trained, inside, outside = (np.concatenate(each) for each in halves)
+    difficulty = rng.normal(4.5, 1.5, len(forgotten))
+
+    def position(seen: Bools) -> NDArray[np.int16]:
+        return np.clip(np.rint(difficulty + recipe.effect * seen + rng.normal(size=seen.shape)), 0, 9).astype(np.int16)
+
+    apart = np.repeat([False, True], recipe.models)
+    queries = np.full(len(forgotten), 4, dtype=np.int32)
+    return Positions(position(trained), inside, outside, apart, position(forgotten), queries)
+
+
 MAKERS: dict[type[Part], Maker] = {
+    Positions: make_positions,
     Standings: make_standings,
     Walks: walks_of,
     Posteriors: posteriors_of,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.evidence.parts import Evidence, Walks
-from audits.arrays import Bools, Floats
+from audits.apollo.attacks.surplus import less_expected
+from audits.apollo.evidence.parts import Evidence
 from audits.queries.access import Access
 
 
@@ -25,17 +25,3 @@ class ApolloOffline(Attack):
 
     def find(self, evidence: Evidence) -> Finding:
         return less_expected(evidence.walk("offline"))
-
-
-def less_expected(walks: Walks) -> Finding:
-    """Return the finding of walks that offline shadows drew: nobody was inside, so nothing is fitted."""
-    expected = walks.confidence.mean((-2, -1))
-    scores = [surplus(target, mean) for target, mean in zip(walks.target, expected, strict=True)]
-    nulls = [surplus(pseudo, mean).reshape(-1) for pseudo, mean in zip(walks.pseudo, expected, strict=True)]
-    return Finding.of_parts(list(zip(scores, nulls, strict=True)), walks.queries)
-
-
-def surplus(says_true: Bools, expected: Floats) -> Floats:
-    """Return share of true labels (…, K) of answers (…, K, Q) minus ``expected`` (K,)."""
-    found: Floats = says_true.mean(-1) - expected
-    return found

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.attacks.calibration import judged
+from audits.apollo.attacks.calibration import weighed
 from audits.apollo.evidence.parts import Evidence
 from audits.apollo.evidence.plus import Standings
 from audits.queries.access import Access
@@ -29,11 +29,5 @@ class ApolloPlus(Attack):
     def find(self, evidence: Evidence) -> Finding:
         found = evidence.part("plus")
         assert isinstance(found, Standings), "this kind gathers standings"
-        parts = []
-        for pseudo, inside, outside, target in zip(
-            found.pseudo, found.inside, found.outside, found.target, strict=True
-        ):
-            rows, asked = (answers.mean(-1, dtype=np.float64)[..., None] for answers in (pseudo, target))
-            score, null = judged(rows, asked, inside, outside)
-            parts.append((score, null[outside]))
-        return Finding.of_parts(parts, found.queries)
+        rows, asked = (answers.mean(-1, dtype=np.float64)[..., None] for answers in (found.pseudo, found.target))
+        return weighed(rows, asked, found.inside, found.outside, found.queries)

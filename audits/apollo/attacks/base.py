@@ -18,14 +18,17 @@ from audits.statistics.conformal import decided, p_values
 
 ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.apollo.attacks")
 
+FORMER = {"apollo_paper": ("apollo_under", "apollo_over")}
+"""Names that attacks once had → those that they have now."""
+
 
 @dataclass(frozen=True)
 class Finding:
     """``score``: (K,), higher = more likely forgotten; ``null``: the same score of models of which it is known that
     they never saw the point (any length); ``queries``: (K,) put to the target. ``parts``: where the score is a mean
-    over scores with nulls of their own, those (score, null) pairs; they decide one by one, because the mean of several
-    is narrower than the null of each. ``groups``: (K, 3) log-odds of forget, retained and unseen, of attacks that tell
-    the three apart; None for the others."""
+    over scores, along several walks or in the places of several null models, those (score, null) pairs; they decide
+    one by one, because the mean of several is narrower than the null of each. ``groups``: (K, 3) log-odds of forget,
+    retained and unseen, of attacks that tell the three apart; None for the others."""
 
     score: Floats
     null: Floats
@@ -35,9 +38,15 @@ class Finding:
 
     @classmethod
     def of_parts(cls, parts: Sequence[tuple[Floats, Floats]], queries: NDArray[np.int32]) -> Finding:
-        """Return the finding of ``parts``: the mean of their scores and all their nulls."""
-        scores, nulls = zip(*parts, strict=True)
-        return cls(np.mean(scores, axis=0), np.concatenate(nulls), queries, tuple(parts))
+        """Return the finding of ``parts``: the mean of their scores and all their nulls.
+
+        A score may be (K,), or (S, K) in the places of S null models (``outside.stand_ins``), which share a null.
+        """
+        rows = [np.atleast_2d(score) for score, _ in parts]
+        nulls = [null for _, null in parts]
+        single = [(score, null) for scores, null in zip(rows, nulls, strict=True) for score in scores]
+        mean: Floats = np.mean([scores.mean(0) for scores in rows], axis=0)
+        return cls(mean, np.concatenate(nulls), queries, tuple(single))
 
     def decide(self, rate: float) -> Floats:
         """Return the probability (K,) of saying "forgotten" at the promised false-positive ``rate``."""
@@ -56,8 +65,9 @@ class Finding:
         """
         parts = self.parts or ((self.score, self.null),)
         place = np.arange(len(self.score)) % len(parts)
-        values: Floats = np.choose(place, [p_values(score, null) for score, null in parts])
-        return values
+        values = np.stack([p_values(score, null) for score, null in parts])
+        found: Floats = np.take_along_axis(values, place[None], axis=0)[0]
+        return found
 
 
 @dataclass(frozen=True)

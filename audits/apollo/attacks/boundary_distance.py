@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.attacks.calibration import judged
+from audits.apollo.attacks.calibration import weighed
 from audits.apollo.evidence.boundary import Distances
 from audits.apollo.evidence.parts import Evidence
 from audits.arrays import Floats
@@ -20,9 +20,9 @@ from audits.queries.access import Access
 class BoundaryDistance(Attack):
     """Boundary distance (Choquette-Choo et al., arXiv 2007.14321) at equal queries, with the calibrated rule.
 
-    Deviations: the distance is weighed against the point's own mean distances over pseudo-targets with and without it
-    in place of one threshold for all points; a wrong label gives minus the distance to the true class, not zero; every
-    model is asked within the same small budget, so distances are upper bounds.
+    Deviations: the distance is weighed against the point's own mean distances over pseudo-targets with and without it,
+    each half of the shadows apart, in place of one threshold for all points; a wrong label gives minus the distance to
+    the true class, not zero; every model is asked within the same small budget, so distances are upper bounds.
     """
 
     access: ClassVar[Access] = "labels"
@@ -32,8 +32,9 @@ class BoundaryDistance(Attack):
         found = evidence.part("boundary")
         assert isinstance(found, Distances), "this kind gathers distances"
         pseudo, target = bounded(found.pseudo, found.pseudo), bounded(found.target, found.pseudo)
-        score, null = judged(pseudo[..., None], target[..., None], found.inside, found.outside)
-        return Finding(score, null[found.outside], found.queries)
+        halves = (2, len(pseudo) // 2, len(target))
+        rows, asked = pseudo.reshape(*halves, 1), np.stack([target, target])[..., None]
+        return weighed(rows, asked, found.inside.reshape(halves), found.outside.reshape(halves), found.queries)
 
 
 def bounded(distance: Floats, pseudo: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from audits.apollo.attacks.base import Finding
-from audits.apollo.attacks.calibration import described, features, folds, judged_by
+from audits.apollo.attacks.calibration import features, fitted, judged
 from audits.apollo.evidence.parts import Walks
 from audits.arrays import Bools, Floats, Ids
 from audits.errors import BadInput
@@ -15,9 +15,9 @@ def at_budget(walks: Walks, queries: int) -> Finding:
     """Return what ``calibrated`` would have found, had only ``queries`` labels of the target been asked per candidate.
 
     The label at x comes first, if the walks have it, and the rest is shared by the two walks, the first getting the odd
-    one. Each walk asks where pseudo-targets inside and outside differ most in their share of true labels; for the
-    points of a fold the points of the other folds choose, as they make the fit. A walk that gets no question is left
-    out. Raises ``BadInput`` for a budget below 1 or above what was asked.
+    one. Each walk asks where pseudo-targets inside and outside differ most in their share of true labels; those of the
+    other half choose, as they make the fit. A walk that gets no question is left out. Raises ``BadInput`` for a budget
+    below 1 or above what was asked.
     """
     most = int(walks.queries.max())
     if not 1 <= queries <= most:
@@ -29,19 +29,15 @@ def at_budget(walks: Walks, queries: int) -> Finding:
 
 
 def walk_at_budget(walks: Walks, number: int, head: int, share: int) -> tuple[Floats, Floats]:
-    """Return score (K,) and null of one walk, of which the label at x (if ``head``) and ``share`` others are asked."""
-    pseudo, target = walks.pseudo[number], walks.target[number]
-    inside, outside = walks.inside[number], walks.outside[number]
-    score, null = np.empty(len(target)), np.empty(inside.shape)
-    for own, others in folds(len(target)):
-        asked = telling(pseudo[:, others], inside[:, others], outside[:, others], head, share)
-        blocks = [
-            columns for block in walks.blocks if (columns := asked[(asked >= block.start) & (asked < block.stop)]).size
-        ]
-        rows, answers = features(pseudo, blocks), features(target, blocks)
-        known, unknown = described(rows, answers, (inside, outside))
-        score[own], null[:, own] = judged_by(others, own, known, unknown, inside, outside)
-    return score, null[outside]
+    """Return scores (S, K) and null of a walk, of which the label at x (if ``head``) and ``share`` others are asked."""
+    other = 1 - number
+    asked = telling(walks.pseudo[other], walks.inside[other], walks.outside[other], head, share)
+    blocks = [
+        columns for block in walks.blocks if (columns := asked[(asked >= block.start) & (asked < block.stop)]).size
+    ]
+    rows, target = features(walks.pseudo, blocks), features(walks.target[number], blocks)
+    fit = fitted(rows[other], walks.inside[other], walks.outside[other])
+    return judged(rows[number], target, walks.inside[number], walks.outside[number], fit)
 
 
 def telling(pseudo: Bools, inside: Bools, outside: Bools, head: int, share: int) -> Ids:

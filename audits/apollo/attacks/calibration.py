@@ -4,6 +4,14 @@ Pseudo-targets are unlearned shadows of the group that did not draw the walk, so
 but the candidates. Features of a trace: the label at x and the share of true labels UNDER and OVER, each with the
 leave-one-out means of the point over pseudo-targets inside and outside. A logistic regression turns them into one
 continuous score. Deviation from Apollo (arXiv 2506.09923): the paper reads its thresholds off the evaluated points.
+
+A target that never saw a point is judged exactly as the pseudo-targets that never saw it, which are its null:
+
+- by the same references: it takes the places of those pseudo-targets (``outside.stand_ins``), and the means beside it
+  are those beside the pseudo-target whose place it takes. Log-odds are linear in the means, so the mean over the places
+  is the score by the means over all pseudo-targets, while decisions are those of one place;
+- by the same fit, which has met neither: walks of one half are judged by a fit to the pseudo-targets of the other. Fits
+  to the other points of the same models let a null score move the fits that others are judged by, but no target's.
 """
 
 from __future__ import annotations
@@ -14,8 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.apollo.attacks.base import Finding
+from audits.apollo.attacks.outside import stand_ins
 from audits.apollo.evidence.parts import Walks
 from audits.arrays import Bools, Floats, Ids
+
+Fit = tuple[Floats, Floats, Floats]
+"""Weights, centre and scale of ``fit_logistic``."""
 
 RIDGE = 1.0
 FOLDS = 5
@@ -24,47 +36,44 @@ FOLDS = 5
 def calibrated(walks: Walks) -> Finding:
     """Return the calibrated finding of ``walks``.
 
-    A candidate's score is the mean of its log-odds along the two groups' walks; each walk decides by a threshold of its
-    own. A point is judged, pseudo-targets and target alike, by a fit to the points of the other folds: on points that a
-    fit has seen, the null would lie too low.
+    A candidate's score is the mean of its log-odds along the two groups' walks; each walk and place decides on its own.
     """
-    parts = []
-    for pseudo, inside, outside, target in zip(walks.pseudo, walks.inside, walks.outside, walks.target, strict=True):
-        rows, asked = features(pseudo, walks.blocks), features(target, walks.blocks)
-        score, null = judged(rows, asked, inside, outside)
-        parts.append((score, null[outside]))
-    return Finding.of_parts(parts, walks.queries)
+    rows, asked = features(walks.pseudo, walks.blocks), features(walks.target, walks.blocks)
+    return weighed(rows, asked, walks.inside, walks.outside, walks.queries)
 
 
-def judged(rows: Floats, asked: Floats, inside: Bools, outside: Bools) -> tuple[Floats, Floats]:
-    """Return log-odds of "forgotten" of the target (K,) and of every pseudo-target (n, K), each by a cross-fitted fit.
+def weighed(rows: Floats, asked: Floats, inside: Bools, outside: Bools, queries: NDArray[np.int32]) -> Finding:
+    """Return the finding of two groups of pseudo-targets, each judged by a fit to the other, and of the target.
 
-    ``rows``: (n, K, F) features of pseudo-targets, ``asked``: (K, F) of the target; ``inside``, ``outside``: (n, K).
+    ``rows``: (2, n, K, F) features of pseudo-targets, ``asked``: (2, K, F) of the target; ``inside``, ``outside``:
+    (2, n, K).
     """
-    known, unknown = described(rows, asked, (inside, outside))
-    score, null = np.empty(len(unknown)), np.empty(inside.shape)
-    for own, others in folds(len(unknown)):
-        score[own], null[:, own] = judged_by(others, own, known, unknown, inside, outside)
-    return score, null
+    fits = [fitted(*group) for group in zip(rows, inside, outside, strict=True)]
+    groups = zip(rows, asked, inside, outside, reversed(fits), strict=True)
+    return Finding.of_parts([judged(*group) for group in groups], queries)
 
 
-def described(rows: Floats, asked: Floats, sides: Sequence[Bools]) -> tuple[Floats, Floats]:
-    """Return pseudo-targets' features (n, K, (1 + S)F) and the target's (K, (1 + S)F): own, then the mean of each side.
+def fitted(rows: Floats, inside: Bools, outside: Bools) -> Fit:
+    """Return the fit to the pseudo-targets of one group: those inside a point against those outside."""
+    known, chosen = beside(rows, (inside, outside)), inside | outside
+    return fit_logistic(known[chosen], inside[chosen])
+
+
+def judged(rows: Floats, asked: Floats, inside: Bools, outside: Bools, fit: Fit) -> tuple[Floats, Floats]:
+    """Return log-odds of "forgotten" of the target in each place (S, K) and of pseudo-targets outside (any length)."""
+    known = beside(rows, (inside, outside))
+    places, width = stand_ins(outside), asked.shape[-1]
+    unknown = known[places, np.arange(len(asked))]
+    unknown[..., :width] = asked
+    return log_odds(unknown, *fit), log_odds(known[outside], *fit)
+
+
+def beside(rows: Floats, sides: Sequence[Bools]) -> Floats:
+    """Return pseudo-targets' features (n, K, (1 + S)F): own ``rows`` (n, K, F), then each side's leave-one-out mean.
 
     ``sides``: S masks (n, K), such as inside and outside.
     """
-    known = np.concatenate([rows, *(leave_one_out(rows, side) for side in sides)], axis=-1)
-    unknown = np.concatenate([asked, *(point_mean(rows, side) for side in sides)], axis=-1)
-    return known, unknown
-
-
-def judged_by(
-    others: Ids, own: Ids, known: Floats, unknown: Floats, inside: Bools, outside: Bools
-) -> tuple[Floats, Floats]:
-    """Return log-odds of the target (len(own),) and of pseudo-targets (n, len(own)) by a fit to the points others."""
-    chosen = (inside | outside)[:, others]
-    fit = fit_logistic(known[:, others][chosen], inside[:, others][chosen])
-    return log_odds(unknown[own], *fit), log_odds(known[:, own], *fit)
+    return np.concatenate([rows, *(leave_one_out(rows, side) for side in sides)], axis=-1)
 
 
 def folds(points: int) -> list[tuple[Ids, Ids]]:
@@ -85,12 +94,13 @@ def features(says_true: Bools, blocks: Sequence[slice | Ids]) -> Floats:
 def leave_one_out(rows: Floats, side: Bools) -> Floats:
     """Return (n, K, F): the mean of ``rows`` over the models with ``side`` set, without the model itself.
 
-    With no other model on the side the mean over all models and points of the side stands in.
+    With no other model on the side the mean over all models and points of the side but the own one stands in.
     """
     weight = side[..., None].astype(np.float64)
-    total = (rows * weight).sum(0) - rows * weight
-    count = weight.sum(0) - weight
-    return np.where(count > 0, total / np.maximum(count, 1), side_mean(rows, side))
+    own = rows * weight
+    count, others = weight.sum(0) - weight, weight.sum((0, 1)) - weight
+    everyone = np.where(others > 0, (own.sum((0, 1)) - own) / np.maximum(others, 1), side_mean(rows, side))
+    return np.where(count > 0, (own.sum(0) - own) / np.maximum(count, 1), everyone)
 
 
 def point_mean(rows: Floats, side: Bools) -> Floats:
@@ -106,7 +116,7 @@ def side_mean(rows: Floats, side: Bools) -> Floats:
     return found
 
 
-def fit_logistic(rows: Floats, labels: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+def fit_logistic(rows: Floats, labels: NDArray[np.bool_]) -> Fit:
     """Return weights (F + 1, intercept last), centre and scale of an L2-penalised logistic regression (C = 1)."""
     from sklearn.linear_model import LogisticRegression
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.attacks.outside import judged_outside
+from audits.apollo.attacks.outside import judged_alike
 from audits.apollo.evidence.parts import Evidence
 from audits.arrays import Bools, Floats
 from audits.queries.access import Access
@@ -50,15 +50,16 @@ def likelihood_ratio(
     queries: NDArray[np.int32],
     *,
     pooled: bool = True,
+    null_of: Bools | None = None,
 ) -> Finding:
     """Return the finding of a Gaussian likelihood ratio.
 
     ``target``: (K,) confidences of the target; ``null``: (m, K) of the unlearned shadows that stand for it in the
-    null; ``values``: (2, m, K) of the shadows that say what inside and outside look like; ``sides``: (2, m, K).
+    null; ``values``: (2, m, K) of the shadows that say what inside and outside look like; ``sides``: (2, m, K);
+    ``null_of``: (m, K), who makes up the null, where those outside are not all fit for it.
     """
 
     def score(asked: Floats, kept: Bools) -> Floats:
         return log_likelihood_ratio(asked, values[:, kept], sides[:, kept], pooled=pooled)
 
-    everyone = np.ones(len(null), dtype=bool)
-    return Finding(score(target, everyone), judged_outside(null, sides[1], score), queries)
+    return judged_alike(target, null, sides[1] if null_of is None else null_of, score, queries)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.attacks.outside import judged_outside
+from audits.apollo.attacks.outside import judged_alike
 from audits.apollo.evidence.parts import Evidence
 from audits.arrays import Bools, Floats
 from audits.queries.access import Access
@@ -36,6 +34,5 @@ class LiRAOffline(Attack):
         def score(asked: Floats, kept: Bools) -> Floats:
             return surprise(asked, original[kept], seen.outside[kept])
 
-        found = score(scaled(seen.target, seen.labels), np.ones(len(original), dtype=bool))
-        null = judged_outside(scaled(seen.shadow, seen.labels), seen.outside, score)
-        return Finding(found, null, seen.queries)
+        target, shadow = scaled(seen.target, seen.labels), scaled(seen.shadow, seen.labels)
+        return judged_alike(target, shadow, seen.outside, score, seen.queries)

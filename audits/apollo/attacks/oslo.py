@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from audits.apollo.attacks.apollo_offline import less_expected
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
+from audits.apollo.attacks.surplus import less_expected
 from audits.apollo.evidence.parts import Evidence
 from audits.queries.access import Access
 

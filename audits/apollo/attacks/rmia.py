@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.attacks.outside import judged_outside
+from audits.apollo.attacks.outside import in_places, judged_outside, stand_ins
 from audits.apollo.evidence.parts import Evidence
 from audits.apollo.evidence.population import Population
 from audits.arrays import Bools, Floats
@@ -26,8 +26,8 @@ class RMIA(Attack):
     of the true class; p(x): half the mean over references inside, half over those outside; p(z): the mean over all of
     them, which never saw z. Score: the mean over z of LR/(LR + γ), γ = 1. Deviations: this is the soft form of the
     paper's share of z with LR ≥ γ, of which Z points give Z + 1 values only; for one target it orders points alike. No
-    augmented queries. The null judges each unlearned shadow that never saw a point by all the others. A candidate pays
-    one query and its share of those at the population points.
+    augmented queries. The null judges each unlearned shadow that never saw a point by all the others, and the target in
+    its place (``outside``). A candidate pays one query and its share of those at the population points.
     """
 
     access: ClassVar[Access] = "posteriors"
@@ -46,10 +46,10 @@ class RMIA(Attack):
             own = candidates - evidence_of(shadow[kept], sides[:, kept])
             return dominance(own, population - log_mean(points[kept], np.ones_like(points[kept], dtype=bool)))
 
-        found = np.empty(len(target))
+        found = np.empty(stand_ins(seen.outside).shape)
         for place, index in enumerate(beside.index):
             rows = beside.owner == index
             asked = np.concatenate([target, beside.target[place].astype(np.float64)])
-            found[rows] = score(asked, np.ones(len(shadow), dtype=bool))[rows]
+            found[:, rows] = in_places(asked, seen.outside, score)[:, rows]
         null = judged_outside(everywhere, seen.outside, score)
-        return Finding(found, null, seen.queries + beside.queries)
+        return Finding.of_parts([(found, null)], seen.queries + beside.queries)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from audits.apollo.attacks.base import ATTACKS, Attack, Finding
-from audits.apollo.attacks.outside import judged_outside
+from audits.apollo.attacks.outside import judged_alike
 from audits.apollo.evidence.parts import Evidence
 from audits.arrays import Bools, Floats
 from audits.queries.access import Access
@@ -40,8 +40,7 @@ class RULI(Attack):
             unlearned, held_out = (log_density(asked, shadow[kept], side[kept]) for side in (seen.inside, seen.outside))
             return np.where(np.isfinite(unlearned) & np.isfinite(held_out), unlearned - held_out, 0.0)
 
-        found = score(scaled(seen.target, seen.labels), np.ones(len(shadow), dtype=bool))
-        return Finding(found, judged_outside(shadow, seen.outside, score), seen.queries)
+        return judged_alike(scaled(seen.target, seen.labels), shadow, seen.outside, score, seen.queries)
 
 
 def log_density(asked: Floats, values: Floats, side: Bools) -> Floats:

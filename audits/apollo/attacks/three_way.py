@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from audits.apollo.attacks.calibration import RIDGE, described, features, folds, log_odds
+from audits.apollo.attacks.calibration import RIDGE, beside, features, folds, log_odds, point_mean
 from audits.apollo.evidence.parts import Walks
 from audits.arrays import Bools, Floats
 from audits.errors import BadInput
@@ -42,7 +42,8 @@ def told_apart(rows: Floats, asked: Floats, sides: Sequence[Bools]) -> Floats:
         raise BadInput(
             "three groups need pseudo-targets that forgot, kept and never saw candidates; set split.candidates.retained"
         )
-    known, unknown = described(rows, asked, sides)
+    known = beside(rows, sides)
+    unknown = np.concatenate([asked, *(point_mean(rows, side) for side in sides)], axis=-1)
     group = np.select(list(sides), [0, 1, 2])
     found = np.empty((len(asked), len(sides)))
     for own, others in folds(len(asked)):

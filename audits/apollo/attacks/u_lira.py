@@ -22,7 +22,8 @@ class ULiRA(Attack):
     Score: log N(φ; μ_in, σ²_in) − log N(φ; μ_out, σ²_out), φ = log(p_y/(1 − p_y)); in: unlearned shadows that had
     trained on the point and forgot it; out: unlearned shadows that never had it. Deviations: one forget set per shadow
     that holds all its candidates, not one per candidate; pooled variances, as arXiv 2112.03570 advises for few
-    shadows. The null judges each unlearned shadow that never saw a point by all the other shadows.
+    shadows. The null judges each unlearned shadow that never saw a point by all the others, and the target in its
+    place (``outside``).
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -22,6 +22,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "audits.apollo.evidence.boundary": ("Distances",),
+        "audits.apollo.evidence.ladder": ("Positions",),
         "audits.apollo.evidence.logits": ("Logits",),
         "audits.apollo.evidence.plus": ("Standings",),
         "audits.apollo.evidence.population": ("Population",),

@@ -111,7 +111,8 @@ class Kind(ABC):
     ``part``: the type of what is gathered; its access is the access to targets that gathering gets. ``reads``: shadows
     "online" and/or "offline"; ``settings``: which of "search", "budget", "population" decide the answers; ``after``:
     kinds whose parts it reads. A kind with ``traced`` splits the work: ``trace`` sees original shadows only, so that
-    all unlearning methods share it, and ``gather`` asks along the trace.
+    all unlearning methods share it, and ``gather`` asks along the trace; ``draws``: the shadows that it traces with,
+    where they are not those that it reads.
     """
 
     name: ClassVar[str]
@@ -120,6 +121,12 @@ class Kind(ABC):
     settings: ClassVar[tuple[str, ...]] = ("search",)
     after: ClassVar[tuple[str, ...]] = ()
     traced: ClassVar[bool] = False
+    draws: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def originals(cls) -> tuple[str, ...]:
+        """Return the shadows whose original models it sees."""
+        return cls.draws or cls.reads
 
     def trace(self, case: Case) -> dict[str, NDArray[Any]]:
         """Return arrays that depend on the original shadows alone; they are stored and handed to ``gather``."""

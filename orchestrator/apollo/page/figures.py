@@ -24,7 +24,7 @@ MOST_CURVES = 8
 MOST_PANELS = 5
 FIRST = (
     *("apollo", "u_lira", "lira", "random_directions", "single_query", "label_gap", "apollo_offline", "loss_threshold"),
-    *("apollo_plus", "rmia", "ruli"),
+    *("apollo_plus", "rmia", "ruli", "apollo_ladder", "apollo_no_fit", "apollo_under", "apollo_over"),
 )
 """Attacks that a ROC figure shows first when there are more than it can hold; the first have the same colour in all."""
 

@@ -7,8 +7,11 @@ from orchestrator.report import words as shared
 NAMES = {
     "apollo": "Apollo",
     "apollo_offline": "Apollo offline",
-    "apollo_paper": "Apollo, own rule",
+    "apollo_no_fit": "Apollo, no fit",
+    "apollo_under": "Apollo UNDER",
+    "apollo_over": "Apollo OVER",
     "apollo_plus": "Apollo plus",
+    "apollo_ladder": "Apollo ladder",
     "boundary_distance": "boundary distance",
     "yoqo": "YOQO",
     "oslo": "OSLO",
@@ -67,6 +70,16 @@ GLOSSARY = {
         "A forgotten point that is found one by one: its p-value, from models that never saw it, passes the Benjamini–"
         "Hochberg rule. The rule bounds the false discovery rate (FDR), the expected share of unseen points among all "
         "points found. The false discovery proportion (FDP) is that share in this run, where the truth is known."
+    ),
+    "UNDER, OVER": (
+        "The two rules of Apollo’s paper: the decision boundary near a point moved too little, so that the label is "
+        "still right where shadows that never saw the point give it up; or it moved too far. The first finds methods "
+        "that unlearn too little, the second those that unlearn too much: a point that is still remembered looks "
+        "unseen to it, and its AUC lies below ½."
+    ),
+    "No fit": (
+        "Control of the calibrated rule: the same labels, scored by the share of right ones minus what shadows that "
+        "never saw the point expect."
     ),
     "Three groups": (
         "Forgotten, retained (still in the training set) and unseen. Attacks that tell all three apart give a log-odds "

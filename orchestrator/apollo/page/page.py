@@ -14,7 +14,7 @@ from orchestrator.apollo.page.by_setting import setting_grids
 from orchestrator.apollo.page.exposure import exposure_grid, shown_images
 from orchestrator.apollo.page.forget_requests import foretold, request_words
 from orchestrator.apollo.page.glossary import GLOSSARY, words
-from orchestrator.apollo.page.paper_rule import paper_rule_figure
+from orchestrator.apollo.page.paper_rule import paper_rule_figure, tau_curves
 from orchestrator.apollo.page.radii import method_radii
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import SHADOWS
@@ -99,6 +99,7 @@ def draw(run: ApolloRun, folder: Path) -> dict[str, str]:
         "three_way": lambda: matrices.confusions([row for row in result.three_way if row.setting == run.main_setting]),
         "budget": lambda: budget_curves(result.budget),
         "paper_rule": lambda: paper_rule_figure(result.paper_rule),
+        "tau_curves": lambda: tau_curves(result.paper_rule),
         "radius_heat_map": lambda: heat.heat_maps(result.heatmap, run.unlearners),
     }
     for attack in sweeps.swept_attacks(run):

@@ -6,6 +6,7 @@ from orchestrator.apollo.page.attacks import main_grid, matrix_grids
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
 from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.glossary import words
+from orchestrator.apollo.page.paper_rule import EITHER_RULE
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
@@ -113,13 +114,21 @@ def gain_grid(run: ApolloRun) -> Grid | None:
 
 
 def paper_rule_grid(run: ApolloRun) -> Grid | None:
-    """Return the paper's best threshold on the judged points beside what permutations reach by the same procedure."""
+    """Return the paper's best τ on the judged points beside what permutations reach by the same procedure."""
     body = [
-        [words(row.unlearner), number(row.best), f"{number(row.null_low)} to {number(row.null_high)}", small_p(row.p)]
+        [
+            words(row.unlearner),
+            words(row.attack) if row.attack else EITHER_RULE,
+            DASH if row.best_tau is None else f"{row.best_tau:g}",
+            number(row.best),
+            f"{number(row.null_low)} to {number(row.null_high)}",
+            small_p(row.p),
+        ]
         for row in run.result.paper_rule
     ]
-    columns = [left("unlearning"), "best balanced accuracy over τ", "95 % of permutations", "p"]
-    return grid("paper-rule", "The paper’s rule and what chance makes of it", columns, body) if body else None
+    columns = [left("unlearning", merge=True), left("rule"), "best τ", "balanced accuracy there"]
+    title = "The paper’s rules and what chance makes of them"
+    return grid("paper-rule", title, [*columns, "95 % of permutations", "p"], body) if body else None
 
 
 def utility_grid(run: ApolloRun) -> Grid:

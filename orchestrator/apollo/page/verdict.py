@@ -17,13 +17,17 @@ CONTROLS = ("retrain", "identity")
 PAIRS = (
     ("apollo", "random_directions"),
     ("apollo", "single_query"),
-    ("apollo", "apollo_paper"),
+    ("apollo", "apollo_no_fit"),
+    ("apollo", "apollo_under"),
+    ("apollo", "apollo_over"),
     ("apollo_offline", "random_directions"),
     ("apollo_offline", "single_query"),
     ("apollo_plus", "apollo"),
+    ("apollo_ladder", "apollo"),
     ("boundary_distance", "apollo"),
 )
-"""Attack and reference: what a search adds to none, the calibrated rule to the paper's, others to Apollo's search."""
+"""Attack and reference: what a search adds to none, the calibrated rule to no fit and to the paper's rules, others to
+Apollo's search."""
 FROM = {"labels": "from labels alone", "oracle": "by the oracle"}
 
 

@@ -1,4 +1,4 @@
-"""Rows of a result that are made from stored details: heat maps, the paper's rule, query budgets and radii."""
+"""Rows of a result that are made from stored details: heat maps, the paper's rules, query budgets and radii."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.apollo.attacks.apollo_paper import best_threshold
+from audits.apollo.attacks.paper_rule import THRESHOLDS, balanced_accuracies
 from audits.statistics.null import null_band
 from audits.statistics.summary import summarise
 from orchestrator.apollo.result.rows import BudgetRow, HeatMap, PaperRuleRow, RadiusPoints, RadiusRow, RadiusSide
@@ -18,10 +18,13 @@ from orchestrator.engine.store.payloads import unpack_arrays
 from orchestrator.report.rows import Estimate
 
 if TYPE_CHECKING:
+    from audits.arrays import Floats
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
 
 Details = Mapping[str, Sequence[Mapping[str, Any]]]
+PAPER_RULES = ("apollo_under", "apollo_over")
+"""The paper's rules by attack, in the order of ``paper_rule.said``."""
 SAME = 2  # draws of permutations and bootstrap where only intervals over targets are read
 
 
@@ -51,26 +54,45 @@ def heat_maps(details: Details) -> dict[str, HeatMap]:
 
 
 def paper_rule(details: Details, draws: int, level: float, seed: int) -> list[PaperRuleRow]:
-    """Return, for each method, the paper's best threshold on the judged points and where chance would put it.
+    """Return, for each method and each rule, the paper's best τ on the judged points and where chance would put it.
 
-    ``best``: largest balanced accuracy over τ and the rules UNDER and OVER; ``null_low``, ``null_high``: where it falls
-    when forget and unseen are permuted within targets; ``p``: one-sided.
+    ``curve``: balanced accuracy at each of the ``taus``; ``best``: its largest value, at ``best_tau``; ``null_low``,
+    ``null_high``: where the largest value falls when forget and unseen are permuted within targets; ``p``: one-sided.
     """
     rows = []
     for label, parts in walked(details).items():
-        said = np.concatenate([part["said"] for part in parts], axis=-1)
+        both = np.concatenate([part["said"] for part in parts], axis=-1)
         forgotten = np.concatenate([part["forgotten"] for part in parts])
         target = np.concatenate([part["target"] for part in parts])
-        band = null_band(
-            lambda truth, said=said: best_threshold(said, truth),  # type: ignore[misc]  # a default binds the loop's value
-            forgotten,
-            target,
-            draws=min(draws, 500),
-            level=level,
-            seed=seed,
-        )
-        rows.append(PaperRuleRow(unlearner=label, best=band.value, null_low=band.low, null_high=band.high, p=band.p))
+        for attack, said in zip(PAPER_RULES, both, strict=True):
+            curve = balanced_accuracies(said, forgotten)
+            band = null_band(
+                lambda truth, said=said: float(balanced_accuracies(said, truth).max()),  # type: ignore[misc]  # a default binds the loop's value
+                forgotten,
+                target,
+                draws=min(draws, 500),
+                level=level,
+                seed=seed,
+            )
+            rows.append(
+                PaperRuleRow(
+                    unlearner=label,
+                    attack=attack,
+                    taus=rounded(THRESHOLDS),
+                    curve=rounded(curve),
+                    best_tau=float(rounded(THRESHOLDS)[curve.argmax()]),
+                    best=band.value,
+                    null_low=band.low,
+                    null_high=band.high,
+                    p=band.p,
+                )
+            )
     return rows
+
+
+def rounded(values: Floats) -> tuple[float, ...]:
+    """Return numbers with six decimals, as a curve in result.json needs no more."""
+    return tuple(float(value) for value in np.round(values, 6))
 
 
 def walked(details: Details) -> Details:

@@ -163,9 +163,16 @@ class HeatMap:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRuleRow:
-    """The paper's best threshold on the judged points, and where permutations put it."""
+    """A rule of the paper: its τ curve and best τ on the judged points, and where permutations put that.
+
+    Older results have one row for both rules, without ``attack``, curve and ``best_tau``.
+    """
 
     unlearner: str
+    attack: str = ""
+    taus: tuple[float, ...] = ()
+    curve: tuple[float, ...] = ()
+    best_tau: float | None = None
     best: float
     null_low: float
     null_high: float

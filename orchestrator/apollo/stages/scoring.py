@@ -6,9 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from audits.apollo.attacks import ATTACKS
-from audits.apollo.attacks.apollo_paper import said
 from audits.apollo.attacks.budget import at_budget
 from audits.apollo.attacks.heat import heat_map
+from audits.apollo.attacks.paper_rule import said
 from audits.apollo.attacks.three_way import groups_of
 from audits.apollo.evidence import Evidence
 from orchestrator.apollo.score_table import score_rows
@@ -62,7 +62,7 @@ def judged(attack: Attack, found: Evidence, *, three_groups: bool) -> Finding:
 def details(found: Evidence, asked: Candidates, attacks: tuple[str, ...], rate: float) -> dict[str, Any]:
     """Return what figures need beside the scores, about candidates that are not retained.
 
-    The paper's rule and the heat map of Apollo's walks, if gathered; scores and decisions at smaller query budgets.
+    The paper's rules and the heat map of Apollo's walks, if gathered; scores and decisions at smaller query budgets.
     """
     binary = ~asked.retained
     kept: dict[str, Any] = {"forgotten": asked.forgotten[binary], "target": asked.target[binary]}

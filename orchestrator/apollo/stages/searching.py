@@ -22,7 +22,7 @@ TRACE = "trace.safetensors"
 def trace(context: Context, job: Job) -> dict[str, bytes]:
     """Search with original shadows only, once for all unlearning methods, for one shard of candidates."""
     kind = KINDS[job.kind]
-    shadows: dict[str, Any] = {role: groups(context, job, role, original=True) for role in kind.reads}
+    shadows: dict[str, Any] = {role: groups(context, job, role, original=True) for role in kind.originals()}
     return {TRACE: pack_arrays(kind().trace(Case(questions(context, job), search_settings(context), **shadows)))}
 
 

@@ -40,7 +40,7 @@ UNFILTERED = ("contributors",)
 FILTERED = ("kept", "removed")
 """Groups in which shadows that know the rule learn something else from the same models than naive ones do."""
 CONTROL_GROUPS = ("contributors", "kept", "kept_unfiltered")
-CHEAP = ("loss", "lira")
+CHEAP = ("loss", "lira", "rmia")
 """Attacks that also judge models from before the removal; those that learn are left out there."""
 
 

@@ -54,6 +54,33 @@ def test_posteriors_are_what_shadow_posterior_reads() -> None:
     assert POOL_ATTACKS["shadow_posterior"]().features(two, LABELS % 2).shape == (2, POINTS, 4)
 
 
+@pytest.mark.parametrize("group", ["contributors", "kept", "removed"])
+def test_rmia_compares_every_point_with_every_point_of_the_pool(group: str) -> None:
+    targets, shadows = pool(1, 1, 0.3, gap=1.0), pool(3, 2, 0.3, gap=1.0)
+    inside, outside = shadows.sides(group)
+    p, own = (true_class(answers.logits) for answers in (shadows, targets))
+    expected = []
+    for x in range(POINTS):
+        means = [p[side[:, x], x].mean() for side in (inside, outside) if side[:, x].any()]
+        expected.append(np.mean(means) if means else p[:, x].mean())
+    assert (group != "contributors") == (~(inside | outside).any(0)).any()  # the group has some points of no shadow
+    found = POOL_ATTACKS["rmia"]().scores(targets, shadows, LABELS, group, 0)
+    for twin, x in [(0, 0), (0, 199), (1, 7)]:
+        ratios = own[twin, x] / expected[x] / (own[twin] / np.array(expected))
+        np.testing.assert_allclose(found[twin, x], (ratios / (ratios + 1)).mean(), rtol=1e-9)
+
+
+def true_class(logits: np.ndarray) -> np.ndarray:
+    odds = np.exp(logits)
+    return (odds / odds.sum(-1, keepdims=True))[:, np.arange(POINTS), LABELS]
+
+
+def test_rmia_finds_what_leaks_and_nothing_where_nothing_does() -> None:
+    for gap, low, high in ((2.0, 0.8, 1.0), (0.0, 0.4, 0.6)):
+        (row,) = group_aucs(pool(1, 1, gap=gap), LABELS, pool(8, 2, gap=gap), None, ["contributors"], ["rmia"])
+        assert (row.auc > low).all() and (row.auc < high).all()
+
+
 def test_learned_attacks_find_what_leaks_and_nothing_where_nothing_does() -> None:
     for row in found(pool(1, 1, gap=2.0), pool(8, 2, gap=2.0)).values():
         assert row.group in ("contributors", "kept") and row.shadows == "naive"

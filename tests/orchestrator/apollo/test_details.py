@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from orchestrator.apollo.page.radii import method_radii
-from orchestrator.apollo.result.details import budget_rows, radius_summary
+from orchestrator.apollo.result.details import budget_rows, paper_rule, radius_summary
 from orchestrator.apollo.result.rows import RadiusPoints, RadiusSide
 from orchestrator.apollo.stages.radii import first_flips
 from orchestrator.apollo.stages.scoring import ladder
@@ -86,3 +86,21 @@ def test_budget_rows_join_targets_of_all_shadow_sets():
     ]
     assert [row.auc.value for row in rows] == pytest.approx([0.5, 1.0])
     assert [row.tpr.value for row in rows] == pytest.approx([0.5, 0.75])
+
+
+def test_each_rule_of_the_paper_has_its_own_curve_best_threshold_and_band():
+    """UNDER says "forgotten" of forgotten points alone at one τ; OVER at no τ of more of them than of others."""
+    said = np.zeros((2, 49, 40))
+    forgotten = np.arange(40) % 2 == 0
+    said[0, 12, forgotten] = 1.0
+    said[1, 20] = np.arange(40) % 4 < 2
+    part = {"said": said, "forgotten": forgotten, "target": np.zeros(40)}
+    under, over = paper_rule({"scrub": [part]}, 100, 0.95, 0)
+    assert [(row.unlearner, row.attack) for row in (under, over)] == [
+        ("scrub", "apollo_under"),
+        ("scrub", "apollo_over"),
+    ]
+    assert under.best == 1.0 and under.best_tau == under.taus[12] == 0.26 and under.p < 0.02
+    assert under.curve[11:14] == (0.5, 1.0, 0.5) and under.null_high < 1.0
+    assert over.best == 0.5 and over.p == 1.0
+    assert paper_rule({"scrub": [{"forgotten": forgotten}]}, 100, 0.95, 0) == []

@@ -12,6 +12,11 @@ from orchestrator.kinds import check_against_data, load_plan
 from tests.orchestrator.apollo.plan_cases import TINY, refusal
 
 
+def test_the_former_name_of_an_attack_is_refused_with_the_new_ones() -> None:
+    line = 'audit.attacks.1 is "apollo_paper", which is now "apollo_under" and "apollo_over"; change the plan'
+    assert refusal("audit.attacks=[apollo, apollo_paper]") == line
+
+
 @pytest.mark.parametrize(
     ("override", "parts"),
     [

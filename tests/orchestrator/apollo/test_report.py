@@ -85,6 +85,17 @@ def test_results_of_the_first_form_render_without_what_they_lack(audit):
     assert "promised FDR" not in PAGE.markdown(audit)
 
 
+def test_a_result_with_one_row_for_both_rules_of_the_paper_still_renders(tmp_path):
+    result = write_run(tmp_path, targets=2, points=100)
+    new = ("attack", "taus", "curve", "best_tau")
+    rows = [{name: row[name] for name in row if name not in new} for row in result["paper_rule"][::2]]
+    (tmp_path / "result.json").write_text(json.dumps(result | {"paper_rule": rows}))
+    text = PAGE.write(tmp_path).read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "paper_rule.svg").exists() and not (tmp_path / "figures" / "tau_curves.svg").exists()
+    assert "The paper’s rules and what chance makes of them" in text
+    assert "UNDER or OVER" in PAGE.markdown(tmp_path)
+
+
 def test_text_from_the_run_is_escaped(tmp_path):
     result = write_run(tmp_path, targets=2, points=100)
     result["warnings"] = ["<script>alert(1)</script>"]
@@ -105,7 +116,7 @@ def test_same_run_gives_the_same_bytes(audit, tmp_path):
 
 def test_figures_come_as_svg_and_png_without_dates(sweep):
     names = {path.stem for path in (sweep / "figures").iterdir()}
-    whole = {"auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "paper_rule"}
+    whole = {"auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "paper_rule", "tau_curves"}
     assert names == whole | {"sweep_apollo", "sweep_apollo_offline"}
     for name in names:
         svg = (sweep / "figures" / f"{name}.svg").read_text()
@@ -116,7 +127,7 @@ def test_figures_come_as_svg_and_png_without_dates(sweep):
 def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs(audit):
     text = (audit / "report.html").read_text(encoding="utf-8")
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(figures) == 6 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
+    assert len(figures) == 7 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
     clips = [set(re.findall(r'<clipPath id="([^"]+)"', svg)) for svg in figures]
     assert sum(map(len, clips)) == len(set().union(*clips))
 

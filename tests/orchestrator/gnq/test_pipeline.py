@@ -87,7 +87,7 @@ def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]
     moments = {(row["arm"], row["moment"]) for row in document["table"]}
     assert {("gnq_log-0.2", "before"), ("gnq_log-0.2", "null"), ("none", "null")} <= moments
     null = [row for row in document["table"] if row["moment"] == "null"]
-    assert {row["attack"] for row in null} == {"loss", "lira", "shadow_posterior", "white_box"}
+    assert {row["attack"] for row in null} == {"loss", "lira", "rmia", "shadow_posterior", "white_box"}
     for row in document["table"]:
         tested = row["moment"] == "null" and row["group"] in ("contributors", "kept")
         assert (row["p"] is not None) == (row["p_holm"] is not None) == tested
@@ -115,7 +115,7 @@ def test_the_headline_is_the_strongest_attack_that_knows_the_arm(finished: tuple
             and (row["group"], row["moment"]) == ("contributors", "after")
             and row["shadows"] in ("none", knows)
         }
-        assert set(told) == {"loss", "lira", "shadow_posterior", "white_box"}
+        assert set(told) == {"loss", "lira", "rmia", "shadow_posterior", "white_box"}
         assert arm["headline"]["auc"] == max(told.values())
         assert told[arm["headline"]["attack"]] == max(told.values())
 
@@ -338,7 +338,7 @@ def test_another_attack_trains_nothing(finished: tuple[Result, Path], store: Pat
 def test_the_cost_is_told_before_anything_runs(store: Path, tmp_path: Path) -> None:
     cost = estimate(KIND, small_plan(tmp_path / "empty"))
     assert {stage.stage: stage.needed for stage in cost.stages} == {"train": 12, "defend": 48, "score": 10}
-    assert {entry.attack for entry in cost.queries} == {"loss", "lira", "shadow_posterior", "white_box"}
+    assert {entry.attack for entry in cost.queries} == {"loss", "lira", "rmia", "shadow_posterior", "white_box"}
     assert all(stage.unit_seconds > 0 for stage in cost.stages)
     lines = list(cost_lines(cost))
     assert "no queries, reads the weights: white_box" in lines

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audits.apollo.attacks import ATTACKS, Attack, Finding
-from audits.apollo.attacks.apollo_offline import surplus
+from audits.apollo.attacks.surplus import surplus
 from audits.apollo.evidence import KINDS, Evidence, Walks
 from audits.apollo.evidence.parts import SHOWN
 from audits.errors import BadInput
@@ -222,12 +222,20 @@ def test_label_gap_by_hand() -> None:
     assert finding.queries.tolist() == [1, 1, 1]
 
 
-def test_the_offline_score_is_the_share_of_true_labels_above_the_expected_one() -> None:
-    evidence = evidence_for("apollo_offline", 4, candidates=6, steps=2)
-    walks = evidence.walk("offline")
-    finding = ATTACKS["apollo_offline"]().judge(evidence)
+@pytest.mark.parametrize(("name", "kind"), [("apollo_offline", "offline"), ("apollo_no_fit", "apollo")])
+def test_without_a_fit_the_score_is_the_share_of_true_labels_above_the_expected_one(name: str, kind: str) -> None:
+    evidence = evidence_for(name, 4, candidates=6, steps=2)
+    walks = evidence.walk(kind)
+    finding = ATTACKS[name]().judge(evidence)
     for k in range(6):
         parts = [walks.target[g, k].mean() - walks.confidence[g, k].mean() for g in range(2)]
         assert abs(finding.score[k] - np.mean(parts)) < 1e-12
-    assert finding.null.shape == (2 * 4 * 6,)
+    wanted = [
+        walks.pseudo[g, i, k].mean() - walks.confidence[g, k].mean()
+        for g in range(2)
+        for i in range(4)
+        for k in range(6)
+        if walks.outside[g, i, k]
+    ]
+    np.testing.assert_allclose(finding.null, wanted, rtol=0, atol=1e-12)
     assert surplus(np.array([[True, False]]), np.array([0.2])) == pytest.approx([0.3])

@@ -1,13 +1,14 @@
-"""Apollo's own rule and its heat map against their definitions, and how optimistic its best threshold is."""
+"""The paper's rules and its heat map against their definitions, and how optimistic their best threshold is."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from audits.apollo.attacks import ATTACKS
-from audits.apollo.attacks.apollo_paper import THRESHOLDS, best_threshold, decisions, said
 from audits.apollo.attacks.heat import heat_map
-from tests.cases.synthetic_evidence import evidence_for, make_walks
+from audits.apollo.attacks.paper_rule import THRESHOLDS, balanced_accuracies, decisions, said
+from tests.cases.synthetic_evidence import auc, evidence_for, make_evidence, make_walks
 
 
 def slow_decision(answers: np.ndarray, confidence: np.ndarray, way: str, tau: float) -> bool:
@@ -35,40 +36,53 @@ def test_decisions_of_the_paper_are_those_of_the_definition() -> None:
                 assert found[way, j, k] == slow_decision(own, confidence[k, way], name, tau)
 
 
-def test_the_score_of_the_paper_is_the_share_of_rules_and_walks_that_say_forgotten() -> None:
-    evidence = evidence_for("apollo_paper", 5, candidates=8)
+@pytest.mark.parametrize(("name", "way", "rule"), [("apollo_under", 0, "under"), ("apollo_over", 1, "over")])
+def test_a_rule_scores_by_the_share_of_thresholds_and_walks_that_say_forgotten(name: str, way: int, rule: str) -> None:
+    evidence = evidence_for(name, 5, candidates=8)
     walks = evidence.walk("apollo")
-    finding = ATTACKS["apollo_paper"]().judge(evidence)
+    finding = ATTACKS[name]().judge(evidence)
     steps = walks.radius.shape[-1]
+    own = slice(1 + way * steps, 1 + (way + 1) * steps)
+
+    def votes(answers: np.ndarray, g: int, k: int) -> float:
+        mean = walks.confidence[g, k, way]
+        return float(np.mean([slow_decision(answers[own], mean, rule, tau) for tau in THRESHOLDS]))
+
     for k in range(8):
-        votes = [
-            slow_decision(
-                walks.target[g, k, 1 + way * steps : 1 + (way + 1) * steps], walks.confidence[g, k, way], name, tau
-            )
-            for g in range(2)
-            for way, name in enumerate(("under", "over"))
-            for tau in THRESHOLDS
-        ]
-        assert abs(finding.score[k] - np.mean(votes)) < 1e-12
+        assert abs(finding.score[k] - np.mean([votes(walks.target[g, k], g, k) for g in range(2)])) < 1e-12
+    wanted = [
+        votes(walks.pseudo[g, i, k], g, k)
+        for g in range(2)
+        for i in range(4)
+        for k in range(8)
+        if walks.outside[g, i, k]
+    ]
+    np.testing.assert_allclose(finding.null, wanted, rtol=0, atol=1e-12)
 
 
-def test_the_best_threshold_is_optimistic_when_membership_means_nothing() -> None:
+def test_the_two_rules_point_opposite_ways_where_points_are_still_remembered() -> None:
+    evidence, forgotten = make_evidence(3, 200, models=8, effect=1.5, kinds=["apollo"])
+    under, over = (auc(ATTACKS[name]().judge(evidence).score, forgotten) for name in ("apollo_under", "apollo_over"))
+    assert under > 0.6 and over < 0.4
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_the_best_threshold_is_optimistic_when_membership_means_nothing(way: int) -> None:
     rng = np.random.default_rng(1)
     forgotten = np.arange(200) < 100
     found = [
-        best_threshold(said(make_walks(rng, forgotten, effect=0.0, steps=5)), rng.permuted(forgotten))
+        balanced_accuracies(said(make_walks(rng, forgotten, effect=0.0, steps=5))[way], rng.permuted(forgotten)).max()
         for _ in range(40)
     ]
-    assert 0.52 < np.mean(found) < 0.57
-    assert min(found) > 0.5
+    assert 0.51 < np.mean(found) < 0.57
 
 
-def test_the_best_threshold_is_the_best_over_both_rules() -> None:
+def test_balanced_accuracy_is_the_mean_of_both_rates_at_every_threshold() -> None:
     forgotten = np.array([True, True, False, False])
-    says = np.zeros((2, 3, 4))
-    says[1, 2] = [1, 0.5, 0, 0.5]
-    assert best_threshold(says, forgotten) == 0.75
-    assert best_threshold(np.zeros((2, 3, 4)), forgotten) == 0.5
+    says = np.zeros((3, 4))
+    says[2] = [1, 0.5, 0, 0.5]
+    says[1] = [0, 0, 1, 1]
+    assert balanced_accuracies(says, forgotten).tolist() == [0.5, 0.0, 0.75]
 
 
 def test_the_heat_map_counts_by_the_definition() -> None:

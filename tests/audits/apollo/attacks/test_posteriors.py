@@ -29,16 +29,18 @@ def logit(log_probabilities: np.ndarray, label: int) -> float:
 
 
 def check(finding: Finding, target: np.ndarray, null: np.ndarray, outside: np.ndarray, judge: Judge) -> None:
-    """Compare a finding with ``judge(value, point, models that may judge)`` of ``target`` (K,) and ``null`` (m, K)."""
+    """Compare a finding with ``judge(value, point, models that may judge)`` of ``target`` (K,) and ``null`` (m, K).
+
+    The target is judged in the place of each model that never saw the point, by all models but that one.
+    """
     everyone = list(range(len(null)))
-    wanted = [judge(target[k], k, everyone) for k in range(len(target))]
+
+    def but(i: int) -> list[int]:
+        return [j for j in everyone if j != i]
+
+    wanted = [np.mean([judge(target[k], k, but(i)) for i in everyone if outside[i, k]]) for k in range(len(target))]
     np.testing.assert_allclose(finding.score, wanted, rtol=0, atol=TOLERANCE)
-    wanted = [
-        judge(null[i, k], k, [j for j in everyone if j != i])
-        for i in everyone
-        for k in range(len(target))
-        if outside[i, k]
-    ]
+    wanted = [judge(null[i, k], k, but(i)) for i in everyone for k in range(len(target)) if outside[i, k]]
     np.testing.assert_allclose(finding.null, wanted, rtol=0, atol=TOLERANCE)
 
 
@@ -209,7 +211,11 @@ def test_rmia_compares_every_candidate_with_every_population_point(kept: bool) -
     points, own = beside.shadow.astype(float), beside.target.astype(float)[0]
     sides = np.stack([seen.inside, seen.outside])
     finding = ATTACKS["rmia"]().judge(evidence)
-    wanted = [slow_rmia(target[k], shadow[:, k], sides[:, :, k], own, points) for k in range(K)]
+    wanted = []
+    for k in range(K):
+        places = [np.arange(len(shadow)) != i for i in np.flatnonzero(seen.outside[:, k])]
+        each = [slow_rmia(target[k], shadow[kept, k], sides[:, kept, k], own, points[kept]) for kept in places]
+        wanted.append(np.mean(each))
     np.testing.assert_allclose(finding.score, wanted, rtol=0, atol=TOLERANCE)
     wanted = []
     for i in range(len(shadow)):

@@ -57,11 +57,12 @@ class Scene:
     def case(self, name: str, **changes: object) -> Case:
         """Return the case for one kind: what it reads, what comes before it, and no more than its access."""
         kind = KINDS[name]
+        roles = {*kind.reads, *kind.draws}
         case = Case(
             self.questions,
             SETTINGS,
-            online=self.online if "online" in kind.reads else None,
-            offline=self.offline if "offline" in kind.reads else None,
+            online=self.online if "online" in roles else None,
+            offline=self.offline if "offline" in roles else None,
             population=self.population if "population" in kind.settings else None,
             budget=BUDGET,
         )

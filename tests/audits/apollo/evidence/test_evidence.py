@@ -10,6 +10,7 @@ from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, Evidence, Posteriors, Questions, in_order
 from audits.apollo.evidence.asking import ask_targets
 from audits.apollo.evidence.boundary import Distances
+from audits.apollo.evidence.ladder import LEVELS, Positions
 from audits.apollo.evidence.plus import Standings, ladder_sizes
 from audits.queries.oracles import LabelOracle, PosteriorOracle, logit_oracle, posterior_oracle
 from tests.audits.apollo.evidence.scene import (
@@ -38,6 +39,7 @@ def test_the_published_costs_are_those_of_the_methods() -> None:
     costs = {name: KINDS[name].queries(SETTINGS, BUDGET) for name in LABEL_KINDS}
     assert {name: costs[name] for name in ("point", "yoqo", "oslo")} == {"point": 1, "yoqo": 2, "oslo": 2}
     assert {costs[name] for name in ("apollo", "random", "offline")} == {WALK}
+    assert costs["ladder"] == 4
     assert max(costs.values()) <= BUDGET
 
 
@@ -55,6 +57,8 @@ def test_each_candidate_is_asked_of_its_own_target(scene: Scene) -> None:
         part = scene.gather(name, labels={0: constant(0), 1: constant(1)})
         if isinstance(part, Distances):
             np.testing.assert_array_equal(part.target, np.where(wanted, np.inf, -np.inf))
+        elif isinstance(part, Positions):
+            np.testing.assert_array_equal(part.target, len(LEVELS) * wanted)
         elif isinstance(part, Standings):
             rungs = 2 ** ladder_sizes(SETTINGS)[1] - 1
             np.testing.assert_array_equal(

@@ -112,6 +112,6 @@ def test_apollo_plus_weighs_a_standing_against_the_points_own() -> None:
     found = Standings(pseudo, inside, ~inside, target, np.full(120, 20, dtype=np.int32))
     finding = ATTACKS["apollo_plus"]().judge(Evidence({"plus": found}))
     assert auc(finding.score, forgotten) > auc(target.mean((0, 2)), forgotten) + 0.05
-    assert len(finding.parts) == 2 and len(finding.null) == found.outside.sum()
+    assert len(finding.parts) == 2 * 4 and len(finding.null) == found.outside.sum()
     other = ATTACKS["apollo_plus"]().judge(Evidence({"plus": replace(found, target=3 - target)}))
     np.testing.assert_array_equal(other.null, finding.null)

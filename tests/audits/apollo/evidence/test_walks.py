@@ -96,7 +96,7 @@ def test_a_shadow_that_kept_a_candidate_draws_nothing_and_judges_nothing(scene: 
         np.testing.assert_allclose(walks.radius[g], trace.radius.numpy(), rtol=0, atol=1e-12)
         check_answers(scene, walks, g, trace.inputs, groups[1 - g])
     changed = replace(walks, pseudo=np.where((walks.inside | walks.outside)[..., None], walks.pseudo, ~walks.pseudo))
-    for name in ("apollo", "apollo_paper"):
+    for name in ("apollo", "apollo_no_fit", "apollo_under", "apollo_over"):
         one, other = (ATTACKS[name]().judge(Evidence({"apollo": each})) for each in (walks, changed))
         np.testing.assert_array_equal(one.score, other.score)
         np.testing.assert_array_equal(one.null, other.null)
