@@ -123,7 +123,7 @@ def arm_labels(defences: Sequence[Defence]) -> list[str]:
         alike = [asdict(other.recipe) for other in defences if other.recipe and other.label == defence.label]
         own = asdict(defence.recipe) if defence.recipe else {}
         differing = [name for name, value in own.items() if any(other[name] != value for other in alike)]
-        told = [own[name] if name == "private_engine" else f"{name}-{own[name]}" for name in differing]
+        told = [own[name] if name in ("private_engine", "accountant") else f"{name}-{own[name]}" for name in differing]
         found.append("-".join([defence.label, *told]))
     return found
 

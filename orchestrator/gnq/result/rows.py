@@ -33,7 +33,11 @@ class Onion:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRow:
-    """One defence, or none: how well its models fit, and what they give away; None where its training diverged."""
+    """One defence, or none: how well its models fit, and what they give away; None where its training diverged.
+
+    ``epsilon``: spent at ``delta`` as ``accountant`` counts it, an upper bound; ``epsilon_low``: the lower end that
+    counting leaves, None where it has none. These two are not there in older results.
+    """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged("{arm}.{metric}", ("test_accuracy", "train_accuracy", "epsilon", "trained_on", "headline.auc")),
@@ -47,7 +51,9 @@ class ArmRow:
     strength: float | None
     diverged: bool = False
     epsilon: float | None
+    epsilon_low: float | None = None
     delta: float | None
+    accountant: str | None = None
     trained_on: float | None
     steps: int | None
     last_batch: int | None

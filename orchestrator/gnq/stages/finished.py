@@ -8,8 +8,8 @@ import numpy as np
 
 from audits.data.tensors import TensorSet
 from audits.seeds import Purpose, derive_seed
+from audits.training.accounting import steps_per_epoch
 from audits.training.loop import accuracy, logits
-from audits.training.private import steps_per_epoch
 from audits.uniqueness.accumulate import steps_of
 from orchestrator.engine.run.models import model_files, privacy
 from orchestrator.engine.store.payloads import pack_arrays
