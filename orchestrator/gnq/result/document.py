@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.run.models import METRICS
 from orchestrator.gnq.plan import NONE
-from orchestrator.gnq.result.arms import arms, at_random, comparisons, table
+from orchestrator.gnq.result.arms import arms, at_random, comparisons, epsilons, table
 from orchestrator.gnq.result.gather import Assessments, Found, mean
 from orchestrator.gnq.result.inversions import (
     inversion_gains,
@@ -45,6 +45,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         areas = table(here, found, level)
         parts: dict[str, Sequence[Any]] = {
             "arms": arms(here, setting.plan, found, fitted, areas, level),
+            "epsilons": epsilons(here, found, fitted, level),
             "table": areas,
             "comparisons": comparisons(here, setting.plan, found, fitted, level),
             "correlations": correlations(here, found[NONE], level),

@@ -64,6 +64,29 @@ class ArmRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EpsilonRow:
+    """What an attack's guesses about pairs of points say of the ε of a private arm, from one model of each pool.
+
+    ``right`` of ``guesses`` about the ``share`` of ``pairs`` that it is surest of; ``at_least``: the lower bound on ε
+    at ``delta``, all rows of an arm and moment together at the run's level. ``moment`` null: of models that saw no
+    point.
+    """
+
+    setting: str
+    arm: str
+    attack: str
+    shadows: str
+    moment: str
+    share: float
+    pools: int
+    pairs: int
+    guesses: int
+    right: int
+    delta: float
+    at_least: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class AreaRow:
     """How well one attack tells one group of an arm's points apart; ``p``: of an AUC of ½, on null models alone."""
 
@@ -247,6 +270,7 @@ class GnqResult(FinishedRun):
     KIND: ClassVar[str] = "gnq"
 
     arms: tuple[ArmRow, ...]
+    epsilons: tuple[EpsilonRow, ...] = ()
     table: tuple[AreaRow, ...]
     comparisons: tuple[ComparisonRow, ...]
     correlations: tuple[ScoreCorrelation, ...]

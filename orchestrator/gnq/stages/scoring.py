@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from audits.gnq.answers import GROUPS, PoolAnswers
 from audits.gnq.attacks import POOL_ATTACKS
 from audits.gnq.onion import onion
+from audits.gnq.pair_guesses import SHARES, pair_guesses
 from audits.gnq.removal import group_aucs
 from audits.gnq.white_box import white_box_features
 from audits.gradients.validate import made_auditable
@@ -61,6 +62,9 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         ],
         "onion": onion_of(design, scene),
     }  # fmt: skip
+    defence = design.plan.arms[arm]
+    if defence is not None and defence.method == "dp_sgd":
+        found["guesses"] = guesses(scene, judged, context.seed(Purpose.PAIR, arm, str(job.unit)))
     columns = score_columns(design, job.unit, arm, scene, judged["after"])
     if arm == NONE:
         traces = [trace_of(context, model) for model in design.of(job.unit, "target")]
@@ -151,6 +155,22 @@ def judgements(design: GnqDesign, scene: Scene, seed: int) -> dict[str, list[Gro
             if each.group in CONTROL_GROUPS
         ]
     return found
+
+
+def guesses(scene: Scene, judged: Mapping[str, Sequence[GroupAuc]], seed: int) -> list[dict[str, Any]]:
+    """Return what attacks that know the arm guess about pairs of points: of the first target, and of a null model.
+
+    Of the first twin alone: both hang on the same coins, so that a bound from both would have to pay for two models.
+    """
+    half = scene.after.half[0]
+    return [
+        {"attack": each.attack, "shadows": each.shadows, "moment": moment, "share": share,
+         **asdict(pair_guesses(each.scores[0], half, share, seed))}
+        for moment in ("after", "null")
+        for each in judged.get(moment, ())
+        if each.group == "contributors" and each.shadows != "naive"
+        for share in SHARES
+    ]  # fmt: skip
 
 
 def with_null(scene: Scene) -> PoolAnswers:

@@ -15,6 +15,7 @@ import torch
 
 from audits.errors import BadInput
 from audits.gnq.white_box import white_box_features
+from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.roc import auc
 from audits.training.fit import fit, train_model
 from audits.uniqueness.rankings import RANKINGS
@@ -102,6 +103,23 @@ def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]
     for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
         assert (out / name).is_file()
     assert json.loads((out / "result.json").read_text())["kind"] == "gnq"
+
+
+def test_private_arms_tell_who_counts_epsilon_and_what_is_shown_of_it(finished: tuple[Result, Path]) -> None:
+    document = finished[0].to_json()
+    arm = {row["arm"]: row for row in document["arms"]}["dp-8"]
+    assert arm["accountant"] == "prv" and arm["epsilon_low"] < arm["epsilon"] <= 8
+    rows = document["epsilons"]
+    assert {row["arm"] for row in rows} == {"dp-8"} and {row["moment"] for row in rows} == {"after", "null"}
+    assert {row["shadows"] for row in rows} == {"none", "adaptive"} and {row["share"] for row in rows} == {1.0, 0.1}
+    pools, half = document["plan"]["split"]["pools"], document["plan"]["split"]["train_size"]
+    tests = len(rows) // 2
+    for row in rows:
+        assert row["pairs"] == pools * half and row["guesses"] == pools * round(half * row["share"])
+        assert row["delta"] == arm["delta"]
+        level = 1 - 0.05 / tests
+        bound = epsilon_bound(row["right"], row["guesses"], row["pairs"], row["delta"], level)
+        assert row["at_least"] == pytest.approx(bound) and bound <= arm["epsilon"]
 
 
 def test_the_headline_is_the_strongest_attack_that_knows_the_arm(finished: tuple[Result, Path]) -> None:
