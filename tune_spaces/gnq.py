@@ -21,6 +21,7 @@ REMOVED_BY = (
     "loss_log",
     "final_loss",
     "gradient_norm",
+    "twin_loss",
     "random",
 )
 EPSILONS = (2.0, 8.0, 512.0)
@@ -53,12 +54,16 @@ def private(plan: Values) -> list[dict[str, Any]]:
 def table_one(plan: Values) -> Settings:
     """Return one setting with every arm: removal by all rankings, noise on exposed and on random points, DP-SGD.
 
-    The share is that of the plan's first removal. A plan with ``audit.in_batch`` ranks by that too, one that looks in
-    mode pinv by the paper's own ranking, the plain sum.
+    The share is that of the plan's first removal. A plan with ``audit.in_batch`` ranks by that too, one with
+    ``audit.held_out`` by held-out loss, one that looks in mode pinv by the paper's own ranking, the plain sum.
     """
     share = next((entry["share"] for entry in plan["defences"] if entry["method"] == "remove"), 0.2)
     audit = plan["audit"]
-    further = (*(["in_batch"] if audit.get("in_batch") else []), *(["pinv_sum"] if "pinv" in audit["modes"] else []))
+    further = (
+        *(["held_out_loss"] if audit.get("held_out") else []),
+        *(["in_batch"] if audit.get("in_batch") else []),
+        *(["pinv_sum"] if "pinv" in audit["modes"] else []),
+    )
     noise = [{"method": "noise", "ranking": name, "share": share, "strength": 1.0} for name in ("gnq_log", "random")]
     return {"base": {"defences": [*removals(share, (*REMOVED_BY, *further)), *noise, *private(plan)]}}
 

@@ -14,7 +14,7 @@ from audits.uniqueness.accumulate import steps_of
 from orchestrator.engine.run.models import model_files, privacy
 from orchestrator.engine.store.payloads import pack_arrays
 from orchestrator.gnq.stages.context import Context
-from orchestrator.gnq.stages.stored import tensors
+from orchestrator.gnq.stages.stored import ANSWERS, tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from audits.data.tensors import TensorSet
     from audits.training.recipe import Recipe
     from orchestrator.gnq.design import Watched
-
-
-ANSWERS = "answers.safetensors"
 
 
 def untrained(context: Context, seed: int) -> nn.Module:

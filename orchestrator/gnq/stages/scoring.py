@@ -22,10 +22,9 @@ from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arr
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.stages.context import Context
 from orchestrator.gnq.stages.defending import DIVERGED, diverged
-from orchestrator.gnq.stages.finished import ANSWERS
 from orchestrator.gnq.stages.predicting import bits_column, listed, predictions, ranked
 from orchestrator.gnq.stages.scene import Scene
-from orchestrator.gnq.stages.stored import stored, tensors, trace_of
+from orchestrator.gnq.stages.stored import ANSWERS, stored, tensors, trace_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +66,7 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         found["guesses"] = guesses(scene, judged, context.seed(Purpose.PAIR, arm, str(job.unit)))
     columns = score_columns(design, job.unit, arm, scene, judged["after"])
     if arm == NONE:
-        traces = [trace_of(context, model) for model in design.of(job.unit, "target")]
+        traces = [trace_of(context, model, twin=True) for model in design.of(job.unit, "target")]
         scores = ranked(design, job.unit, traces)
         columns |= {f"rank_{name}": values.ravel() for name, values in scores.items()}
         columns |= bits_column(design, job.unit, traces)
