@@ -20,7 +20,7 @@ from orchestrator.gnq.plan import GnqPlan, Inversion
 from orchestrator.gnq.result.arms import at_random, opponents
 from orchestrator.kinds import check_against_data, load_plan
 from tune_spaces import SWEEPS
-from tune_spaces.gnq import REMOVED_BY, sizes
+from tune_spaces.gnq import REMOVED_BY, SEEDS, sizes
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "gnq-fashion-mnist.yaml")
 PAPER = ("gnq-cifar10", "gnq-cifar100", "gnq-mnist", "gnq-imdb")
@@ -223,6 +223,15 @@ def test_rankings_are_listed() -> None:
     assert {"gnq: Minus the loss (Yeom et al., arXiv 1709.01604): no shadows."} <= {
         text for _, text in listing("attacks")
     }
+
+
+def test_seeds_vary_nothing_but_the_seed() -> None:
+    base = plan_of("gnq-fashion14")
+    found = settings_of("gnq-seeds", base)
+    assert [plan.seed for plan in found.values()] == [1, 2, 3, 4, 5] == list(SEEDS)
+    for plan in found.values():
+        assert list(plan.arms) == ["none", "gnq_log-0.2", "loss_log-0.2", "random-0.2"]
+        assert plan.changed({"seed": 0}).model_dump(exclude={"defences"}) == base.model_dump(exclude={"defences"})
 
 
 def test_the_ridge_goes_from_a_hundredth_to_a_hundred_times_the_plans() -> None:

@@ -68,6 +68,7 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
         pictures=inversion.inversion_pictures(run, setting),
         overview=setting_grid(run),
         predicted=predictions.prediction_setting_grid(run),
+        seeds=sweeps.seed_grid(run),
         levels=sweeps.level_grid(run),
         bin_settings=sweeps.bin_setting_grid(run),
         cuts=sweeps.cut_grid(run),

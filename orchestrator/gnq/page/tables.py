@@ -46,7 +46,7 @@ BEFORE = "what leaving the others out does by itself"
 def all_grids(run: GnqRun) -> list[Grid]:
     """Return the tables of a run: all settings, then each setting in full."""
     grids: list[Grid | None] = [sweeps.cut_grid(run) or setting_grid(run), predictions.prediction_setting_grid(run)]
-    grids += [sweeps.level_grid(run), sweeps.bin_setting_grid(run)]
+    grids += [sweeps.seed_grid(run), sweeps.level_grid(run), sweeps.bin_setting_grid(run)]
     for setting in run.settings:
         grids += [arm_grid(run, setting), difference_grid(run, setting), privacy_grid(run, setting)]
         grids += [way_grid(run, setting, arm) for arm in run.arms(setting)]
@@ -67,7 +67,7 @@ def terminal_grids(run: GnqRun) -> list[Grid]:
     arms, changes = arm_grid(run, run.main_setting), difference_grid(run, run.main_setting)
     grids: list[Grid | None] = [changes, predictions.correlation_grid(run, run.main_setting)]
     if len(run.settings) > 1:
-        grids += [arm_setting_grid(run), predictions.prediction_setting_grid(run)]
+        grids += [sweeps.seed_grid(run), arm_setting_grid(run), predictions.prediction_setting_grid(run)]
     return [dataclasses.replace(arms, caption=caption), *(each for each in grids if each)]
 
 

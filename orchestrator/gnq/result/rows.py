@@ -136,6 +136,22 @@ class ComparisonRow(PairedRow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeedRow:
+    """One arm minus another over the seeds of a run that varies nothing else: the mean, its t interval over the seeds'
+    means of ``pools`` paired differences each, and how far these means lie apart (``spread``, a standard deviation)."""
+
+    arm: str
+    against: str
+    group: str
+    attack: str
+    shadows: str
+    seeds: int
+    pools: int
+    difference: Estimate = field(metadata=keys("difference", "low", "high"))
+    spread: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreCorrelation:
     """Rank correlation of a score of points with an outcome that shadow models measure."""
 
@@ -273,6 +289,7 @@ class GnqResult(FinishedRun):
     epsilons: tuple[EpsilonRow, ...] = ()
     table: tuple[AreaRow, ...]
     comparisons: tuple[ComparisonRow, ...]
+    seeds: tuple[SeedRow, ...] = ()
     correlations: tuple[ScoreCorrelation, ...]
     gains: tuple[GainRow, ...]
     bins: tuple[BinRow, ...]
