@@ -33,6 +33,7 @@ class Purpose(StrEnum):
     FMIA = "fmia"
     FORGET_ORDER = "forget order"
     GRADIENT_NOISE = "gradient noise"
+    HELD_OUT = "held out"
     HOP_SKIP_JUMP = "hop_skip_jump"
     INIT = "init"
     INVERSION_STARTS = "inversion starts"

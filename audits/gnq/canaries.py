@@ -21,7 +21,7 @@ from audits.data.tensors import TensorSet
 from audits.errors import BadInput, did_you_mean
 from audits.seeds import Purpose, derive_seed, torch_generator
 from audits.uniqueness.accumulate import Trace
-from audits.uniqueness.rankings import RANKINGS, uniqueness
+from audits.uniqueness.rankings import RANKINGS, readable, uniqueness
 
 CANARIES = ("noise", "checkerboard", "wrong_label", "corner")
 DRAWN = ("noise", "checkerboard", "corner")  # images that take the place of another
@@ -76,9 +76,9 @@ def planted(
 def canary_ranks(trace: Trace, rows: Mapping[str, int], seed: int = 0) -> dict[str, dict[str, float]]:
     """Return score → canary → rank among the N points of ``trace``: 1 is the most exposed, ties share their mean rank.
 
-    ``rows``: name → row of each canary. Scores: every ranking of ``RANKINGS``, ``in_batch`` and those of mode pinv
-    where they were traced; ``diagonal_final`` and, with mode pinv, ``pinv_final``, which like ``gnq_final``,
-    ``gradient_norm`` and ``final_loss`` read the trained model alone. ``seed`` is that of the ranking ``random``.
+    ``rows``: name → row of each canary. Scores: every ranking of ``RANKINGS`` whose values were traced;
+    ``diagonal_final`` and, with mode pinv, ``pinv_final``, which like ``gnq_final``, ``gradient_norm`` and
+    ``final_loss`` read the trained model alone. ``seed`` is that of the ranking ``random``.
     Raises BadInput for a trace without modes ridge and diagonal, and for rows that it does not have.
     """
     points = trace.loss.shape[1]
@@ -86,8 +86,7 @@ def canary_ranks(trace: Trace, rows: Mapping[str, int], seed: int = 0) -> dict[s
         if not 0 <= row < points:
             raise BadInput(f"canary {name!r} is row {row}; allowed: 0 to {points - 1}, the points that were traced")
     unseen = set() if "pinv" in trace.gnq else {"pinv_log", "pinv_sum"}
-    unseen |= set() if trace.in_batch else {"in_batch"}
-    seen = [name for name in RANKINGS if name not in unseen]
+    seen = [name for name in RANKINGS if name not in unseen and readable(name, trace)]
     scores = {name: RANKINGS[name](trace, seed) for name in seen}
     scores["diagonal_final"] = uniqueness(trace, "diagonal")[-1]
     if "pinv" in trace.gnq:

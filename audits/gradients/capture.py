@@ -69,7 +69,23 @@ def calls_of(model: nn.Module, layers: Iterable[str], x: torch.Tensor, seeds: Se
 
     No weight of ``model`` may need a gradient: autograd then keeps only what lies behind the first of ``layers``.
     """
-    names = list(layers)
+    return calls_and_sums(model, layers, (), x, seeds, None)[0]
+
+
+def calls_and_sums(
+    model: nn.Module,
+    layers: Iterable[str],
+    parameters: Iterable[str],
+    x: torch.Tensor,
+    seeds: Seeds,
+    weight: torch.Tensor | None,
+) -> tuple[dict[str, list[Call]], dict[str, torch.Tensor]]:
+    """Return what ``calls_of`` does, and autograd's gradient of Σ_i weight_i · seed_i·logits_i for ``parameters``.
+
+    Both from one pass back. ``weight`` (n,): powers of two, so that no bit of the calls depends on them, or None for
+    no sums; the sums are flat, name → (numbers,). No weight of ``model`` may need a gradient.
+    """
+    names, summed = list(layers), list(parameters)
     inputs: list[tuple[str, torch.Tensor]] = []
     taps: list[torch.Tensor] = []
 
@@ -77,24 +93,54 @@ def calls_of(model: nn.Module, layers: Iterable[str], x: torch.Tensor, seeds: Se
         def hook(
             module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: torch.Tensor
         ) -> torch.Tensor:
+            if output.dtype != module.get_parameter("weight").dtype:
+                raise BadInput(f"model: layer {name} computes in {output.dtype}; {casts('forward may use autocast')}")
             inputs.append((name, (args[0] if args else kwargs["input"]).detach()))
             taps.append(torch.zeros_like(output, requires_grad=True))
             return output + taps[-1]  # not the output itself, which the model may overwrite
 
         return hook
 
-    with ExitStack() as hooks, torch.enable_grad():
+    with ExitStack() as hooks, needing(model, summed), torch.enable_grad():
         for name in names:
             handle = model.get_submodule(name).register_forward_hook(tap(name), with_kwargs=True)
             hooks.callback(handle.remove)
         logits = answer(model, x)
-    found: dict[str, list[Call]] = {name: [] for name in names}
-    if taps and logits.requires_grad:
+        leaves = [model.get_parameter(name) for name in summed]
+        found: dict[str, list[Call]] = {name: [] for name in names}
+        if not taps or not logits.requires_grad:
+            return found, {name: torch.zeros_like(leaf).flatten() for name, leaf in zip(summed, leaves, strict=True)}
         start = seeds(logits.detach()).to(logits.dtype)
-        grads = torch.autograd.grad(logits, taps, start, allow_unused=True, materialize_grads=True)
-        for (name, seen), gradient in zip(inputs, grads, strict=True):
-            found[name].append(Call(seen, gradient))
-    return found
+        start = start if weight is None else start * weight[:, None]
+        grads = torch.autograd.grad(logits, [*taps, *leaves], start, allow_unused=True, materialize_grads=True)
+    for (name, seen), gradient in zip(inputs, grads[: len(taps)], strict=True):
+        found[name].append(Call(seen, gradient if weight is None else unweighted(gradient, weight)))
+    return found, {name: each.to_dense().flatten() for name, each in zip(summed, grads[len(taps) :], strict=True)}
+
+
+def unweighted(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Return ``gradient`` (n, ...) over ``weight`` (n,) row by row; as it is where it has other rows than points."""
+    if not gradient.ndim or len(gradient) != len(weight):
+        return gradient
+    return gradient / weight.reshape(-1, *[1] * (gradient.ndim - 1))
+
+
+@contextmanager
+def needing(model: nn.Module, parameters: Iterable[str]) -> Iterator[None]:
+    """Let ``parameters`` of ``model``, of which none may need a gradient, need one meanwhile."""
+    leaves = [model.get_parameter(name) for name in parameters]
+    try:
+        for leaf in leaves:
+            leaf.requires_grad_(True)
+        yield
+    finally:
+        for leaf in leaves:
+            leaf.requires_grad_(False)
+
+
+def casts(why: str) -> str:
+    """Return what to do about numbers that are not of the type that was asked for."""
+    return f"{why}; allowed: the type of the weights throughout: take the cast out, or use dtype=torch.float64"
 
 
 def whole_rows(

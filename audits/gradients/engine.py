@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
 from audits.errors import BadInput
-from audits.gradients.capture import calls_of, whole_rows
+from audits.gradients.attribution import Summed, check_sums, powers_of, reads
+from audits.gradients.capture import calls_and_sums, whole_rows
 from audits.gradients.layers import Call, OuterRule, rule_of
 from audits.gradients.survey import Survey, Tapped
 
@@ -83,15 +84,25 @@ def parts(found: Iterable[Piece], limit: int) -> list[list[Piece]]:
     return runs
 
 
-def held(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, chunk: int) -> list[Held]:
+def held(
+    survey: Survey,
+    part: list[Piece],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    chunk: int,
+    *,
+    checked: bool = True,
+    first: int = 0,
+) -> list[Held]:
     """Return what the pieces of ``part`` hold of all points of ``x``, reading ``chunk`` points in one pass.
 
+    ``checked``: see ``passed``; ``first``: the number of the first point, for messages.
     Raises BadInput as ``passed`` does, and for a layer that has other numbers of positions in other passes.
     """
     found: list[Held] = []
     for low in range(0, len(x), chunk):
         high = min(low + chunk, len(x))
-        new = passed(survey, part, x[low:high], y[low:high])
+        new = passed(survey, part, x[low:high], y[low:high], checked=checked, first=first + low)
         if high - low == len(x):
             return new
         if not found:
@@ -112,10 +123,16 @@ def uneven(piece: Piece, first: torch.Tensor, later: torch.Tensor, points: int) 
     )
 
 
-def passed(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) -> list[Held]:
-    """Return what the pieces hold after one pass of a few points.
+def passed(
+    survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, *, checked: bool = True, first: int = 0
+) -> list[Held]:
+    """Return what the pieces hold after one pass of a few points, of which ``first`` is the number of the first one.
 
-    Raises BadInput for a layer that does not see every point in each of its calls: whose its rows are is not known.
+    ``checked``: compare a weighted sum of what is read of each layer with autograd's, for these points may use a weight
+    elsewhere. It costs the gradient of one sum, twice, and its room, and changes what is returned by rounding at most
+    (by no bit where a layer is given vectors or images). A layer that is divided is compared with its first units.
+    Raises BadInput for that, and for a layer that does not see every point in each of its calls: whose its rows are is
+    not known.
     """
     points, labels = survey.points(x, y)
 
@@ -123,9 +140,12 @@ def passed(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) 
         return survey.residual(logits, labels)
 
     layers = list(dict.fromkeys(piece.module for piece in part if piece.module is not None))
-    calls = calls_of(survey.model, layers, points, seeds) if layers else {}
+    summed = [piece for piece in part if piece.module is not None and not (piece.units and piece.units[0])]
+    names = [piece.parameter for piece in summed] if checked else []
+    weight = powers_of(len(points), survey.dtype, survey.device) if checked else None
+    calls, sums = calls_and_sums(survey.model, layers, names, points, seeds, weight) if layers else ({}, {})
     for name, each in calls.items():
-        check_rows(name, each, len(points))
+        check_rows(survey, name, each, len(points))
     whole = [piece.parameter for piece in part if piece.module is None]
     rows = whole_rows(survey.model, whole, points, seeds, batched=survey.batched) if whole else {}
     factors: dict[str, Held] = {}  # a divided layer's are made once
@@ -135,16 +155,26 @@ def passed(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) 
             found.append((rows[piece.parameter],))
         else:
             found.append(of_layer(survey, piece, calls[piece.module], factors))
+    if weight is not None:
+        check_sums(survey.model, (read_of(piece, calls, factors) for piece in summed), weight, sums, first)
     return found
 
 
-def check_rows(name: str, calls: list[Call], points: int) -> None:
+def read_of(piece: Piece, calls: Mapping[str, list[Call]], factors: Mapping[str, Held]) -> Summed:
+    """Return what was read of a piece of a tapped layer, for a comparison of sums."""
+    assert piece.module is not None
+    made = factors.get(piece.module) if piece.own == "weight" else None
+    return Summed(piece.module, piece.own, piece.parameter, calls[piece.module], made)
+
+
+def check_rows(survey: Survey, name: str, calls: list[Call], points: int) -> None:
     """Refuse calls of the layer ``name`` that are not of all ``points`` of the pass, and a pass without any."""
-    seen = [rows for call in calls for rows in (len(call.input), len(call.grad))] or [0]
-    wrong = [rows for rows in seen if rows != points]
-    if wrong:
+    module = survey.model.get_submodule(name)
+    wrong = [tuple(call.input.shape) for call in calls if not reads(module, call, points)]
+    if wrong or not calls:
+        called = f"called with an input of shape {wrong[0]}" if wrong else "not called"
         raise BadInput(
-            f"model: layer {name} is called with {wrong[0]} rows in a pass of {points} points, so that whose they are "
+            f"model: layer {name} is {called} in a pass of {points} points, so that whose its rows are "
             "is not known; allowed: every point in every call; where points are routed, call the layer with all of "
             "them and mask what it returns"
         )

@@ -18,6 +18,7 @@ from audits.gradients.engine import Held, Piece, held, parts, passed, pieces
 from audits.gradients.products import add_products, squares
 from audits.gradients.residuals import Loss
 from audits.gradients.survey import Survey, surveyed
+from audits.gradients.validate import check_auditable
 
 CHUNK = 32
 MEMORY = 2**30
@@ -48,7 +49,8 @@ def gram(
     copy of the model, at first the gradients of two points, later one pass, and temporary arrays of some 100 MB.
     ``parameter_chunk``: numbers held of a point at once, by default as many as ``memory`` has room for with all N.
     What does not fit is made by further passes, so less memory means more time; one layer that cannot be divided may
-    exceed it, for two points. None of these changes K but for rounding.
+    exceed it, for two points. None of these changes K but for rounding. In the pass that first reads a point, a
+    weighted sum of what the layers show is compared with autograd's, at the price of two gradients of a sum.
 
     Raises BadInput for models and points that have no gradients of their own, and for gradients that are not finite.
     """
@@ -86,7 +88,7 @@ def gram_rows(
     limit = checked_limit(len(x) - low, chunk, parameter_chunk, memory, dtype)
     with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         K = torch.zeros(high - low, len(x) - low, dtype=torch.float64, device=survey.device)
-        add_all(survey, x[low:], y[low:], limit, chunk, memory, K)
+        add_all(survey, x[low:], y[low:], limit, chunk, memory, K, low)
     check_finite(K.diagonal(), low)
     return K
 
@@ -118,32 +120,52 @@ def from_rows(rows: Iterable[torch.Tensor], points: int) -> torch.Tensor:
 
 
 def add_all(
-    survey: Survey, x: torch.Tensor, y: torch.Tensor, limit: int, chunk: int, memory: int, K: torch.Tensor
+    survey: Survey,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    limit: int,
+    chunk: int,
+    memory: int,
+    K: torch.Tensor,
+    first_point: int = 0,
 ) -> None:
-    """Add the inner products of the first points of ``x`` with it, over all parameters, to the upper half of ``K``."""
+    """Add the inner products of the first points of ``x`` with it, over all parameters, to the upper half of ``K``.
+
+    ``first_point``: the number of the first one, for messages.
+    """
     for part in parts(pieces(survey, "pairs", limit), limit):
         numbers = sum(piece.size for piece in part) * survey.dtype.itemsize
         block = len(x) if numbers * len(x) <= memory else max(1, memory // (2 * numbers))
-        add_part(survey, part, x, y, min(chunk, block), block, K)
+        add_part(survey, part, x, y, min(chunk, block), block, K, first_point)
 
 
 def add_part(
-    survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, chunk: int, block: int, K: torch.Tensor
+    survey: Survey,
+    part: list[Piece],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    chunk: int,
+    block: int,
+    K: torch.Tensor,
+    first_point: int,
 ) -> None:
     """Add the inner products over ``part`` to the upper half of ``K`` (n, N), holding two blocks of points at a time.
 
-    Its rows are the first n of the N points of ``x``.
+    Its rows are the first n of the N points of ``x``, whose numbers start at ``first_point``.
     """
     first_rows = [slice(low, min(low + block, len(K))) for low in range(0, len(K), block)]
     blocks = first_rows + [slice(low, min(low + block, len(x))) for low in range(len(K), len(x), block)]
     following: list[Held] | None = None
     for first, rows in enumerate(first_rows):
-        left = held(survey, part, x[rows], y[rows], chunk) if following is None else following
+        left = held(survey, part, x[rows], y[rows], chunk, first=first_point) if following is None else following
         following = None
         add_block(survey, part, left, left, K[rows, rows])
         for columns in reversed(blocks[first + 1 :]):  # the last one is the next left
             following = None
-            following = held(survey, part, x[columns], y[columns], chunk)
+            # Every point is checked when it is first read.
+            following = held(
+                survey, part, x[columns], y[columns], chunk, checked=not first, first=first_point + columns.start
+            )
             add_block(survey, part, left, following, K[rows, columns])
 
 
@@ -178,7 +200,7 @@ def squared_norms(
         for part in parts(pieces(survey, "norms", limit), limit):
             for low in range(0, len(x), chunk):
                 rows = slice(low, low + chunk)
-                for piece, one in zip(part, passed(survey, part, x[rows], y[rows]), strict=True):
+                for piece, one in zip(part, passed(survey, part, x[rows], y[rows], first=low), strict=True):
                     found[rows] += squares(survey, piece, one)
     check_finite(found)
     return found
@@ -199,6 +221,7 @@ def gradients(
 
     For small models: BadInput when G needs more than ``memory`` bytes.
     """
+    check_auditable(model)
     numbers = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     if len(x) * numbers * dtype.itemsize > memory:
         raise BadInput(
@@ -212,7 +235,7 @@ def gradients(
         G = torch.empty(len(x), numbers, dtype=dtype, device=survey.device)
         for low in range(0, len(x), chunk):
             rows = slice(low, low + chunk)
-            for piece, (found,) in zip(part, passed(survey, part, x[rows], y[rows]), strict=True):
+            for piece, (found,) in zip(part, passed(survey, part, x[rows], y[rows], first=low), strict=True):
                 G[rows, start[piece.parameter] : start[piece.parameter] + piece.size] = found
     check_finite(G.sum(1))
     return G

@@ -17,8 +17,8 @@ from torch import nn
 
 from audits.data.tensors import as_float
 from audits.errors import BadInput
-from audits.gradients.attribution import misread
-from audits.gradients.capture import answer, calls_of, exact, whole_rows
+from audits.gradients.attribution import TOLERANCE, misread
+from audits.gradients.capture import answer, calls_of, casts, exact, needing, whole_rows
 from audits.gradients.layers import Call, OuterRule, rule_of
 from audits.gradients.model_copies import contiguous
 from audits.gradients.residuals import Loss, Residual, residual_of
@@ -27,7 +27,6 @@ from audits.gradients.validate import check_alone, check_auditable, check_labels
 DTYPES = (torch.float32, torch.float64)
 PROBE = 2  # points that layers are tried on, each alone
 SAMPLE = 16  # points that they are tried on together, spread over all
-TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-7}  # of the largest number in a layer's gradients
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def surveyed(
     where = checked_device(device) if device is not None else next(model.parameters()).device
     with exact(where):
         wanted = tuple(name for name, parameter in model.named_parameters() if parameter.requires_grad)
-        twin = copied(model, contiguous).to(where, dtype).requires_grad_(False)
+        twin = computing_in(copied(model, contiguous).to(where), dtype).requires_grad_(False)
         probe = prepared(x[:PROBE], where, dtype)
         sample = prepared(x[spread(len(x), min(SAMPLE, chunk))], where, dtype)
         logits = checked_answers(twin, probe)
@@ -104,14 +103,57 @@ def surveyed(
         if loss == "cross_entropy":
             check_labels(y, logits.shape[1])
         start = torch.arange(1, logits.shape[1] + 1, device=where, dtype=dtype).cos().expand_as(logits)
-        truth = references(twin, wanted, probe, start)
-        layers, refuted = trusted(twin, wanted, probe, start, truth)
-        wrong = misread(twin, {layer.module: layer.parameters for layer in layers}, sample, start[0], TOLERANCE[dtype])
-        tapped = tuple(layer for layer in layers if layer.module not in wrong)
-        read = {name for layer in tapped for name in layer.parameters.values()}
-        whole = tuple(name for name in wanted if name not in read)
-        batched = bool(whole) and vmap_works(twin, whole, probe, start, truth)
+        with refused_checkpoints():
+            check_reached(twin, wanted, sample)
+            truth = references(twin, wanted, probe, start)
+            layers, refuted = trusted(twin, wanted, probe, start, truth)
+            owned = {layer.module: layer.parameters for layer in layers}
+            wrong = misread(twin, owned, sample, start[0], TOLERANCE[dtype])
+            tapped = tuple(layer for layer in layers if layer.module not in wrong)
+            read = {name for layer in tapped for name in layer.parameters.values()}
+            whole = tuple(name for name in wanted if name not in read)
+            batched = bool(whole) and vmap_works(twin, whole, probe, start, truth)
         yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched, frozenset(refuted | wrong))
+
+
+def computing_in(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Return ``model`` with floats in ``dtype`` and complex buffers in numbers of that precision, changed in place.
+
+    Torch's ``to`` would drop the imaginary parts of the latter.
+    """
+
+    def converted(values: torch.Tensor) -> torch.Tensor:
+        if values.is_complex():
+            return values.to(dtype.to_complex())
+        return values.to(dtype) if values.is_floating_point() else values
+
+    model._apply(converted)
+    return model
+
+
+@contextmanager
+def refused_checkpoints() -> Iterator[None]:
+    """Raise BadInput where layers compute their outputs again on the way back, by weights that are not those asked."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "torch.utils.checkpoint" not in str(error):
+            raise
+        raise BadInput(
+            "model: it computes layers again by torch.utils.checkpoint, where no gradient of single points can be "
+            "taken; turn checkpointing off (gradient_checkpointing_disable() in transformers)"
+        ) from error
+
+
+def check_reached(model: nn.Module, wanted: tuple[str, ...], sample: torch.Tensor) -> None:
+    """Refuse a model whose logits lead back to none of its parameters, as if no point had a gradient."""
+    with needing(model, wanted), torch.enable_grad():
+        found = answer(model, sample).requires_grad
+    if not found:
+        raise BadInput(
+            "model: its logits do not lead back to any parameter that has requires_grad, so that all gradients would "
+            "be 0; forward computes under torch.no_grad or torch.inference_mode, or detaches: take that out"
+        )
 
 
 def checked_device(device: torch.device | str) -> torch.device:
@@ -154,6 +196,8 @@ def checked_answers(model: nn.Module, points: torch.Tensor) -> torch.Tensor:
         except ValueError as error:  # torch's own check of norms whose groups hold one number
             reason = " ".join(str(error).split())[:120]
             raise BadInput(f"model: it cannot answer one point alone ({reason}); give it larger inputs") from error
+    if together.dtype != next(model.parameters()).dtype:
+        raise BadInput(f"model: its logits are {together.dtype}; {casts('forward casts them')}")
     check_alone(together[asked] if len(together) == len(points) else together, alone)
     return together
 
@@ -214,7 +258,7 @@ def agrees(
     dead = not any(bool(truth[full].any()) for full in own.values())
     if not calls:
         return None if dead else False
-    if any(len(call.input) != PROBE or len(call.grad) != PROBE for call in calls):
+    if not all(rule.reads(module, call, PROBE) for call in calls):
         return False
     found = {full: torch.stack([rule.rows(module, call, name) for call in calls]).sum(0) for name, full in own.items()}
     if any(found[full].shape != truth[full].shape for full in found):

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.parameter import is_lazy
 
 from audits.errors import BadInput
 
@@ -53,15 +54,36 @@ def check_auditable(model: nn.Module) -> None:
     if not any(parameter.requires_grad for parameter in parameters.values()):
         raise BadInput(f"model: no parameter has requires_grad, so no point has a gradient; {FIX}")
     for name, parameter in parameters.items():
+        check_parameter(name, parameter)
         if not bool(torch.isfinite(parameter).all()):
             raise BadInput(f"model: parameter {name} is not finite; train it again with a lower learning rate")
     for name, module in model.named_modules():
         check_layer(f"layer {name}" if name else "it", module)
 
 
+def check_parameter(name: str, parameter: nn.Parameter) -> None:
+    """Refuse a parameter that is not there yet, or is complex."""
+    if is_lazy(parameter):
+        raise BadInput(
+            f"model: parameter {name} has no shape yet (a lazy layer); call the model once on some points and train it"
+        )
+    if parameter.is_complex():
+        raise BadInput(
+            f"model: parameter {name} is {parameter.dtype}; allowed: real parameters; hold the real and the imaginary "
+            "part in one real parameter (torch.view_as_real) and put them together in forward (torch.view_as_complex)"
+        )
+
+
 def check_layer(words: str, module: nn.Module) -> None:
     """Refuse a layer that mixes points or is random."""
     kind = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        raise BadInput(
+            f"model: {words} is a program of torch.jit, whose layers cannot be read; give the model as it was before "
+            "torch.jit.script or torch.jit.trace"
+        )
+    if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise BadInput(f"model: {words} is a {kind}, which shares points out among devices; give its .module")
     if isinstance(module, _BatchNorm):
         if module.running_mean is None:
             raise BadInput(

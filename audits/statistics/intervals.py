@@ -74,6 +74,21 @@ def ibragimov_mueller_t(values: ArrayLike, level: float = 0.95) -> tuple[float, 
     return float(numbers.mean() - half), float(numbers.mean() + half)
 
 
+def nested_t(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Return the t interval of the mean of ``values`` (S, P), P units (pools) nested in each of S repetitions (seeds).
+
+    Over the means of the repetitions, S − 1 degrees of freedom (Ibragimov and Müller 2010): valid whether units of one
+    repetition have something in common or not. A t interval over all S·P values as if they were independent is too
+    short where they have: with 5 × 5 values and repetitions that vary as much as units do, it holds the truth in .73 of
+    2 000 simulations where .95 is promised, this one in .95 (``test_evaluation.py``). Raises BadInput for fewer than
+    two repetitions and for values that are no table.
+    """
+    numbers = np.asarray(values, np.float64)
+    if numbers.ndim != 2 or numbers.shape[1] < 1:
+        raise BadInput(f"values have shape {numbers.shape}; allowed: (repetitions, units), one unit or more each")
+    return ibragimov_mueller_t(numbers.mean(axis=1), level)
+
+
 def cluster_jackknife_t(statistic: Statistic, clusters: int, level: float = 0.95) -> tuple[float, float]:
     """Return the delete-one-cluster jackknife interval with Student t on G − 1 degrees of freedom.
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from audits.errors import BadInput
 
 ENGINES = ("fast", "opacus")
+ACCOUNTANTS = ("prv", "rdp")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Recipe:
     deviation over ``max_grad_norm``) or by ``target_epsilon``, from which the noise is worked out for the size of the
     training set; then ``max_grad_norm`` bounds the gradient of each point, ``batch_size`` is the expected one, and
     ``delta`` of the guarantee is a tenth of 1/points unless given. ``private_engine`` is who bounds the gradients:
-    "fast" (``engines/fast.py``), or "opacus", which is slower and gives the same up to rounding.
+    "fast" (``engines/fast.py``), or "opacus", which is slower and gives the same up to rounding. ``accountant`` counts
+    the privacy spent, and so decides the noise for a target: "prv", or "rdp", which is looser (``accounting``).
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -46,6 +48,7 @@ class Recipe:
     max_grad_norm: float | None = None
     delta: float | None = None
     private_engine: Literal["fast", "opacus"] = "fast"
+    accountant: Literal["prv", "rdp"] = "prv"
 
     @property
     def private(self) -> bool:
@@ -71,6 +74,8 @@ def check_privacy(recipe: Recipe) -> None:
     """Refuse settings of DP-SGD that cannot work, or that would silently not be private."""
     if recipe.private_engine not in ENGINES:
         raise BadInput(f"recipe.private_engine is {recipe.private_engine!r}; allowed: {', '.join(ENGINES)}")
+    if recipe.accountant not in ACCOUNTANTS:
+        raise BadInput(f"recipe.accountant is {recipe.accountant!r}; allowed: {', '.join(ACCOUNTANTS)}")
     asked = "recipe.noise_multiplier" if recipe.noise_multiplier is not None else "recipe.target_epsilon"
     if not recipe.private:
         for field in ("max_grad_norm", "delta"):
@@ -79,11 +84,12 @@ def check_privacy(recipe: Recipe) -> None:
                     f"recipe.{field} is {getattr(recipe, field)}, which only private training reads; "
                     "give recipe.noise_multiplier or recipe.target_epsilon too, or leave it null"
                 )
-        if recipe.private_engine != "fast":
-            raise BadInput(
-                f"recipe.private_engine is {recipe.private_engine}, which only private training reads; "
-                "give recipe.noise_multiplier or recipe.target_epsilon too, or leave it out"
-            )
+        for field, usual in (("private_engine", ENGINES[0]), ("accountant", ACCOUNTANTS[0])):
+            if getattr(recipe, field) != usual:
+                raise BadInput(
+                    f"recipe.{field} is {getattr(recipe, field)}, which only private training reads; "
+                    "give recipe.noise_multiplier or recipe.target_epsilon too, or leave it out"
+                )
         return
     if recipe.noise_multiplier is not None and recipe.target_epsilon is not None:
         raise BadInput(

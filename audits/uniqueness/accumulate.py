@@ -59,7 +59,8 @@ class Trace:
 
     ``steps`` (S,) int64: optimiser steps taken before each, from 0 to the last; ``loss`` (nats), ``squared_norm``
     (‖g‖²) and each mode of ``gnq``: (S, N) float64; ``doubts`` (S,): see ``Scores.doubt``. ``in_batch``: the other
-    way to accumulate, if asked for.
+    way to accumulate, if asked for. ``twin_loss``, ``held_out_loss`` (N,) float64 nats, if asked for: controls that
+    other models tell of the points, one trained on other points and k trained on halves of these.
     """
 
     steps: Ids
@@ -68,6 +69,8 @@ class Trace:
     gnq: dict[str, Floats]
     doubts: tuple[str, ...]
     in_batch: InBatch | None = None
+    twin_loss: Floats | None = None
+    held_out_loss: Floats | None = None
 
     @property
     def weights(self) -> Floats:

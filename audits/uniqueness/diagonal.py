@@ -98,20 +98,22 @@ def add_part(
     """Add the sum over the parameters of ``part`` to ``D``; ``shift`` is λ."""
     totals: list[Totals] = []
     for low in range(0, len(x), chunk):
-        blocks = squares(survey, part, x[low : low + chunk], y[low : low + chunk])
+        blocks = squares(survey, part, x[low : low + chunk], y[low : low + chunk], first=low)
         for place, one in enumerate(blocks):
             if place == len(totals):
                 totals.append(Totals.of_none(one))
             totals[place].add(one, low)
     for low in range(0, len(x), chunk):
         rows = slice(low, low + chunk)
-        for total, one in zip(totals, squares(survey, part, x[rows], y[rows]), strict=True):
+        for total, one in zip(totals, squares(survey, part, x[rows], y[rows], checked=False), strict=True):
             D[rows] += (one / (total.of_others(one, low) + shift)).sum(1)
 
 
-def squares(survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor) -> Iterator[torch.Tensor]:
+def squares(
+    survey: Survey, part: list[Piece], x: torch.Tensor, y: torch.Tensor, *, checked: bool = True, first: int = 0
+) -> Iterator[torch.Tensor]:
     """Yield the squares of the gradients of a few points, (n, numbers) float64, in blocks that a CPU's cache holds."""
-    for (rows,) in passed(survey, part, x, y):
+    for (rows,) in passed(survey, part, x, y, checked=checked, first=first):
         width = max(1, rows.shape[1]) if rows.is_cuda else BLOCK
         for low in range(0, rows.shape[1], width):
             yield rows[:, low : low + width].double().square()

@@ -37,6 +37,9 @@ MARGIN = 10.0
 ROW_MARGIN = 30.0
 """A row within this factor of the border between spanned and independent leaves its kind in doubt."""
 
+CLAIM = 0.01
+"""A spanned row is sure if the others make it up but for this share of its squared norm; see ``_unexplained``."""
+
 ROWS = 1024
 """Rows of Π or K⁺ that are held at once."""
 
@@ -111,7 +114,7 @@ def report_from_gram(K: Gram) -> RankReport:
         cut=cut,
         smallest_kept=smallest,
         largest_dropped=largest,
-        doubt=_doubt(cut, smallest, largest, part, border),
+        doubt=_doubt(cut, smallest, largest, part, border, _unexplained(values, vectors, dropped, part)),
     )
 
 
@@ -195,9 +198,24 @@ def _on_all(values: torch.Tensor, live: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def _doubt(cut: float, smallest: float, largest: float, part: torch.Tensor, border: float) -> str:
+def _unexplained(values: torch.Tensor, vectors: torch.Tensor, dropped: int, part: torch.Tensor) -> torch.Tensor:
+    """Return the share of each row's squared norm (n,) that its coefficients as a spanned row may leave.
+
+    c_j = −Π_ij/Π_jj leaves (ΠCΠ)_jj/Π_jj² = Σ_m w_m V_jm²/Π_jj² over the dropped m: 0 if their eigenvalues w are. A row
+    that has next to no part in them asks for large coefficients, with which a w that is only small matters; w is known
+    to eps times the largest. ``part`` (n,): the root of Π_jj.
+    """
+    null = values[:dropped].abs().clamp(min=EPS * float(values[-1]))
+    share: torch.Tensor = (vectors[:, :dropped].square() @ null) / part.pow(4)
+    return share
+
+
+def _doubt(
+    cut: float, smallest: float, largest: float, part: torch.Tensor, border: float, unexplained: torch.Tensor
+) -> str:
     """Return why the rank, or the kind of some rows, is not certain; "" if it is."""
     if smallest < MARGIN * cut or largest > cut / MARGIN:
         return f"eigenvalues {largest:.1e} and {smallest:.1e} stand on the two sides of the cut at {cut:.1e}"
-    unclear = int(((part > border / ROW_MARGIN) & (part < border * ROW_MARGIN)).sum())
+    near = (part > border / ROW_MARGIN) & (part < border * ROW_MARGIN)
+    unclear = int((near | ((part > border) & (unexplained > CLAIM))).sum())
     return f"{unclear} of {len(part)} gradients are nearly, not surely, made up of the others" if unclear else ""

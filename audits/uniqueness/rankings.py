@@ -118,6 +118,31 @@ def gradient_norm(trace: Trace, seed: int) -> Floats:
     return found
 
 
+@RANKINGS.register("twin_loss")
+def twin_loss(trace: Trace, seed: int) -> Floats:
+    """Return the loss of each point under the twin, a model of other points: the control that costs nothing more."""
+    return other_models(trace.twin_loss, "the twin's loss", "give the twin's answers")
+
+
+@RANKINGS.register("held_out_loss")
+def held_out_loss(trace: Trace, seed: int) -> Floats:
+    """Return the mean loss of each point under models trained without it: the control that costs what GNQ costs."""
+    return other_models(trace.held_out_loss, "the loss under models without the point", "train some (audit.held_out)")
+
+
+def other_models(values: Floats | None, words: str, remedy: str) -> Floats:
+    """Return what other models say of the points (N,); BadInput where none was asked."""
+    if values is None:
+        raise BadInput(f"the ranking reads {words}, which this trace does not hold; {remedy}")
+    return values
+
+
+def readable(name: str, trace: Trace) -> bool:
+    """Say whether ``trace`` holds what the ranking ``name`` reads beside modes of GNQ."""
+    needs = {"in_batch": trace.in_batch, "twin_loss": trace.twin_loss, "held_out_loss": trace.held_out_loss}
+    return name not in needs or needs[name] is not None
+
+
 @RANKINGS.register("random")
 def random(trace: Trace, seed: int) -> Floats:
     """Return uniform random numbers: what removal does by itself, whatever is removed."""

@@ -67,6 +67,12 @@ def split_problems(plan: GnqPlan) -> list[str]:
         lines.append("audit.in_batch is true, which reads mode ridge; add it to audit.modes")
     if plan.audit.in_batch and plan.recipe.batch_size < 2:
         lines.append("recipe.batch_size is 1, where no point has others in its batch; set audit.in_batch to false")
+    if plan.audit.held_out % 2:
+        lines.append(f"audit.held_out is {plan.audit.held_out}; these models come in twins: give an even number")
+    if plan.audit.held_out and plan.split.train_size % 2:
+        lines.append(f"split.train_size is {plan.split.train_size}; audit.held_out halves it: give an even number")
+    if not plan.audit.held_out and any(defence.ranking == "held_out_loss" for defence in plan.defences):
+        lines.append("audit.held_out is 0, but a defence ranks by held_out_loss; give an even number, such as 8")
     if plan.split.shadows % 2:
         lines.append(f"split.shadows is {plan.split.shadows}; shadows come in twins: give an even number")
     if plan.recipe.private:

@@ -45,10 +45,11 @@ class GnqProbe(TrainingProbe):
             case "look":
                 return float(epoch * LOOK * looked(job))
             case "train" if job.document.get("kind") == "apart":
-                return float(epoch * recipe.epochs)
+                return float(epoch * recipe.epochs * (1 + job.document.get("held_out", 0) / 2))
             case "train":
                 looks = audit.checkpoints + 1 + (recipe.epochs if job.document.get("in_batch") else 0)
-                return float(epoch * (recipe.epochs + LOOK * len(audit.modes) * looks))
+                more = recipe.epochs * job.document.get("held_out", 0) / 2  # on half of the points each
+                return float(epoch * (recipe.epochs + more + LOOK * len(audit.modes) * looks))
             case "defend":
                 return float(epoch * recipe.epochs)
             case "invert":

@@ -140,6 +140,15 @@ class GnqDesign(ABC):
         ranks = any(defence.ranking == "in_batch" for defence in self.plan.defences)
         return self.plan.audit.in_batch and (ranks or model.group == "target")
 
+    def held_out(self, model: Watched) -> int:
+        """Return how many models more tell the held-out loss of a model's points: of shadows only for a defence."""
+        ranks = any(defence.ranking == "held_out_loss" for defence in self.plan.defences)
+        return self.plan.audit.held_out if ranks or model.group == "target" else 0
+
+    def twin(self, model: Watched) -> Watched:
+        """Return the model of the other half of the pool."""
+        return self.models[f"{model.pool}-{model.group}-{model.index ^ 1}"]
+
     def seen(self, model: Watched) -> bool:
         """Does anything read what is seen of a model's points? Of shadows only defences that choose points by it."""
         return model.group == "target" or any(defence.method != "dp_sgd" for defence in self.plan.defences)

@@ -93,6 +93,7 @@ class GnqJobs(GnqDesign, OneArchitecture):
                 "chunk": self.plan.compute.chunk,
                 "seed": model.seed,
                 **({"in_batch": True} if self.in_batch(model) else {}),
+                **({"held_out": self.held_out(model)} if self.held_out(model) else {}),
             }
             if not self.seen(model):
                 document = {name: value for name, value in document.items() if name not in (*LOOKED_BY, "checkpoints")}
@@ -170,6 +171,8 @@ class GnqJobs(GnqDesign, OneArchitecture):
             defence = self.plan.arms[arm]
             assert defence is not None, "arm none has no job of its own"
             watched = () if defence.method == "dp_sgd" else (self.train_job(model).key,)
+            if defence.ranking == "twin_loss":
+                watched = (*watched, self.train_job(self.twin(model)).key)
             looks = self.looks_at([model] if watched else [])
             document = {
                 **self.fitting(model, defence.recipe or self.plan.recipe),

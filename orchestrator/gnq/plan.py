@@ -59,6 +59,8 @@ class Audit(Section):
     ``in_batch``: also sum what points are among the others of their batch, at every step (the ranking ``in_batch``);
     ``looks``: taken by the job that trains (together), or each by a job of its own from weights that the training keeps
     (apart), of ``look_shards`` jobs more that share out the rows of its Gram matrix;
+    ``held_out``: how many models more are trained for each watched one, on halves of its points; their loss on the
+    other half is the ranking ``held_out_loss``, a control; 0 for none;
     ``inversion``: which images are sought in the models, null for none.
     """
 
@@ -73,6 +75,7 @@ class Audit(Section):
     bins: Annotated[int, Field(ge=2)] = 5
     onion: Positive = 4
     level: Share = 0.95
+    held_out: Annotated[int, Field(ge=0)] = 0
     inversion: Inversion | None = None
 
 
@@ -123,7 +126,7 @@ def arm_labels(defences: Sequence[Defence]) -> list[str]:
         alike = [asdict(other.recipe) for other in defences if other.recipe and other.label == defence.label]
         own = asdict(defence.recipe) if defence.recipe else {}
         differing = [name for name, value in own.items() if any(other[name] != value for other in alike)]
-        told = [own[name] if name == "private_engine" else f"{name}-{own[name]}" for name in differing]
+        told = [own[name] if name in ("private_engine", "accountant") else f"{name}-{own[name]}" for name in differing]
         found.append("-".join([defence.label, *told]))
     return found
 

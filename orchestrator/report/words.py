@@ -36,6 +36,8 @@ RANKINGS = {
     "gradient_norm_sum": "‖g‖², plain sum",
     "final_loss": "final loss",
     "gradient_norm": "final ‖g‖²",
+    "twin_loss": "twin’s loss",
+    "held_out_loss": "held-out loss",
     "random": "at random",
 }
 

@@ -154,6 +154,41 @@ class Unbatchable(nn.Module):
         return self.head(torch.stack(rows))
 
 
+class RowByRow(nn.Module):
+    """Calls a layer with one point at a time, without an axis for the points."""
+
+    def __init__(self, layer: nn.Module, *shape: int) -> None:
+        super().__init__()
+        self.layer, self.shape = layer, shape
+        self.head = nn.Linear(layer(drawn(*shape)).numel(), CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.stack([self.layer(row.reshape(self.shape)).flatten() for row in x]))
+
+
+class RowOfTokens(nn.Module):
+    """Looks up one token at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([self.words(row[0]) for row in x])
+
+
+class Turned(nn.Module):
+    """Turns its inputs by complex numbers that are no parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("turn", torch.polar(torch.ones(6), torch.arange(6) / 6))
+        self.head = nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head((x * self.turn).imag)
+
+
 def weight_norm() -> tuple[nn.Module, torch.Tensor]:
     """A linear layer whose weight is no parameter, but made of two in a hook."""
     with warnings.catch_warnings():
@@ -233,6 +268,10 @@ CASES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "in_place": lambda: (InPlace(), drawn(6, 6)),
     "sorted": lambda: (Sorted(), drawn(6, 6)),
     "unbatchable": lambda: (Unbatchable(), drawn(6, 6)),
+    "rows_conv1d": lambda: (RowByRow(nn.Conv1d(2, 2, 2), 2, 3), drawn(6, 6)),
+    "rows_linear": lambda: (RowByRow(nn.Linear(2, 2), 2), drawn(6, 2)),
+    "rows_layer_norm": lambda: (RowByRow(nn.LayerNorm(2), 2), drawn(6, 2)),
+    "rows_tokens": lambda: (RowOfTokens(), tokens(6, 3, 9)),
     "encoder": lambda: (Encoder(), tokens(5, 6, 11)),
     "cnn": lambda: architecture("cnn", 12, channels=[4, 6], hidden=8, dropout=0.2),
     "mlp": lambda: architecture("mlp", 5, hidden=[9], batch_norm=True, dropout=0.1),
@@ -248,6 +287,7 @@ READ_ONLY: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "sparse_embedding": lambda: (Pooled(nn.Embedding(9, 5, padding_idx=2, sparse=True), 5), tokens(6, 7, 9)),
     "weight_norm": weight_norm,
     "pruned": pruned,
+    "complex_buffer": lambda: (Turned(), drawn(6, 6)),
 }
 """Not for tests that train: sparse gradients take no weight decay, and a step leaves weights that cannot be copied."""
 

@@ -20,7 +20,7 @@ from orchestrator.gnq.plan import GnqPlan, Inversion
 from orchestrator.gnq.result.arms import at_random, opponents
 from orchestrator.kinds import check_against_data, load_plan
 from tune_spaces import SWEEPS
-from tune_spaces.gnq import REMOVED_BY, sizes
+from tune_spaces.gnq import REMOVED_BY, SEEDS, sizes
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "gnq-fashion-mnist.yaml")
 PAPER = ("gnq-cifar10", "gnq-cifar100", "gnq-mnist", "gnq-imdb")
@@ -123,6 +123,7 @@ def test_table_one_has_every_arm_at_the_share_of_the_plan() -> None:
     assert list(plan.arms) == [
         "none",
         *(f"{name}-0.1" for name in ("gnq_log", "gnq_sum", "diagonal", "loss_log", "final_loss", "gradient_norm")),
+        "twin_loss-0.1",
         "random-0.1",
         *("noise-gnq_log-0.1-1", "noise-random-0.1-1"),
         *("dp-2", "dp-8", "dp-512"),
@@ -140,7 +141,11 @@ def test_table_one_has_every_arm_at_the_share_of_the_plan() -> None:
 
 @pytest.mark.parametrize(
     ("change", "ranking"),
-    [("audit.in_batch=true", "in_batch"), ("audit.modes=[ridge, diagonal, pinv]", "pinv_sum")],
+    [
+        ("audit.held_out=4", "held_out_loss"),
+        ("audit.in_batch=true", "in_batch"),
+        ("audit.modes=[ridge, diagonal, pinv]", "pinv_sum"),
+    ],
 )
 def test_table_one_ranks_by_batches_and_by_the_papers_mode_where_they_are_looked_at(change: str, ranking: str) -> None:
     wanted = {"method": "remove", "ranking": ranking, "share": 0.2}
@@ -155,7 +160,7 @@ def test_table_one_makes_a_private_recipe_where_the_plan_has_none() -> None:
     assert [recipe.target_epsilon for recipe in recipes] == [2.0, 8.0, 512.0]
     assert recipes == [private_recipe(epsilon) for epsilon in (2.0, 8.0, 512.0)]
     (warned,) = (line for line in plan.warnings if "recipe of DP-SGD" in line)
-    assert warned.startswith("defences.9, defences.10, defences.11: the default recipe")
+    assert warned.startswith("defences.10, defences.11, defences.12: the default recipe")
     assert not [line for line in plan_of("gnq-fashion14").warnings if "recipe of DP-SGD" in line]
     few = SWEEPS["gnq-table1"].settings(plan_of("gnq-mnist", "split.train_size=60").resolved())["base"]["defences"]
     assert [entry["recipe"]["batch_size"] for entry in few if entry["method"] == "dp_sgd"] == [60] * 3
@@ -218,6 +223,15 @@ def test_rankings_are_listed() -> None:
     assert {"gnq: Minus the loss (Yeom et al., arXiv 1709.01604): no shadows."} <= {
         text for _, text in listing("attacks")
     }
+
+
+def test_seeds_vary_nothing_but_the_seed() -> None:
+    base = plan_of("gnq-fashion14")
+    found = settings_of("gnq-seeds", base)
+    assert [plan.seed for plan in found.values()] == [1, 2, 3, 4, 5] == list(SEEDS)
+    for plan in found.values():
+        assert list(plan.arms) == ["none", "gnq_log-0.2", "loss_log-0.2", "random-0.2"]
+        assert plan.changed({"seed": 0}).model_dump(exclude={"defences"}) == base.model_dump(exclude={"defences"})
 
 
 def test_the_ridge_goes_from_a_hundredth_to_a_hundred_times_the_plans() -> None:

@@ -27,6 +27,10 @@ class Call:
 class LayerRule(ABC):
     """One type of layer. A rule may be wrong for a module that is used unusually: ``survey`` tries it before use."""
 
+    def reads(self, module: nn.Module, call: Call, points: int) -> bool:
+        """Say whether a call has the points in the first axis of what went in and came out, ``points`` of them."""
+        return all(each.ndim >= 2 and len(each) == points for each in (call.input, call.grad))
+
     @abstractmethod
     def rows(self, module: nn.Module, call: Call, name: str) -> torch.Tensor:
         """Return each point's gradient of the layer's parameter ``name`` in one call, flat: (n, numbers)."""

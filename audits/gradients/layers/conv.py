@@ -20,6 +20,11 @@ class ConvolutionRule(OuterRule):
         b = call.grad.reshape(n, module.groups, -1, call.grad[0, 0].numel())
         return a.transpose(2, 3), b.transpose(2, 3)
 
+    def reads(self, module: nn.Module, call: Call, points: int) -> bool:
+        """A call without an axis for the points has as many axes less."""
+        assert isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)
+        return call.input.ndim == 2 + len(module.kernel_size) and super().reads(module, call, points)
+
     def units(self, module: nn.Module) -> int:
         assert isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)
         return module.out_channels // module.groups

@@ -21,6 +21,10 @@ class EmbeddingRule(OuterRule):
             b = b * (tokens != module.padding_idx)[..., None]
         return tokens, b
 
+    def reads(self, module: nn.Module, call: Call, points: int) -> bool:
+        """A point may be a single token."""
+        return call.input.ndim >= 1 and call.grad.ndim >= 2 and len(call.input) == len(call.grad) == points
+
     def gradient(self, module: nn.Module, a: torch.Tensor, b: torch.Tensor, low: int, high: int) -> torch.Tensor:
         """Return each point's gradient of the rows of tokens ``low`` to ``high``, flat."""
         n, width, kept = len(a), b.shape[-1], (a >= low) & (a < high)

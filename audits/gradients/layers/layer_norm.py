@@ -12,6 +12,11 @@ from audits.gradients.layers.base import LAYERS, Call, LayerRule, key_of
 class LayerNormRule(LayerRule):
     """Scale and shift are few: their gradients are made."""
 
+    def reads(self, module: nn.Module, call: Call, points: int) -> bool:
+        """A call without an axis for the points has those axes only that are normalised."""
+        assert isinstance(module, nn.LayerNorm)
+        return call.input.ndim > len(module.normalized_shape) and super().reads(module, call, points)
+
     def rows(self, module: nn.Module, call: Call, name: str) -> torch.Tensor:
         assert isinstance(module, nn.LayerNorm)
         grad = call.grad

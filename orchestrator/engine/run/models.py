@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
+from audits.training.accounting import spent
 from audits.training.loop import accuracy
-from audits.training.private import delta_of, spent_epsilon
 from audits.training.recipe import Recipe
 from orchestrator.engine.run.worker import WEIGHTS
 from orchestrator.engine.store.payloads import pack_json, pack_weights
@@ -53,9 +53,13 @@ def divergence_named(name: str) -> Iterator[None]:
         raise BadInput(f"recipe: {name}: {error}") from None
 
 
-def privacy(recipe: Recipe, points: int) -> dict[str, float]:
-    """Return the (ε, δ) that DP-SGD has spent; nothing for a recipe that promises nothing."""
-    if not recipe.private:
+def privacy(recipe: Recipe, points: int) -> dict[str, float | str]:
+    """Return the (ε, δ) that DP-SGD has spent and who counts it; nothing for a recipe that promises nothing.
+
+    ``epsilon_low``: the lower end of what the accountant leaves of ε, where it has one.
+    """
+    found = spent(recipe, points)
+    if not recipe.private or not math.isfinite(found.epsilon):
         return {}
-    spent = spent_epsilon(recipe, points)
-    return {"epsilon": spent, "delta": delta_of(recipe, points)} if math.isfinite(spent) else {}
+    low = {} if found.low is None else {"epsilon_low": found.low}
+    return {"epsilon": found.epsilon, **low, "delta": found.delta, "accountant": found.accountant}

@@ -71,6 +71,10 @@ GLOSSARY = {
         "Clipped and noised gradients. ε bounds what any attack learns about any one point, loosely where it is large. "
         "Removal and noise on some gradients carry no such bound."
     ),
+    "ε at least": (
+        "What attacks have shown of ε: the lower end of a one-sided interval, from guesses which of two matched points "
+        "a model was trained on. 0 where nothing is shown. It can refute a guarantee, never give one."
+    ),
     "Control score": "A ranking not made of GNQ: loss, gradient norm, chance. A claim for GNQ must beat them.",
     "Interval": (
         "Student t over pools of the mean of the two twins; differences are paired by pool. None for one pool. The "

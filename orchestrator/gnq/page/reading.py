@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from orchestrator.gnq.plan import FIRST
-from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, GnqResult, PairedRow
+from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, GnqResult, PairedRow
 from orchestrator.report.result import of_setting, read_run, run_of
 from orchestrator.report.words import RANKINGS
 
@@ -56,6 +56,11 @@ class GnqRun:
     def arms(self, setting: str) -> list[ArmRow]:
         """Return the arms of a setting in the run's order."""
         return of_setting(self.result.arms, setting)
+
+    def epsilon_found(self, setting: str, arm: ArmRow, moment: str = "after") -> EpsilonRow | None:
+        """Return the largest of the lower bounds on an arm's ε, which hold together; None where none was sought."""
+        rows = [row for row in of_setting(self.result.epsilons, setting) if (row.arm, row.moment) == (arm.arm, moment)]
+        return max(rows, key=lambda row: row.at_least) if rows else None
 
     def undefended(self, setting: str) -> ArmRow | None:
         """Return the arm that does nothing against disclosure; None for a run without it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from orchestrator.gnq.page.glossary import REFERENCES, RULES, words
+from orchestrator.gnq.page.glossary import REFERENCES, RULES, arm_words, words
 from orchestrator.gnq.page.numbers import change_entry, headline
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, NONE, GnqRun
 from orchestrator.gnq.result.rows import ArmRow, BinRow
 from orchestrator.report.grid import Entry, Grid, grid, left
-from orchestrator.report.numbers import entry, percent
+from orchestrator.report.numbers import entry, number, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.rows import Estimate
 from orchestrator.report.words import ranking_words
@@ -116,6 +116,25 @@ def cuts(run: GnqRun) -> list[Cut]:
     order = list(dict.fromkeys(name for name, _ in found))
     kept = [cut for cut in found.values() if shares[cut.ranking] >= LEAST_SHARES]
     return sorted(kept, key=lambda cut: (order.index(cut.ranking), cut.share))
+
+
+def seed_grid(run: GnqRun) -> Grid | None:
+    """Return what each arm changes over the seeds of a run that varies nothing else; None for other runs."""
+    arms = {arm.arm: arm_words(arm) for arm in run.result.arms}
+    body = [
+        [
+            arms[row.arm],
+            arms[row.against],
+            f"{row.seeds} × {row.pools}",
+            entry(row.difference, signed=True),
+            number(row.spread),
+        ]
+        for row in run.result.seeds
+        if row.attack == run.judge
+    ]
+    columns = [left("arm"), left("minus"), "seeds × pools", f"AUC difference\n[{percent(run.level, 0)} over seeds]"]
+    title = f"Differences by {words(run.judge)} over seeds, paired by pool"
+    return grid("seeds", title, [*columns, "seeds' means\nlie apart by"], body) if body else None
 
 
 def cut_grid(run: GnqRun) -> Grid | None:

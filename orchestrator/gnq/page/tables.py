@@ -46,9 +46,9 @@ BEFORE = "what leaving the others out does by itself"
 def all_grids(run: GnqRun) -> list[Grid]:
     """Return the tables of a run: all settings, then each setting in full."""
     grids: list[Grid | None] = [sweeps.cut_grid(run) or setting_grid(run), predictions.prediction_setting_grid(run)]
-    grids += [sweeps.level_grid(run), sweeps.bin_setting_grid(run)]
+    grids += [sweeps.seed_grid(run), sweeps.level_grid(run), sweeps.bin_setting_grid(run)]
     for setting in run.settings:
-        grids += [arm_grid(run, setting), difference_grid(run, setting)]
+        grids += [arm_grid(run, setting), difference_grid(run, setting), privacy_grid(run, setting)]
         grids += [way_grid(run, setting, arm) for arm in run.arms(setting)]
         grids += [removed_grid(run, setting), onion_grid(run, setting), predictions.bin_grid(run, setting)]
         grids += [predictions.correlation_grid(run, setting), predictions.gain_grid(run, setting)]
@@ -67,7 +67,7 @@ def terminal_grids(run: GnqRun) -> list[Grid]:
     arms, changes = arm_grid(run, run.main_setting), difference_grid(run, run.main_setting)
     grids: list[Grid | None] = [changes, predictions.correlation_grid(run, run.main_setting)]
     if len(run.settings) > 1:
-        grids += [arm_setting_grid(run), predictions.prediction_setting_grid(run)]
+        grids += [sweeps.seed_grid(run), arm_setting_grid(run), predictions.prediction_setting_grid(run)]
     return [dataclasses.replace(arms, caption=caption), *(each for each in grids if each)]
 
 
@@ -102,6 +102,26 @@ def difference_grid(run: GnqRun, setting: str) -> Grid | None:
     columns.append(Column("test accuracy\nminus no defence", narrow="short"))
     title = f"{setting}: differences by {words(run.judge)}, paired by pool; * after Holm’s correction"
     return grid(f"differences-{setting}", title, columns, body) if body else None
+
+
+def privacy_grid(run: GnqRun, setting: str) -> Grid | None:
+    """Return what each private arm may tell of a point, and what attacks show; None without such an arm."""
+    body: list[list[object]] = []
+    for arm in (arm for arm in run.arms(setting) if arm.method == "dp_sgd"):
+        low = "" if arm.epsilon_low is None else f"[{arm.epsilon_low:.4g}, {or_dash(arm.epsilon, '{:.4g}'.format)}]"
+        spent = Entry(or_dash(arm.epsilon, "{:.4g}".format), low)
+        told = [arm_words(arm), spent, or_dash(arm.delta, "{:g}".format), (arm.accountant or DASH).upper()]
+        found, null = run.epsilon_found(setting, arm), run.epsilon_found(setting, arm, "null")
+        if found is not None:
+            guesses = f"{found.right} of {found.guesses}, of {found.pairs}"
+            told += [f"{found.at_least:.2f}", words(found.attack), guesses]
+        else:
+            told += [DASH, DASH, DASH]
+        body.append([*told, DASH if null is None else f"{null.at_least:.2f}"])
+    columns = [left("arm"), "ε spent at most\n[by the accountant]", "δ", left("accountant")]
+    columns += [f"ε at least\nat {percent(run.level, 0)}", left("attack"), "right guesses,\nof pairs", "on null models"]
+    title = f"{setting}: what private training may tell of a point, and what it tells at least"
+    return grid(f"privacy-{setting}", title, columns, body) if body else None
 
 
 def way_grid(run: GnqRun, setting: str, arm: ArmRow) -> Grid | None:

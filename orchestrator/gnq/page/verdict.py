@@ -83,7 +83,8 @@ def other_arm(run: GnqRun, setting: str, arm: ArmRow) -> Sentence:
     base, random, _ = run.against(setting, arm)
     text = _change_words(run, setting, arm, base)
     if arm.method == "dp_sgd":
-        delta = "" if arm.delta is None else f" (δ = {arm.delta:g})"
+        counted = f", counted by {arm.accountant.upper()}" if arm.accountant else ""
+        delta = "" if arm.delta is None else f" (δ = {arm.delta:g}{counted})"
         text += (
             f" Its ε{delta} bounds every attack on every point, loosely where ε is large; removal has no such bound."
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from audits.gnq.attacks import POOL_ATTACKS
 from audits.gnq.removal import ONE_SIDED, two_sided_auc
+from audits.statistics.epsilon_bound import epsilon_bound
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.gather import (
     CORRELATION,
@@ -20,7 +21,7 @@ from orchestrator.gnq.result.gather import (
     paired,
     pool_means,
 )
-from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, Headline, Onion
+from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, Headline, Onion
 
 AGAINST = ("random", "loss_log")
 """Rankings by which the same is done as a control: removal, or noise."""
@@ -103,7 +104,9 @@ def arms(
                 strength=None if defence is None else defence.strength,
                 diverged=arm not in found,
                 epsilon=first.get("epsilon"),
+                epsilon_low=first.get("epsilon_low"),
                 delta=first.get("delta"),
+                accountant=first.get("accountant"),
                 trained_on=mean(model["points"] for model in every) if every else None,
                 steps=first.get("steps"),
                 last_batch=first.get("last_batch"),
@@ -114,6 +117,33 @@ def arms(
             )
         )
     return lines
+
+
+def epsilons(
+    setting: str, found: Assessments, fitted: Mapping[str, list[list[Found]]], level: float
+) -> list[EpsilonRow]:
+    """Return lower bounds on the ε of private arms, at ``level`` for all of an arm and moment together (Bonferroni).
+
+    Pools share no point, so that the coins of one model of each are as many independent coins of one mechanism.
+    """
+    rows = []
+    for arm, pools in found.items():
+        delta = next((model["delta"] for pool in fitted[arm] for model in pool if "delta" in model), None)
+        told = [pool["guesses"] for pool in pools if "guesses" in pool]
+        if delta is None or not told or len(told) < len(pools):
+            continue
+        for same in zip(*told, strict=True):
+            first = same[0]
+            tests = sum(row["moment"] == first["moment"] for row in told[0])
+            counts = {name: sum(row[name] for row in same) for name in ("pairs", "guesses", "right")}
+            bound = epsilon_bound(
+                counts["right"], counts["guesses"], counts["pairs"], delta, 1.0 - (1.0 - level) / tests
+            )
+            place = {name: first[name] for name in ("attack", "shadows", "moment", "share")}
+            rows.append(
+                EpsilonRow(setting=setting, arm=arm, **place, pools=len(same), **counts, delta=delta, at_least=bound)
+            )
+    return rows
 
 
 def headline(arm: str, rows: Sequence[AreaRow]) -> Headline | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.run.models import METRICS
 from orchestrator.gnq.plan import NONE
-from orchestrator.gnq.result.arms import arms, at_random, comparisons, table
+from orchestrator.gnq.result.arms import arms, at_random, comparisons, epsilons, table
 from orchestrator.gnq.result.gather import Assessments, Found, mean
 from orchestrator.gnq.result.inversions import (
     inversion_gains,
@@ -19,6 +19,7 @@ from orchestrator.gnq.result.inversions import (
 )
 from orchestrator.gnq.result.predictions import bins, correlations, gains, levels, points, traces
 from orchestrator.gnq.result.rows import AreaRow, GnqResult
+from orchestrator.gnq.result.seeds import seed_rows
 from orchestrator.gnq.stages.defending import DIVERGED
 from orchestrator.gnq.stages.scoring import ASSESSMENT
 from orchestrator.report.result import SettingRow, head_of
@@ -38,13 +39,16 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     settings, scores, store = finished.settings, finished.scores, finished.store
     plan = finished.design.plan
     rows: dict[str, list[Any]] = {}
+    judged: dict[str, Assessments] = {}
     warnings = list(plan.warnings)
     for setting in settings:
         here, found, level = setting.name, assessments(setting, store), setting.plan.audit.level
+        judged[here] = found
         likeness, fitted = read_likeness(setting, store), fits(setting, store, found)
         areas = table(here, found, level)
         parts: dict[str, Sequence[Any]] = {
             "arms": arms(here, setting.plan, found, fitted, areas, level),
+            "epsilons": epsilons(here, found, fitted, level),
             "table": areas,
             "comparisons": comparisons(here, setting.plan, found, fitted, level),
             "correlations": correlations(here, found[NONE], level),
@@ -73,6 +77,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         **head_of(finished),
         settings=tuple(SettingRow(setting=each.name, overrides=dict(each.overrides)) for each in settings),
         **fields,
+        seeds=tuple(seed_rows(settings, judged, plan.audit.level)),
         warnings=tuple(dict.fromkeys(warnings)),
         notes=tuple(notes),
         level=plan.audit.level,

@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN = 24
-CONTROLS = ("loss_log", "gradient_norm_log", "loss_sum", "gradient_norm_sum", "final_loss", "gradient_norm")
-"""Rankings without GNQ that one made of it is compared with: logarithmic sums, plain ones, and the trained model's."""
+CONTROLS = (
+    "loss_log",
+    "gradient_norm_log",
+    "loss_sum",
+    "gradient_norm_sum",
+    "final_loss",
+    "gradient_norm",
+    "twin_loss",
+    "held_out_loss",
+)
+"""Rankings without GNQ that one made of it is compared with, where the run has them: logarithmic sums, plain ones, the
+trained model's, and losses under models that did not train on the point."""
 
 
 def correlations(setting: str, pools: Sequence[Found], level: float) -> list[ScoreCorrelation]:
@@ -50,7 +60,7 @@ def gains(setting: str, pools: Sequence[Found], level: float) -> list[GainRow]:
     found, rows = by_outcome(pools), []
     for score, outcome in found:
         if score in READS_MODE:
-            for control in CONTROLS:
+            for control in (name for name in CONTROLS if (name, outcome) in found):
                 values, others = found[score, outcome], found[control, outcome]
                 if None in (*values, *others):
                     continue

@@ -33,7 +33,11 @@ class Onion:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRow:
-    """One defence, or none: how well its models fit, and what they give away; None where its training diverged."""
+    """One defence, or none: how well its models fit, and what they give away; None where its training diverged.
+
+    ``epsilon``: spent at ``delta`` as ``accountant`` counts it, an upper bound; ``epsilon_low``: the lower end that
+    counting leaves, None where it has none. These two are not there in older results.
+    """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged("{arm}.{metric}", ("test_accuracy", "train_accuracy", "epsilon", "trained_on", "headline.auc")),
@@ -47,7 +51,9 @@ class ArmRow:
     strength: float | None
     diverged: bool = False
     epsilon: float | None
+    epsilon_low: float | None = None
     delta: float | None
+    accountant: str | None = None
     trained_on: float | None
     steps: int | None
     last_batch: int | None
@@ -55,6 +61,29 @@ class ArmRow:
     test_accuracy: Estimate
     headline: Headline | None
     onion: Onion | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonRow:
+    """What an attack's guesses about pairs of points say of the ε of a private arm, from one model of each pool.
+
+    ``right`` of ``guesses`` about the ``share`` of ``pairs`` that it is surest of; ``at_least``: the lower bound on ε
+    at ``delta``, all rows of an arm and moment together at the run's level. ``moment`` null: of models that saw no
+    point.
+    """
+
+    setting: str
+    arm: str
+    attack: str
+    shadows: str
+    moment: str
+    share: float
+    pools: int
+    pairs: int
+    guesses: int
+    right: int
+    delta: float
+    at_least: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +133,22 @@ class ComparisonRow(PairedRow):
     attack: str
     shadows: str
     accuracy: Estimate = field(metadata=keys("accuracy_difference", "accuracy_low", "accuracy_high"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRow:
+    """One arm minus another over the seeds of a run that varies nothing else: the mean, its t interval over the seeds'
+    means of ``pools`` paired differences each, and how far these means lie apart (``spread``, a standard deviation)."""
+
+    arm: str
+    against: str
+    group: str
+    attack: str
+    shadows: str
+    seeds: int
+    pools: int
+    difference: Estimate = field(metadata=keys("difference", "low", "high"))
+    spread: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,8 +286,10 @@ class GnqResult(FinishedRun):
     KIND: ClassVar[str] = "gnq"
 
     arms: tuple[ArmRow, ...]
+    epsilons: tuple[EpsilonRow, ...] = ()
     table: tuple[AreaRow, ...]
     comparisons: tuple[ComparisonRow, ...]
+    seeds: tuple[SeedRow, ...] = ()
     correlations: tuple[ScoreCorrelation, ...]
     gains: tuple[GainRow, ...]
     bins: tuple[BinRow, ...]

@@ -43,7 +43,7 @@ def defend(context: Context, job: Job) -> dict[str, bytes]:
     kept = model.half
     recipe, found = defence.recipe or design.plan.recipe, untrained(context, model.retraining_seed)
     if defence.method != "dp_sgd":
-        trace = trace_of(context, model)
+        trace = trace_of(context, model, twin=defence.ranking == "twin_loss")
         left = kept_by(model, defence, trace)
         kept = left if defence.method == "remove" else kept
     points = tensors(context, design.drawn.pools[model.pool][kept])

@@ -8,13 +8,13 @@ import numpy as np
 
 from audits.data.tensors import TensorSet
 from audits.seeds import Purpose, derive_seed
+from audits.training.accounting import steps_per_epoch
 from audits.training.loop import accuracy, logits
-from audits.training.private import steps_per_epoch
 from audits.uniqueness.accumulate import steps_of
 from orchestrator.engine.run.models import model_files, privacy
 from orchestrator.engine.store.payloads import pack_arrays
 from orchestrator.gnq.stages.context import Context
-from orchestrator.gnq.stages.stored import tensors
+from orchestrator.gnq.stages.stored import ANSWERS, tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from audits.data.tensors import TensorSet
     from audits.training.recipe import Recipe
     from orchestrator.gnq.design import Watched
-
-
-ANSWERS = "answers.safetensors"
 
 
 def untrained(context: Context, seed: int) -> nn.Module:

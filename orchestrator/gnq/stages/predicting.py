@@ -10,7 +10,7 @@ import numpy as np
 from audits.gnq.triage import bin_aucs, loss_gap, vulnerability
 from audits.statistics.rank_correlation import spearman
 from audits.uniqueness.bits import bits_upper
-from audits.uniqueness.rankings import RANKINGS
+from audits.uniqueness.rankings import RANKINGS, readable
 from orchestrator.gnq.plan import FIRST, READS_MODE
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def ranked(design: GnqDesign, pool: int, traces: Sequence[Trace]) -> dict[str, F
     found = {}
     targets = design.of(pool, "target")
     for name in RANKINGS:
-        unseen = name == "in_batch" and not design.plan.audit.in_batch
+        unseen = not all(readable(name, trace) for trace in traces)
         if unseen or READS_MODE.get(name, design.plan.audit.modes[0]) not in design.plan.audit.modes:
             continue
         scores = np.full((2, len(targets[0].half)), np.nan)

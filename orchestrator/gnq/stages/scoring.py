@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from audits.gnq.answers import GROUPS, PoolAnswers
 from audits.gnq.attacks import POOL_ATTACKS
 from audits.gnq.onion import onion
+from audits.gnq.pair_guesses import SHARES, pair_guesses
 from audits.gnq.removal import group_aucs
 from audits.gnq.white_box import white_box_features
 from audits.gradients.validate import made_auditable
@@ -21,10 +22,9 @@ from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arr
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.stages.context import Context
 from orchestrator.gnq.stages.defending import DIVERGED, diverged
-from orchestrator.gnq.stages.finished import ANSWERS
 from orchestrator.gnq.stages.predicting import bits_column, listed, predictions, ranked
 from orchestrator.gnq.stages.scene import Scene
-from orchestrator.gnq.stages.stored import stored, tensors, trace_of
+from orchestrator.gnq.stages.stored import ANSWERS, stored, tensors, trace_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,9 +61,12 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         ],
         "onion": onion_of(design, scene),
     }  # fmt: skip
+    defence = design.plan.arms[arm]
+    if defence is not None and defence.method == "dp_sgd":
+        found["guesses"] = guesses(scene, judged, context.seed(Purpose.PAIR, arm, str(job.unit)))
     columns = score_columns(design, job.unit, arm, scene, judged["after"])
     if arm == NONE:
-        traces = [trace_of(context, model) for model in design.of(job.unit, "target")]
+        traces = [trace_of(context, model, twin=True) for model in design.of(job.unit, "target")]
         scores = ranked(design, job.unit, traces)
         columns |= {f"rank_{name}": values.ravel() for name, values in scores.items()}
         columns |= bits_column(design, job.unit, traces)
@@ -151,6 +154,22 @@ def judgements(design: GnqDesign, scene: Scene, seed: int) -> dict[str, list[Gro
             if each.group in CONTROL_GROUPS
         ]
     return found
+
+
+def guesses(scene: Scene, judged: Mapping[str, Sequence[GroupAuc]], seed: int) -> list[dict[str, Any]]:
+    """Return what attacks that know the arm guess about pairs of points: of the first target, and of a null model.
+
+    Of the first twin alone: both hang on the same coins, so that a bound from both would have to pay for two models.
+    """
+    half = scene.after.half[0]
+    return [
+        {"attack": each.attack, "shadows": each.shadows, "moment": moment, "share": share,
+         **asdict(pair_guesses(each.scores[0], half, share, seed))}
+        for moment in ("after", "null")
+        for each in judged.get(moment, ())
+        if each.group == "contributors" and each.shadows != "naive"
+        for share in SHARES
+    ]  # fmt: skip
 
 
 def with_null(scene: Scene) -> PoolAnswers:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.data.tensors import TensorSet
+from audits.signals.loss import minus_loss
 from audits.uniqueness.accumulate import InBatch, Trace
 from orchestrator.engine.jobs.job import Reference
 from orchestrator.engine.store.payloads import unpack_arrays
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from orchestrator.gnq.design import Watched
 
 
+ANSWERS = "answers.safetensors"
 TRACE = "trace.safetensors"
+HELD_OUT = "held_out.safetensors"
 MODE, LOG, TOTAL, OWN_STEPS = "gnq.", "in_batch.log.", "in_batch.total.", "in_batch.steps"
 
 
@@ -51,8 +54,28 @@ def packed(trace: Trace) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def trace_of(context: Context, model: Watched) -> Trace:
-    """Return what was seen of a model's own points while it trained."""
+def twin_loss(context: Context, model: Watched) -> NDArray[np.float64]:
+    """Return the loss (n,) of a model's own points under its twin, from the answers that the store has."""
+    design = context.design
+    twin = context.store.get("train", design.train_job(design.twin(model)).key)
+    classes = design.labels(design.drawn.pools[model.pool])
+    found: NDArray[np.float64] = -minus_loss(unpack_arrays(twin.read(ANSWERS))["own"][None], classes)[0][model.half]
+    return found
+
+
+def held_out_loss(context: Context, model: Watched) -> NDArray[np.float64] | None:
+    """Return the held-out loss (n,) of a model's own points; None where no models were trained for it."""
+    design = context.design
+    if not design.held_out(model):
+        return None
+    found: NDArray[np.float64] = unpack_arrays(context.store.get("train", design.train_job(model).key).read(HELD_OUT))[
+        "loss"
+    ]
+    return found
+
+
+def trace_of(context: Context, model: Watched, twin: bool = False) -> Trace:
+    """Return what was seen of a model's own points while it trained; with ``twin``, their loss under the twin too."""
     jobs = context.design.trace_jobs(model)
     seen = [unpack_arrays(context.store.get(job.stage, job.key).read(TRACE)) for job in jobs]
     arrays = seen[0] if len(seen) == 1 else {name: np.concatenate([each[name] for each in seen]) for name in seen[0]}
@@ -68,6 +91,8 @@ def trace_of(context: Context, model: Watched) -> Trace:
         gnq=by_mode(MODE),
         doubts=("",) * len(arrays["steps"]),  # counted among the model's metrics
         in_batch=among,
+        twin_loss=twin_loss(context, model) if twin else None,
+        held_out_loss=held_out_loss(context, model),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from audits.gnq.held_out import held_out_losses
 from audits.training.fit import fit
 from audits.uniqueness.accumulate import fit_kept, fit_traced
 from orchestrator.engine.jobs.job import Job
@@ -11,12 +12,15 @@ from orchestrator.engine.run.models import divergence_named
 from orchestrator.engine.store.payloads import pack_arrays
 from orchestrator.gnq.stages.context import Context
 from orchestrator.gnq.stages.finished import finished, seed_of, untrained
-from orchestrator.gnq.stages.stored import TRACE, packed, tensors
+from orchestrator.gnq.stages.stored import HELD_OUT, TRACE, packed, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import torch
+
+    from audits.data.tensors import TensorSet
+    from orchestrator.gnq.design import Watched
 
 
 CHECKPOINT = "checkpoint-{}.safetensors"
@@ -36,13 +40,24 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
         if design.apart:
             kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=design.every)
             weights = {CHECKPOINT.format(step): pack_state(state) for step, state in kept.items()}
-            return {**finished(context, model, found, points, recipe), **weights}
+            return {**finished(context, model, found, points, recipe), **weights, **held_out(context, model, points)}
         trace = fit_traced(
             found, points, recipe, seed=seed_of(model.seed), every=design.every, modes=design.modes(model),
             ridge=audit.ridge, in_batch=design.in_batch(model), chunk=design.plan.compute.chunk,
         )  # fmt: skip
     doubts = sum(bool(text) for text in trace.doubts) + (trace.in_batch.doubts if trace.in_batch else 0)
-    return {**finished(context, model, found, points, recipe, doubts=doubts), TRACE: pack_arrays(packed(trace))}
+    seen = {TRACE: pack_arrays(packed(trace)), **held_out(context, model, points)}
+    return {**finished(context, model, found, points, recipe, doubts=doubts), **seen}
+
+
+def held_out(context: Context, model: Watched, points: TensorSet) -> dict[str, bytes]:
+    """Return the loss of a model's points under further models without them, if the plan asks for these."""
+    design = context.design
+    count = design.held_out(model)
+    if not count:
+        return {}
+    found = held_out_losses(design.build, points, design.plan.recipe, count, model.seed)
+    return {HELD_OUT: pack_arrays({"loss": found})}
 
 
 def pack_state(state: Mapping[str, torch.Tensor]) -> bytes:

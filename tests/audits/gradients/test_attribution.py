@@ -13,12 +13,14 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.gradients.attribution import misread, uses_of
-from audits.gradients.gram import gram, squared_norms
+from audits.gradients.engine import passed, pieces
+from audits.gradients.gram import gradients, gram, gram_rows, squared_norms
 from audits.gradients.survey import surveyed
 from audits.training.engines.base import Noise
 from audits.training.engines.fast import FastEngine, bounded_sums, with_layers
 from audits.training.recipe import Recipe
-from tests.cases.layer_models import CLASSES, FromTheMean, drawn, labels, slow_gradients
+from audits.uniqueness.diagonal import diagonal_uniqueness
+from tests.cases.layer_models import CLASSES, FromTheMean, case, drawn, labels, slow_gradients
 
 POINTS = 40
 
@@ -60,6 +62,23 @@ class ByLength(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         order = (x > 0).sum(1).argsort(descending=True, stable=True)
         return self.head(self.body(self.words(x[order])).tanh().mean(1)[order.argsort()])
+
+
+class Rarely(nn.Module):
+    """Uses the weight of its head a second time, but only for a point whose first number is above two."""
+
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 6), head
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.head(self.body(x).tanh())
+        rare = (x[:, :1] > 2).to(x.dtype)
+        return found + rare * F.linear(x.square(), self.head.weight) if rare.any() else found
+
+
+class OwnLinear(nn.Linear):
+    """A linear layer without a rule."""
 
 
 RECIPE = Recipe(
@@ -108,6 +127,77 @@ def test_what_the_first_points_do_not_show_is_seen_all_the_same(name: str, dtype
         assert {layer.module for layer in found.tapped} == {"head"} and found.refuted == MODELS[name][2]
     assert float((gram(model, x, y, dtype=dtype) - truth @ truth.T).abs().max()) < error * scale
     assert float((squared_norms(model, x, y, dtype=dtype) - truth.square().sum(1)).abs().max()) < error * scale
+
+
+def rare_points() -> torch.Tensor:
+    """Return points of which only number 4 is one that no look at sixteen of them shows."""
+    x = drawn(POINTS, 6).clamp(max=1.5)
+    x[4, 0] = 3.0
+    return x
+
+
+ASK: dict[str, Callable[..., torch.Tensor]] = {
+    "gram": gram,
+    "norms": squared_norms,
+    "gradients": gradients,
+    "diagonal": diagonal_uniqueness,
+    "rows": lambda *given, **settings: gram_rows(*given, 2, 9, **settings),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("chunk", [1, 3, 32])
+@pytest.mark.parametrize("ask", ASK)
+def test_a_weight_that_a_rare_input_uses_elsewhere_is_refused(ask: str, chunk: int, dtype: torch.dtype) -> None:
+    x = rare_points()
+    with pytest.raises(BadInput, match=r"head.weight .*some inputs use it elsewhere.*subclass") as caught:
+        ASK[ask](Rarely(nn.Linear(6, CLASSES)), x, labels(POINTS), chunk=chunk, dtype=dtype)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("memory", [3000, 2**20])
+def test_every_point_is_looked_at_however_small_the_memory_is(memory: int) -> None:
+    x = rare_points()
+    for rare in (4, POINTS - 2):
+        order = torch.arange(POINTS)
+        order[4], order[rare] = rare, 4
+        with pytest.raises(BadInput, match="some inputs use it elsewhere"):
+            gram(Rarely(nn.Linear(6, CLASSES)), x[order], labels(POINTS), chunk=2, memory=memory)
+
+
+def test_what_the_message_says_helps() -> None:
+    model, x, y = Rarely(OwnLinear(6, CLASSES)), rare_points(), labels(POINTS)
+    truth = slow_gradients(model, x, y)
+    torch.testing.assert_close(gram(model, x, y), truth @ truth.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_gradients_that_vanish_but_for_rounding_are_not_taken_for_wrong_ones(dtype: torch.dtype) -> None:
+    """A constant before a norm, in every channel, changes nothing: the bias of what is in front has no gradient."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        front = nn.Conv1d(2, 4, 3)
+        model = nn.Sequential(front, nn.GroupNorm(4, 4, affine=False), nn.ReLU(), nn.Flatten(), nn.Linear(160, CLASSES))
+    front.weight.requires_grad_(False)
+    x, y = drawn(POINTS, 2, 42), labels(POINTS)
+    for chunk in (1, 7, 32):
+        K = gram(model, x, y, dtype=dtype, chunk=chunk)
+    truth = slow_gradients(model, x, y)
+    assert float((K - truth @ truth.T).abs().max()) < 1e-4 * float(K.max())
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [*((name, 0.0) for name in ("mlp", "cnn", "resnet18_group", "embedding", "bert")), ("shared", 1e-13)],
+)
+def test_the_check_changes_no_bit_of_what_is_read(name: str, most: float) -> None:
+    """But where torch multiplies sequences in another form if their weight needs a gradient."""
+    model, x, y = case(name)
+    with surveyed(model, x, y) as found:
+        layout = pieces(found, "pairs", 10**6)
+        plain, checked = (passed(found, layout, x, y, checked=each) for each in (False, True))
+    for one, other in zip(plain, checked, strict=True):
+        assert all(float((a - b).abs().max()) <= most for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -29,6 +29,10 @@ WHOLE = (
     "in_place",
     "sorted",
     "unbatchable",
+    "rows_conv1d",
+    "rows_linear",
+    "rows_layer_norm",
+    "rows_tokens",
 )
 WHOLE += ("encoder", "swin_t")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import prune
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 from torchvision.ops import StochasticDepth
 
@@ -54,6 +57,61 @@ class Cropped(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x[:, : int((x > 0).sum(1).max())]
         return self.head(self.words(x).sum(1))
+
+
+class Complex(nn.Module):
+    """Weighs its inputs with complex numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Parameter(torch.randn(6, 5, dtype=torch.complex64)), nn.Linear(5, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head((x.to(self.body.dtype) @ self.body).abs())
+
+
+class Detached(nn.Module):
+    """Answers so that no gradient goes back to its weights."""
+
+    def __init__(self, context: Callable[[], Any]) -> None:
+        super().__init__()
+        self.head, self.context = nn.Linear(6, CLASSES), context
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with self.context():
+            return self.head(x)
+
+
+class Recomputed(nn.Module):
+    """Computes a layer again while it goes back."""
+
+    def __init__(self, reentrant: bool) -> None:
+        super().__init__()
+        self.body, self.head, self.reentrant = nn.Linear(6, 6), nn.Linear(6, CLASSES), reentrant
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(self.head, self.body(x).relu(), use_reentrant=self.reentrant)
+
+
+class Cast(nn.Module):
+    """Computes a layer under autocast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 6), nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            x = self.body(x)
+        return self.head(x.float())
+
+
+def scripted() -> nn.Module:
+    """Return a model of which one part is a program of torch.jit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch would rather have torch.export
+        part = torch.jit.trace(nn.Sequential(nn.Linear(6, 6), nn.ReLU()), drawn(4, 6))
+    return nn.Sequential(part, nn.Linear(6, CLASSES))
 
 
 def broken() -> nn.Module:
@@ -104,6 +162,17 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "nan": (broken, "parameter bias is not finite"),
     "not to be copied": (fresh, r"cannot be copied \(.*graph leaves.*; call it once under torch.no_grad"),
     "not alone": (lambda: nn.Sequential(nn.Linear(6, 4), nn.GroupNorm(4, 4)), "cannot answer one point alone"),
+    "complex": (Complex, r"parameter body is torch.complex64; allowed: real .*torch.view_as_real"),
+    "no_grad": (lambda: Detached(torch.no_grad), r"logits do not lead back to .*torch.no_grad.*take that out"),
+    "inference": (lambda: Detached(torch.inference_mode), "logits do not lead back to"),
+    "recomputed": (lambda: Recomputed(False), r"torch.utils.checkpoint.*turn checkpointing off"),
+    "recomputed by reentry": (lambda: Recomputed(True), r"torch.utils.checkpoint.*turn checkpointing off"),
+    "jit": (scripted, r"layer 0 is a program of torch.jit.*before torch.jit"),
+    "parallel": (lambda: nn.DataParallel(nn.Linear(6, 4)), r"it is a DataParallel.*give its .module"),
+    "lazy": (
+        lambda: nn.Sequential(nn.LazyLinear(8), nn.Linear(8, 4)),
+        r"0.weight has no shape yet.*call the model once",
+    ),
     "no logits": (lambda: nn.Sequential(nn.Linear(6, 4), nn.Unflatten(1, (2, 2))), "returns shape"),
 }
 
@@ -206,12 +275,27 @@ def test_points_that_cannot_be_asked_are_refused(x: torch.Tensor, y: torch.Tenso
     assert "\n" not in str(caught.value)
 
 
+def alone_refused(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if len(y) == 1:
+        raise ValueError("no single points")
+    return logits.sum(1)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"loss": "cross_entrpy"}, "did you mean 'cross_entropy'"),
         ({"loss": lambda logits, y: logits.sum()}, "one loss a point"),
         ({"loss": lambda logits, y: logits.sum(1).mul(torch.inf)}, "point 0 is not finite"),
+        ({"loss": lambda logits, y: torch.ones(len(y))}, "loss does not lead back to the logits"),
+        ({"loss": lambda logits, y: logits.detach().sum(1)}, "loss does not lead back to the logits"),
+        ({"loss": lambda logits, y: (logits - logits.mean(0)).square().sum(1)}, "loss mixes .*logits and label alone"),
+        ({"loss": lambda logits, y: F.cross_entropy(logits, y).expand(len(y))}, "loss mixes"),
+        ({"loss": lambda logits, y: F.cross_entropy(logits, y, reduction="none") / len(y)}, "loss mixes"),
+        ({"loss": lambda logits, y: logits.sum(1) / logits.detach().std(0).sum()}, "loss mixes"),
+        ({"loss": lambda logits, y: logits.sum(1) * torch.rand(())}, "loss mixes"),
+        ({"loss": alone_refused}, r"loss: it cannot be asked about one point alone \(no single"),
+        ({"model": Cast(), "dtype": torch.float32}, "layer body computes in torch.bfloat16.*autocast.*torch.float64"),
         ({"chunk": 0}, "chunk is 0"),
         ({"memory": 0}, "memory is 0"),
         ({"parameter_chunk": -1}, "parameter_chunk is -1"),
@@ -220,7 +304,7 @@ def test_points_that_cannot_be_asked_are_refused(x: torch.Tensor, y: torch.Tenso
 )
 def test_settings_are_refused_in_one_line(change: dict[str, object], says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
-        gram(nn.Linear(6, CLASSES), drawn(4, 6), labels(4), **change)
+        gram(**{"model": nn.Linear(6, CLASSES), "x": drawn(4, 6), "y": labels(4)} | change)
     assert "\n" not in str(caught.value)
 
 

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from audits.errors import BadInput
 from audits.statistics import intervals, roc
+from audits.statistics.intervals import ibragimov_mueller_t, nested_t
 from tests.audits.statistics.interval_coverage import auc_coverage, rate_coverage
 
 tied = st.integers(2, 40).flatmap(
@@ -156,3 +157,28 @@ def test_coverage_simulation(targets):
         found = rate_coverage(targets, rate, spread, repeats=2000, draws=400, seed=1)
         print(f"rate {targets} targets, mean {rate}, sd {spread}:", found)  # noqa: T201 – the numbers of the docstring
         assert found["clustered_rate"] >= 0.945 and found["bootstrap"] < 0.92
+
+
+NESTED_REPEATS = 2000
+
+
+@pytest.mark.parametrize(("between", "plain"), [(0.0, (0.93, 0.97)), (0.5, (0.80, 0.88)), (1.0, (0.68, 0.77))])
+def test_an_interval_over_seeds_and_pools_covers_whether_seeds_differ_or_not(
+    between: float, plain: tuple[float, float]
+) -> None:
+    """A t interval over all values does so only where they do not."""
+    rng = np.random.default_rng(0)
+    held = np.zeros(2)
+    for _ in range(NESTED_REPEATS):
+        values = 0.3 + between * rng.standard_normal((5, 1)) + rng.standard_normal((5, 5))
+        for place, (low, high) in enumerate((nested_t(values), ibragimov_mueller_t(values.ravel()))):
+            held[place] += low <= 0.3 <= high
+    nested, flat = held / NESTED_REPEATS
+    assert 0.935 <= nested <= 0.965
+    assert plain[0] <= flat <= plain[1]
+
+
+def test_an_interval_over_seeds_and_pools_needs_a_table_and_two_seeds() -> None:
+    for values in ([1.0, 2.0], [[1.0, 2.0]], [[], []]):
+        with pytest.raises(BadInput):
+            nested_t(values)

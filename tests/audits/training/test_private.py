@@ -12,18 +12,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 from opacus.accountants import RDPAccountant
+from scipy.optimize import brentq
+from scipy.stats import norm
 from torch import nn
 
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.models import make_model
 from audits.seeds import derive_seed
+from audits.training import accounting
+from audits.training.accounting import delta_of, noise_of, spent, spent_epsilon, steps_per_epoch
 from audits.training.engines import opacus as private_opacus
 from audits.training.engines.base import Noise
 from audits.training.engines.opacus import noisy, per_point
 from audits.training.fit import fit
 from audits.training.loop import EpochReport, accuracy
-from audits.training.private import check_private, delta_of, noise_of, spent_epsilon, steps_per_epoch
+from audits.training.private import check_private
 from audits.training.recipe import Recipe
 from orchestrator.kinds import load_plan, plan_from
 
@@ -242,7 +246,9 @@ def test_an_epoch_draws_every_point_once_on_average(points_in_all: int, batch: i
 
 @pytest.mark.parametrize(("sigma", "count", "epochs"), [(0.8, 500, 3), (1.3, 640, 5), (2.0, 64, 4)])
 def test_epsilon_is_what_opacus_counts_step_by_step(sigma: float, count: int, epochs: int) -> None:
-    recipe = Recipe(noise_multiplier=sigma, max_grad_norm=1.0, batch_size=64, epochs=epochs, delta=1e-5)
+    recipe = Recipe(
+        noise_multiplier=sigma, max_grad_norm=1.0, batch_size=64, epochs=epochs, delta=1e-5, accountant="rdp"
+    )
     accountant = RDPAccountant()
     for _ in range(epochs * math.ceil(count / 64)):
         accountant.step(noise_multiplier=sigma, sample_rate=1 / math.ceil(count / 64))
@@ -250,13 +256,85 @@ def test_epsilon_is_what_opacus_counts_step_by_step(sigma: float, count: int, ep
 
 
 @pytest.mark.parametrize("sigma", [0.7, 2.0, 40.0])
-def test_epsilon_of_full_batches_is_that_of_the_gaussian_mechanism(sigma: float) -> None:
+def test_epsilon_of_full_batches_by_rdp_is_the_best_bound_of_the_gaussian_mechanism(sigma: float) -> None:
     epochs, delta = 12, 1e-6
-    recipe = Recipe(noise_multiplier=sigma, max_grad_norm=1.0, batch_size=100, epochs=epochs, delta=delta)
+    recipe = Recipe(
+        noise_multiplier=sigma, max_grad_norm=1.0, batch_size=100, epochs=epochs, delta=delta, accountant="rdp"
+    )
     order = np.concatenate([np.linspace(1.01, 60, 20_000), np.linspace(60, 1000, 20_000)])
     conversion = np.log1p(-1 / order) - (np.log(delta) + np.log(order)) / (order - 1)
     wanted = float(np.min(epochs * order / (2 * sigma**2) + conversion))
     assert spent_epsilon(recipe, 80) == pytest.approx(wanted, rel=0.01)
+
+
+def hockey_stick(epsilon: float, sigma: float, rate: float, removing: bool) -> float:
+    """Return δ at ``epsilon`` of one step, by integration over what it shows."""
+    shown = np.linspace(-40 * sigma, 40 * sigma + 1, 400_001)
+    without = norm.pdf(shown, 0, sigma)
+    with_it = (1 - rate) * without + rate * norm.pdf(shown, 1, sigma)
+    one, other = (with_it, without) if removing else (without, with_it)
+    return float(np.trapezoid(np.maximum(one - np.exp(epsilon) * other, 0), shown))
+
+
+@pytest.mark.parametrize("delta", [1e-4, 1e-6])
+@pytest.mark.parametrize(("sigma", "steps"), [(0.7, 1), (1.0, 1), (5.0, 1), (5.0, 80), (40.0, 12)])
+def test_epsilon_of_full_batches_is_that_of_the_analytic_gaussian_mechanism(
+    sigma: float, steps: int, delta: float
+) -> None:
+    """Balle and Wang, arXiv 1805.06530, eq. 6: n steps at σ are one at σ/√n."""
+    recipe = Recipe(noise_multiplier=sigma, max_grad_norm=1.0, batch_size=100, epochs=steps, delta=delta)
+    one = sigma / math.sqrt(steps)
+
+    def excess(epsilon: float) -> float:
+        least = norm.logcdf(-0.5 / one - epsilon * one)
+        return float(norm.cdf(0.5 / one - epsilon * one) - np.exp(epsilon + least)) - delta
+
+    exact = brentq(excess, 0, 200)
+    found = spent(recipe, 80)
+    assert found.accountant == "prv" and found.low is not None
+    assert found.low <= exact <= found.epsilon <= 1.01 * exact
+
+
+@pytest.mark.parametrize(("sigma", "batch"), [(0.6, 10), (1.0, 10), (1.0, 50)])
+def test_epsilon_of_one_step_on_a_drawn_batch_is_what_integration_says(sigma: float, batch: int) -> None:
+    """A step on a share of the points; the accountant counts steps of a whole epoch, so it is asked for one itself."""
+    delta = 1e-5
+    found = accounting.by_prv((sigma, batch / 100, 1), delta)
+    removing, adding = (
+        brentq(lambda epsilon, way=way: hockey_stick(epsilon, sigma, batch / 100, way) - delta, 0, 60)
+        for way in (True, False)
+    )
+    assert adding <= removing
+    assert found.accountant == "prv" and found.low is not None
+    assert found.low <= removing <= found.epsilon <= 1.01 * removing
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("batch", [10, 50, 100])
+def test_prv_is_tighter_than_rdp(sigma: float, batch: int) -> None:
+    recipe = Recipe(noise_multiplier=sigma, max_grad_norm=1.0, batch_size=batch, epochs=10, delta=1e-5)
+    tight, loose = spent(recipe, 100), spent(replace(recipe, accountant="rdp"), 100)
+    assert (tight.accountant, loose.accountant, loose.low) == ("prv", "rdp", None)
+    assert tight.low is not None and tight.low < tight.epsilon < 0.97 * loose.epsilon
+    assert tight.epsilon - tight.low < 0.01 * loose.epsilon
+
+
+def test_a_target_is_met_with_less_noise_by_prv() -> None:
+    recipe = replace(PRIVATE, noise_multiplier=None, target_epsilon=8.0)
+    assert noise_of(recipe, 1000) < 0.95 * noise_of(replace(recipe, accountant="rdp"), 1000)
+
+
+def test_where_prv_would_leave_float64_rdp_stands_and_is_named() -> None:
+    found = spent(replace(PRIVATE, noise_multiplier=0.05, epochs=30), 1000)
+    assert found == spent(replace(PRIVATE, noise_multiplier=0.05, epochs=30, accountant="rdp"), 1000)
+    assert found.accountant == "rdp" and math.isfinite(found.epsilon)
+
+
+def test_an_accountant_is_read_by_private_training_alone() -> None:
+    with pytest.raises(BadInput, match=r"recipe\.accountant is rdp, which only private training reads"):
+        replace(PLAIN, accountant="rdp")
+    with pytest.raises(BadInput, match=r"recipe\.accountant is 'pld'; allowed: prv, rdp"):
+        replace(PRIVATE, accountant="pld")
 
 
 def test_no_noise_is_no_privacy_and_no_training_spends_none() -> None:

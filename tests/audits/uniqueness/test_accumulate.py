@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from audits.training.recipe import Recipe
 from audits.uniqueness import gradient_uniqueness
 from audits.uniqueness.accumulate import Trace, fit_traced, steps_of
 from audits.uniqueness.bits import bits_upper, log_uniqueness
-from audits.uniqueness.rankings import RANKINGS
+from audits.uniqueness.rankings import RANKINGS, readable
 from audits.uniqueness.scores import MODES, point_scores
 from tests.audits.uniqueness.two_parameters import POINTS, RECIPE, line, trained_by_hand, two_parameters
 from tests.cases.brute_force_uniqueness import Floats, with_ridge
@@ -151,7 +152,17 @@ def two_checkpoints() -> Trace:
             "pinv": np.array([[0.0, 15.0], [3.0, 0.0], [0.0, 3.0]]),
         },
         doubts=("", "", ""),
+        twin_loss=np.array([2.0, 5.0]),
+        held_out_loss=np.array([3.0, 4.0]),
     )
+
+
+@pytest.mark.parametrize("name", ["twin_loss", "held_out_loss"])
+def test_the_rankings_of_other_models_ask_for_them(name: str) -> None:
+    trace = dataclasses.replace(two_checkpoints(), twin_loss=None, held_out_loss=None)
+    assert not readable(name, trace) and readable("gnq_log", trace)
+    with pytest.raises(BadInput, match="which this trace does not hold"):
+        RANKINGS[name](trace, 0)
 
 
 def test_the_ranking_within_batches_asks_for_what_was_seen_there() -> None:
@@ -174,6 +185,8 @@ def test_the_ranking_within_batches_asks_for_what_was_seen_there() -> None:
         ("pinv_sum", [3 * 3, 1 * 15 + 2 * 3]),
         ("final_loss", [7, 0]),
         ("gradient_norm", [0, 15]),
+        ("twin_loss", [2, 5]),
+        ("held_out_loss", [3, 4]),
     ],
 )
 def test_rankings_are_sums_over_steps(name: str, scores: list[float]) -> None:

@@ -394,3 +394,31 @@ def test_a_gpu_gives_the_same_values(mode):
     G = gradients("low rank plus unique", 1, 300, 40)
     K = torch.from_numpy(G @ G.T)
     np.testing.assert_allclose(uniqueness_from_gram(K.cuda(), mode), uniqueness_from_gram(K, mode), rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("apart", [1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8, 1e-8, 3e-9, 1e-9, 1e-10])
+def test_rows_that_are_nearly_equal_give_the_others_right_values_or_doubt(apart: float, seed: int) -> None:
+    """Two rows' difference, of which rounding of K leaves little or nothing, is what explains the others."""
+    rng = np.random.default_rng(seed)
+    G = rng.standard_normal((12, 40))
+    G[1] = G[0] + apart * rng.standard_normal(40)
+    report = report_from_gram(G @ G.T)
+    wanted = []
+    for j in range(len(G)):
+        coefficients = np.linalg.lstsq(np.delete(G, j, 0).T, G[j], rcond=1e-15)[0]
+        wanted.append(coefficients @ coefficients)
+    right = np.allclose(report.gnq, wanted, rtol=0.05)
+    assert right or report.doubt
+    if not right:
+        with pytest.raises(BadInput, match="rank of K is not certain"):
+            uniqueness_from_gram(G @ G.T, mode="pinv")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_equal_leave_no_doubt(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    G = rng.standard_normal((12, 40))
+    G[1] = G[0]
+    report = report_from_gram(G @ G.T)
+    assert not report.doubt and report.gnq[:2] == pytest.approx([1, 1]) and report.gnq[2:].max() < 10

@@ -31,8 +31,7 @@ from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.kind import KIND
 from orchestrator.gnq.plan import GnqPlan
 from orchestrator.gnq.result.document import fits
-from orchestrator.gnq.stages.finished import ANSWERS
-from orchestrator.gnq.stages.stored import TRACE, trace_of
+from orchestrator.gnq.stages.stored import ANSWERS, TRACE, trace_of
 from orchestrator.gnq.stages.training import CHECKPOINT, train
 from orchestrator.kinds import load_plan, open_design
 from tests.cases.layer_models import case

@@ -15,6 +15,7 @@ import torch
 
 from audits.errors import BadInput
 from audits.gnq.white_box import white_box_features
+from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.roc import auc
 from audits.training.fit import fit, train_model
 from audits.uniqueness.rankings import RANKINGS
@@ -31,9 +32,9 @@ from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.kind import KIND
 from orchestrator.gnq.plan import GnqPlan
 from orchestrator.gnq.stages import defending, scoring
-from orchestrator.gnq.stages.finished import ANSWERS, seed_of
+from orchestrator.gnq.stages.finished import seed_of
 from orchestrator.gnq.stages.scoring import score
-from orchestrator.gnq.stages.stored import tensors, trace_of
+from orchestrator.gnq.stages.stored import ANSWERS, tensors, trace_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
 from tests.cases.runs import UnshownRun, audited, swept
 from tune_spaces import SWEEPS
@@ -102,6 +103,23 @@ def test_an_audit_tells_every_arm_group_and_moment(finished: tuple[Result, Path]
     for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
         assert (out / name).is_file()
     assert json.loads((out / "result.json").read_text())["kind"] == "gnq"
+
+
+def test_private_arms_tell_who_counts_epsilon_and_what_is_shown_of_it(finished: tuple[Result, Path]) -> None:
+    document = finished[0].to_json()
+    arm = {row["arm"]: row for row in document["arms"]}["dp-8"]
+    assert arm["accountant"] == "prv" and arm["epsilon_low"] < arm["epsilon"] <= 8
+    rows = document["epsilons"]
+    assert {row["arm"] for row in rows} == {"dp-8"} and {row["moment"] for row in rows} == {"after", "null"}
+    assert {row["shadows"] for row in rows} == {"none", "adaptive"} and {row["share"] for row in rows} == {1.0, 0.1}
+    pools, half = document["plan"]["split"]["pools"], document["plan"]["split"]["train_size"]
+    tests = len(rows) // 2
+    for row in rows:
+        assert row["pairs"] == pools * half and row["guesses"] == pools * round(half * row["share"])
+        assert row["delta"] == arm["delta"]
+        level = 1 - 0.05 / tests
+        bound = epsilon_bound(row["right"], row["guesses"], row["pairs"], row["delta"], level)
+        assert row["at_least"] == pytest.approx(bound) and bound <= arm["epsilon"]
 
 
 def test_the_headline_is_the_strongest_attack_that_knows_the_arm(finished: tuple[Result, Path]) -> None:
@@ -234,6 +252,27 @@ def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp
         kept = unpack_arrays(Store(str(store)).get(place.stage, place.key).read(ANSWERS))["kept"].astype(bool)
         top = np.argsort(-trace.in_batch.log["ridge"], kind="stable")[:12]
         assert set(np.flatnonzero(model.half & ~kept)) == set(np.flatnonzero(model.half)[top])
+
+
+def test_other_models_rank_points_by_losses_that_they_were_not_trained_to(store: Path, tmp_path: Path) -> None:
+    defences = [
+        {"method": "remove", "ranking": name, "share": 0.2} for name in ("twin_loss", "held_out_loss", "random")
+    ]
+    plan = small_plan(store, defences=defences, audit__held_out=2)
+    document = audited(plan, tmp_path).to_json()
+    assert {"twin_loss", "held_out_loss"} <= {row["score"] for row in document["correlations"] if row["control"]}
+    assert {"twin_loss", "held_out_loss"} <= {row["control"] for row in document["gains"]}
+    table = pq.read_table(tmp_path / "scores.parquet").to_pandas()
+    own = table[table["arm"] == "none"].set_index(["pool", "twin", "point_id"]).sort_index()
+    assert (own["rank_held_out_loss"].notna() == own["member"]).all()
+    for (pool, twin), rows in own[own["member"]].groupby(level=["pool", "twin"]):
+        points = rows.index.get_level_values("point_id")
+        others = own.loc[pool, 1 - twin].loc[points, "loss"]  # the score of attack loss is minus the loss
+        np.testing.assert_allclose(rows["rank_twin_loss"], -others, rtol=1e-6)
+        removed = table[(table["arm"] == "twin_loss-0.2") & (table["pool"] == pool) & (table["twin"] == twin)]
+        kept = removed.set_index("point_id").loc[points, "kept"].to_numpy(bool)
+        ranks = rows["rank_twin_loss"].to_numpy()
+        assert 0 < (~kept).sum() == round(0.2 * len(points)) and ranks[kept].max() <= ranks[~kept].min()
 
 
 def test_mode_pinv_has_rankings_and_plain_sums_have_controls(store: Path, tmp_path: Path) -> None:
