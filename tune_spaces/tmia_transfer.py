@@ -1,4 +1,4 @@
-"""Experiments on transfer learning in TMIA's attacks II and III: Fig. 3 and Table 2 of the paper.
+"""Experiments on transfer learning in TMIA's attacks II and III: Fig. 3 and Table 2 of the paper, and a ladder.
 
 Who learns what on the other side of the transfer is said by the plan where it names a data set there: its own
 ``transfer.data``, or those of its variants in the attack's mode. Else *near*: teacher and student take the even and the
@@ -7,6 +7,7 @@ odd classes of one data set; and *far*: the other side has another data set with
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from audits.data.catalogue import describe
@@ -26,6 +27,9 @@ Other = tuple[str | None, Any, int]
 """The other side of a transfer: its data set (None: the plan's own), its classes, points to train on."""
 
 LEFT = 2 / 3  # of a small data set's points are trained on at most; the others measure accuracy
+SHARES = (0.0, 0.5, 1.0)  # of the student's classes that are the teacher's
+OVERFITTED = 8  # times the plan's epochs: targets of the default then learn their training set by heart
+LADDER = ("tmia_posterior", "tmia_vector", "lira_oracle")
 WANTS_LARGE_IMAGES = "inception_v3"  # left out of Table 2, whose students of CIFAR-100 it cannot read
 
 
@@ -83,6 +87,34 @@ def attack_three(plan: Values) -> Settings:
         f"{first}/true label": {**found[first], "audit.star": "true"},
         **found,
     }
+
+
+def ladder(plan: Values) -> Settings:
+    """Return attack II from where it must find something to where it may not, so that its null can be read.
+
+    Teachers learn the even classes; students as many classes, of which none, half or all are the teachers' own.
+    Teachers fit as the plan's models do, or learn ``OVERFITTED`` times as many epochs, which students do not. Every
+    number of frozen layers. Each model's own maximum and its whole posteriors are two attacks; ``true label`` knows the
+    candidates' classes where students have them, on the same models. An oracle bounds what one confidence can show.
+    """
+    number = len(describe(plan["data"]["name"], plan["data"]["root"]).classes)
+    teachers, others = list(range(0, number, 2)), list(range(1, number, 2))
+    epochs, recipe = plan["recipe"]["epochs"], plan["transfer"]["recipe"] or plan["recipe"]
+    fits: dict[str, Changes] = {
+        "normal": {},
+        "over-fitted": {"recipe.epochs": OVERFITTED * epochs, "transfer.recipe": recipe},
+    }
+    shared = {**ALONE, **attack("II"), **part(plan, "even", plan["split"]["train_size"])}
+    shared |= {"transfer.data": None, "audit.selectors": ["none"], "audit.attacks": list(LADDER)}
+    found: dict[str, Changes] = {}
+    for share, (fit, trained), count in product(SHARES, fits.items(), range(layers(plan))):
+        common = round(share * len(teachers))
+        classes = sorted([*teachers[:common], *others[: len(teachers) - common]])
+        name = f"shared={common}of{len(teachers)}/{fit}/n_frozen={count}"
+        found[name] = {**shared, **trained, "transfer.classes": classes, "transfer.n_frozen": count}
+        if common:
+            found[f"{name}/true label"] = {**found[name], "audit.star": "true"}
+    return found
 
 
 def named_sides(plan: Values, mode: str) -> dict[str, Changes]:
@@ -189,6 +221,12 @@ for name, title, varies, makes in (
         "Attack III, a student about its own training set: the plan's students and teachers, or none, near and far",
         attack_three,
         "Table 2 of the paper",
+    ),
+    (
+        "tmia-transfer-ladder",
+        "Attack II from a positive control to the paper's case: classes in common × fit × frozen layers × statistic",
+        ladder,
+        "what a null of attack II means",
     ),
 ):
     sweep(Sweep(name, title, "tmia-fashion14", varies, "precision of tmia_distance", makes))

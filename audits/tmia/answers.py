@@ -111,14 +111,22 @@ class Posteriors:
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers of one setting; None for a part that was not gathered or lies beyond an attack's access."""
+    """All answers of one setting; None for a part that was not gathered or lies beyond an attack's access.
+
+    ``truth`` (T, K): which target trained on which candidate; for oracles, which bound what attacks could find.
+    """
 
     labels: Labels | None = None
     posteriors: Posteriors | None = None
+    truth: Bools | None = None
 
     def view(self, access: Access) -> Answers:
-        """Return what an attack with ``access`` may read: without posteriors for "labels"."""
-        return replace(self, posteriors=None) if access == "labels" else self
+        """Return what an attack with ``access`` may read: posteriors from "posteriors" on, the truth for "oracle"."""
+        return replace(
+            self,
+            posteriors=None if access == "labels" else self.posteriors,
+            truth=self.truth if access == "oracle" else None,
+        )
 
     def known_labels(self) -> Labels:
         """Return the answers gathered with labels alone, or say that they are missing."""
@@ -131,6 +139,12 @@ class Answers:
         if self.posteriors is None:
             raise BadInput("there are no posteriors within this attack's access")
         return self.posteriors
+
+    def known_truth(self) -> Bools:
+        """Return who trained on what, or say that it is beyond the attack's access."""
+        if self.truth is None:
+            raise BadInput("the truth about targets is not within this attack's access")
+        return self.truth
 
 
 def check_shapes(

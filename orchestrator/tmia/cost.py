@@ -52,7 +52,7 @@ class TmiaProbe(TrainingProbe):
 def queries_of(plan: Any) -> Mapping[str, int]:
     """Return the labels that each kind of question costs, per point and model."""
     schedule = {"rank": search.RANK, "plain": search.PLAIN, "absolute": search.ABSOLUTE}
-    own = int(plan.audit.y_star == "own")
+    own = int(plan.audit.y_star == "own" or plan.audit.mode == "II")
     return {
         "distances": schedule[plan.audit.hop_skip_jump.schedule].queries,
         "pairs": schedule[plan.audit.hop_skip_jump.schedule].queries,

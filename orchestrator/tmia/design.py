@@ -218,14 +218,26 @@ class TmiaDesign(ABC):
         return self.sets.attacker_points[-self.plan.audit.reconstruction.points :]
 
     def own_labels(self, ids: Ids) -> Ids:
-        """Return the classes of points of the candidates' side, counted among the classes that take part."""
+        """Return the classes of points of the candidates' side, counted as the models that are asked count theirs.
+
+        −1 for classes that these do not have: students of mode II share with the candidates those of equal names.
+        """
         import numpy as np
 
         classes = np.asarray(self.classes("own"))
-        return np.searchsorted(classes, self.data.labels[ids]).astype(np.int64)
+        found = np.searchsorted(classes, self.data.labels[ids]).astype(np.int64)
+        if self.asked_side == "own":
+            return found
+        theirs = [self.other.classes[index] for index in self.classes("other")]
+        names = [self.data.classes[index] for index in self.classes("own")]
+        shared = np.array([theirs.index(name) if name in theirs else -1 for name in names], dtype=np.int64)
+        return shared[found]
 
     def true_star(self, ids: Ids) -> Ids | None:
-        """Return y* (N,) where it is the true class, None where each model's own label counts."""
+        """Return y* (N,) where it is the true class, None where each model's own label counts.
+
+        −1, where the true class is none of the model's, stands for its own label (``stars`` fills it in).
+        """
         return self.own_labels(ids) if self.plan.audit.y_star == "true" else None
 
     def shards(self) -> int:

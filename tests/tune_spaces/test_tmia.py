@@ -126,8 +126,19 @@ def test_plans_of_unknown_classes_say_where_the_data_were_looked_for(name: str) 
 # Sweeps
 
 
-def test_the_sweeps_are_those_of_the_paper_beta_pool_and_seeds() -> None:
-    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit", "pool", "seeds")
+def test_the_sweeps_are_those_of_the_paper_and_controls() -> None:
+    names = (
+        "alpha",
+        "attack-1",
+        "attack-3",
+        "beta",
+        "dropout",
+        "frozen-layers",
+        "overfit",
+        "pool",
+        "seeds",
+        "transfer-ladder",
+    )
     assert sorted(SWEPT) == [f"tmia-{name}" for name in names]
 
 
@@ -347,6 +358,29 @@ def test_the_other_sides_data_of_the_plan_are_obeyed(sweep: str, names: list[str
     for one in settings.values():
         assert one.split == plan.split
         assert one.transfer == plan.transfer.model_copy(update={"n_frozen": one.transfer.n_frozen})
+
+
+def test_the_ladder_of_attack_two_shares_teachers_and_names_every_rung() -> None:
+    settings = settings_of("tmia-transfer-ladder", plan_of("tmia-fashion14", "transfer.data.name=digits"))
+    fits = {"normal": 12, "over-fitted": 96}
+    labelled = [
+        f"shared={common}of5/{fit}/n_frozen={count}{label}"
+        for common in (0, 2, 5)
+        for fit in fits
+        for count in range(3)
+        for label in (("", "/true label") if common else ("",))
+    ]
+    assert list(settings) == labelled
+    check_against_data(plan_of("tmia-fashion14").changed({**SWEEPS["tmia-transfer-ladder"].settings(
+        plan_of("tmia-fashion14").resolved())["shared=2of5/normal/n_frozen=1/true label"]}))  # fmt: skip
+    for name, one in settings.items():
+        common, fit, count, *label = name.split("/")
+        even = {0, 2, 4, 6, 8} & set(one.transfer.classes)
+        assert (len(one.transfer.classes), len(even)) == (5, int(common[7]))
+        assert (one.audit.mode, one.split.classes, one.transfer.data) == ("II", "even", None)
+        assert (one.recipe.epochs, (one.transfer.recipe or one.recipe).epochs) == (fits[fit], 12)
+        assert one.transfer.n_frozen == int(count[-1]) and one.audit.star == ("true" if label else None)
+        assert set(one.audit.attacks) == {"tmia_posterior", "tmia_vector", "lira_oracle"}
 
 
 def test_classes_of_near_students_are_the_plans_where_it_names_them() -> None:

@@ -72,7 +72,8 @@ class Attack(ABC):
     ``reads``: what has to be gathered for it beside the labels at the points; ``ranked``: it ranks a model's statistic
     among the reference models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it
     is refused where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for
-    which distances are asked at the attacker's own points. No attack is told who is a member.
+    which distances are asked at the attacker's own points. No attack is told who is a member, but oracles (access
+    "oracle"), which bound what attacks could find.
     """
 
     name: ClassVar[str]

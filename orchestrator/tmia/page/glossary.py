@@ -9,6 +9,8 @@ NAMES = {
     "tmia_distance": "TMIA, distance",
     "tmia_posterior": "TMIA, posteriors",
     "tmia_smoothed": "TMIA, smoothed",
+    "tmia_vector": "TMIA, whole posteriors",
+    "lira_oracle": "LiRA, oracle",
     "pmia": "PMIA",
     "gmia1": "GMIA 1",
     "gmia2": "GMIA 2",

@@ -22,6 +22,7 @@ from orchestrator.tmia.shared_pool import pool_sets
 from orchestrator.tmia.stages.context import Context
 from orchestrator.tmia.stages.querying import ANSWERS, SELECTION
 from orchestrator.tmia.stages.selecting import joined, random_sample, sampled, stars
+from orchestrator.tmia.stages.stars import filled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +89,7 @@ def answers(context: Context, job: Job) -> Answers:
     """Return all answers of the plan, units and shards joined."""
     design = context.design
     whole = by_group(design, job.document["posteriors"])
-    return Answers(labels(context, job), posteriors(context, whole))
+    return Answers(labels(context, job), posteriors(context, whole), truth=design.sets.membership)
 
 
 def by_group(design: TmiaDesign, keys: Sequence[str]) -> dict[Group, list[str]]:
@@ -128,11 +129,8 @@ def labels(context: Context, job: Job) -> Labels:
         if kind != "pairs":
             asked[kind] = {group: answered(context, kind, group) for group in GROUPS}
     predicted = {group: posterior_labels(context, design, group)[:, rows] for group in GROUPS}
-    own = design.true_star(design.sets.candidates[rows])
-    star = {
-        group: said if own is None else np.broadcast_to(own, said.shape).astype(np.int64)
-        for group, said in predicted.items()
-    }
+    true = design.true_star(design.sets.candidates[rows])
+    star = {group: filled(true, said) for group, said in predicted.items()}
     extra: dict[str, Any] = {}
     if "distances" in asked:
         extra["distance"] = {group: found["distance"] for group, found in asked["distances"].items()}

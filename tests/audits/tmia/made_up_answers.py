@@ -96,7 +96,7 @@ def synthetic_answers(
     )
     given = np.zeros(candidates, bool)
     given[rows] = True
-    return Scene(Answers(labels, posteriors), membership, labels.candidates, label, given, hard)
+    return Scene(Answers(labels, posteriors, truth=membership), membership, labels.candidates, label, given, hard)
 
 
 def made(rng: np.random.Generator, label: np.ndarray, margin: np.ndarray, classes: int) -> np.ndarray:
@@ -120,9 +120,10 @@ def signed(logit: np.ndarray, star: np.ndarray) -> np.ndarray:
     return (own - rest) / SLOPE
 
 
-RANKED = ["tmia", "tmia_distance", "tmia_posterior", "tmia_smoothed", "pmia", "noise_votes"]
-OLDER = ["gmia1", "gmia2", "gmia3", "fmia", "yeom", "label_gap"]
+RANKED = ["tmia", "tmia_distance", "tmia_posterior", "tmia_vector", "tmia_smoothed", "pmia", "noise_votes"]
+OLDER = ["gmia1", "gmia2", "gmia3", "fmia", "yeom", "label_gap", "lira_oracle"]
 LABELS = ["tmia", "tmia_distance", "tmia_smoothed", "noise_votes", "label_gap"]
+ORACLES = ["lira_oracle"]
 BETA = 0.1
 
 

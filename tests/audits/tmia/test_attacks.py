@@ -14,7 +14,17 @@ from audits.tmia.answers import Answers
 from audits.tmia.attacks import ATTACKS, JUDGED, JudgeSettings, shadows
 from audits.tmia.attacks.gmia import Gmia2
 from audits.tmia.attacks.shadows import ShadowRows
-from tests.audits.tmia.made_up_answers import BETA, LABELS, OLDER, RANKED, ruling, scene, synthetic_answers, usual
+from tests.audits.tmia.made_up_answers import (
+    BETA,
+    LABELS,
+    OLDER,
+    ORACLES,
+    RANKED,
+    ruling,
+    scene,
+    synthetic_answers,
+    usual,
+)
 
 # -------------------------------------------------------------------------------------------------- the family
 
@@ -24,7 +34,7 @@ def test_the_family_is_complete_and_declares_what_it_reads() -> None:
     for name in ATTACKS:
         kind = ATTACKS[name]
         assert kind.name == name and kind.ranked == (name in RANKED)
-        assert kind.access == ("labels" if name in LABELS else "posteriors")
+        assert kind.access == ("labels" if name in LABELS else "oracle" if name in ORACLES else "posteriors")
         assert set(kind.reads) <= ({"distance", "votes"} if name in LABELS else {"posterior"})
         assert kind.needs_true_label == (name == "label_gap")
         assert kind.has_level == (name in [*RANKED, "gmia3"])
@@ -65,6 +75,13 @@ def test_the_wall_stands_in_the_base_class(name: str) -> None:
     assert len(seen) == 1 and seen[0].posteriors is None and seen[0].labels is not None
     with pytest.raises(BadInput, match="no posteriors within this attack's access"):
         seen[0].known_posteriors()
+
+
+@pytest.mark.parametrize("name", sorted({*RANKED, *OLDER} - set(ORACLES)))
+def test_no_attack_but_oracles_is_shown_the_truth(name: str) -> None:
+    assert scene().answers.view(ATTACKS[name].access).truth is None
+    with pytest.raises(BadInput, match="the truth about targets is not within"):
+        scene().answers.view(ATTACKS[name].access).known_truth()
 
 
 def test_without_null_models_there_are_decisions_about_targets_alone() -> None:

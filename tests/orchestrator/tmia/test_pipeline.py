@@ -216,7 +216,10 @@ REFUSALS = [
     ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and reference_loss"),
     ({"audit.neighbours.delta": 3.0}, "audit.neighbours.delta"),
     ({"audit.asked": 41}, "up to split.candidates"),
-    ({"audit.star": "true", "audit.mode": "II", "variants": {}}, "not the student's"),
+    (
+        {"audit.star": "true", "audit.mode": "II", "variants": {}, "split.classes": "even", "transfer.classes": "odd"},
+        "not the student's",
+    ),
     ({"audit.attacks": ["label_gap"], "audit.mode": "II", "variants": {}}, "none is left"),
     ({"transfer.teacher": "weights.safetensors"}, "transfer.teacher is given in mode I"),
     ({**FROM_FILE}, "transfer.teacher_input is missing"),

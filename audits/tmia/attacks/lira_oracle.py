@@ -1,0 +1,71 @@
+"""LiRA by an oracle: true confidences of models that trained on each candidate, and of models that did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.arrays import Bools, Floats
+from audits.errors import BadInput
+from audits.queries.access import Access
+from audits.signals.likelihood_ratio import log_likelihood_ratio
+from audits.tmia.answers import Answers, Posteriors
+from audits.tmia.attacks.base import ATTACKS, Attack, JudgeSettings, Reading, Ruling
+from audits.tmia.attacks.shadows import Verdict, everyone, ruled
+from audits.tmia.design import Group
+
+SMALLEST = 1e-7
+"""Confidences are cut at this and at 1 less this, as losses are."""
+
+
+@ATTACKS.register("lira_oracle")
+@dataclass(frozen=True)
+class LiraOracle(Attack):
+    """Likelihood ratio of log(p/(1 − p)), p the confidence of y* (Carlini et al., arXiv 2112.03570, online attack).
+
+    Not an attack but a bound on what attacks on one confidence could find. The models outside are the reference models
+    and the other targets that did not train on the candidate; the models inside are the other targets that did, which
+    no attacker has; for null models, all targets. Gaussians have means of their own a candidate, with one variance a
+    side. Member if the ratio is above 1: no rate is promised.
+    """
+
+    access: ClassVar[Access] = "oracle"
+    reads: ClassVar[tuple[Reading, ...]] = ("posterior",)
+
+    def find(self, view: Answers, settings: JudgeSettings, seed: int) -> Ruling:
+        """Return the ruling; the statistic is the log likelihood ratio. BadInput with fewer than four targets."""
+        member, seen = view.known_truth(), view.known_posteriors()
+        if len(member) < 4:
+            raise BadInput(
+                f"the oracle needs other targets that trained on a candidate and others; {len(member)} targets are too "
+                "few, give split.targets 4 or more"
+            )
+        target, null = confidences(seen, "target"), confidences(seen, "null")
+        values = np.concatenate([target, confidences(seen, "reference")])
+        inside = np.concatenate([member, np.zeros((len(values) - len(member), member.shape[1]), dtype=np.bool_)])
+        others = np.ones(len(values), dtype=np.bool_)
+        rows = []
+        for index, asked in enumerate(target):
+            others[index] = False
+            rows.append(ratio(asked, values[others], inside[others]))
+            others[index] = True
+        rows += [ratio(asked, values, inside) for asked in null]
+        score = np.stack(rows)
+        return ruled(Verdict(score > 0, score, everyone(score)), np.arange(score.shape[1]), len(target))
+
+
+def ratio(asked: Floats, values: Floats, inside: Bools) -> Floats:
+    """Return the log ratio (K,) of ``asked`` (K,) by ``values`` (m, K) of models that are ``inside`` (m, K) or not."""
+    return log_likelihood_ratio(asked, np.stack([values, values]), np.stack([inside, ~inside]))
+
+
+def confidences(seen: Posteriors, group: Group) -> NDArray[np.float64]:
+    """Return log(p/(1 − p)) (models, K) of the confidences of y*."""
+    star = seen.star[group][..., None]
+    p = np.take_along_axis(seen.posterior[group], star, axis=-1)[..., 0].astype(np.float64)
+    p = np.clip(p, SMALLEST, 1 - SMALLEST)
+    found: NDArray[np.float64] = np.log(p) - np.log1p(-p)
+    return found
