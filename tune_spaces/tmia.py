@@ -21,6 +21,7 @@ ALONE: Changes = {"variants": {}}
 NO_FILE: Changes = {"transfer.teacher": None, "transfer.teacher_input": None}
 LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 POOL, FILLER = 10, 7  # training sets that the attacker and targets draw from; with less p-values are not to be trusted
+LOOKING = ("nasr", "stolen_memories")  # older attacks of the paper's Fig. 1 that the default leaves out
 NULL = 60  # of a sweep about rates, where the plan has none
 
 
@@ -61,16 +62,20 @@ def dropout(plan: Values) -> Settings:
 def overfit(plan: Values) -> Settings:
     """Return the plan's epochs × 1, 2, 4 and 8, and a quarter of its training set: normal fits to over-fitted ones.
 
-    Where fewer train, fewer can be asked about, as a target trains on half of the candidates.
+    The older attacks of Fig. 1 that read the weights are added to those of the plan. Where fewer train, fewer can be
+    asked about, as a target trains on half of the candidates.
     """
     epochs, split = plan["recipe"]["epochs"], plan["split"]
+    attacks = list(dict.fromkeys([*plan["audit"]["attacks"], *LOOKING]))
     settings: dict[str, Changes] = {
-        f"epochs={epochs * factor}": {**ALONE, "recipe.epochs": epochs * factor} for factor in (1, 2, 4, 8)
+        f"epochs={epochs * factor}": {**ALONE, "audit.attacks": attacks, "recipe.epochs": epochs * factor}
+        for factor in (1, 2, 4, 8)
     }
     size = split["train_size"] // 4
     asked = even(min(split["candidates"], size))
     settings[f"train_size={size}"] = {
         **ALONE,
+        "audit.attacks": attacks,
         "split.train_size": size,
         "split.candidates": asked,
         "audit.asked": min(plan["audit"]["asked"], asked),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Side = Literal["own", "other"]
 TEST_POINTS = 2000
 MODELS_PER_UNIT = 10
+PROXY_POINTS = 1000
 FILLER_OF_TEACHERS = 7
 """Training sets that the filler of attack II should hold: with two or three of them null models were called members
 more often than promised in two runs on fashion14, with seven in none of the same kind. The cause may be another."""
@@ -85,10 +86,19 @@ class TmiaDesign(ABC):
     def posterior_jobs(self) -> tuple[Job, ...]:
         """The jobs that read posteriors of all models."""
 
+    @abstractmethod
+    def looked_models(self, group: Group, unit: int) -> list[Fitted]:
+        """Return the unit of models of a group whose weights are looked into."""
+
     @cached_property
     @abstractmethod
     def fit_point_jobs(self) -> tuple[Job, ...]:
         """The jobs that read posteriors of reference models at the points of the fit."""
+
+    @cached_property
+    @abstractmethod
+    def look_jobs(self) -> tuple[Job, ...]:
+        """The jobs that look into the weights of models."""
 
     @property
     @abstractmethod
@@ -211,6 +221,16 @@ class TmiaDesign(ABC):
     def samples(self) -> Ids:
         """The attacker's points (R,) that selectors and learned attacks read: the first."""
         return self.sets.attacker_points[: self.plan.audit.reference_samples]
+
+    @property
+    def looked_at(self) -> Ids:
+        """The attacker's points at which reference models are looked into: the first half of the samples."""
+        return self.samples[: (len(self.samples) + 1) // 2]
+
+    @property
+    def proxy_points(self) -> Ids:
+        """The attacker's points that proxies of heads learn: up to ``PROXY_POINTS`` of the other half."""
+        return self.samples[len(self.looked_at) :][:PROXY_POINTS]
 
     @property
     def fit_points(self) -> Ids:
