@@ -1,7 +1,7 @@
 """Experiments on TMIA (Journal on Communications 42(10), 2021): what its tables and figures vary, and the controls.
 
-A setting is one plan, so each takes the variants of the plan in hand away. *Near*: teacher and student take the even
-and the odd classes of one data set; *far*: the other side has another data set with images of the same shape.
+A setting is one plan, so each takes the variants of the plan in hand away. Students and their teachers:
+``tune_spaces.tmia_transfer``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Any
 
 from audits.data.catalogue import describe
 from audits.errors import BadInput
-from audits.models import make_model
-from audits.models.layers import layers_of
 from audits.tmia.shared_pool import pool_sets_of, smallest
 from tune_spaces.registry import Settings, Sweep, sweep
 
@@ -21,21 +19,19 @@ Values = Mapping[str, Any]
 
 ALONE: Changes = {"variants": {}}
 NO_FILE: Changes = {"transfer.teacher": None, "transfer.teacher_input": None}
-FAR = (
-    "digits?size={side}",
-    "fashion-mnist?size={side}",
-    "flowers102?size={side}",
-    "caltech101?size={side}",
-    "cifar100",
-)
 LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 POOL, FILLER = 10, 7  # training sets that the attacker and targets draw from; with less p-values are not to be trusted
+LOOKING = ("nasr", "stolen_memories")  # older attacks of the paper's Fig. 1 that the default leaves out
 NULL = 60  # of a sweep about rates, where the plan has none
-LEFT = 2 / 3  # of a small data set's points are trained on at most; the others measure accuracy
 
 
 def architectures(plan: Values) -> Settings:
-    """Return attack I on every architecture of the plan's size: small ones, or those of the paper that fit the images.
+    """Return attack I on every architecture of the plan's size."""
+    return {name: {**ALONE, **attack("I"), "model": model} for name, model in architectures_of(plan).items()}
+
+
+def architectures_of(plan: Values) -> dict[str, Changes]:
+    """Return the plan's ``model`` by name of every architecture of its size: small ones, or the paper's that fit.
 
     The plan's own architecture keeps the plan's settings.
     """
@@ -48,51 +44,7 @@ def architectures(plan: Values) -> Settings:
         if min(describe(plan["data"]["name"], plan["data"]["root"]).shape[1:], default=0) < 75:
             del models["inception_v3"]  # which cannot read smaller images
     models |= {own["name"]: own["settings"]}
-    return {
-        name: {**ALONE, **attack("I"), "model": {"name": name, "settings": dict(settings)}}
-        for name, settings in models.items()
-    }
-
-
-def frozen_layers(plan: Values) -> Settings:
-    """Return attack II with every number of frozen layers that the plan's model allows, near and far.
-
-    Teachers learn the even classes in all settings; so they are shared, and near and far differ by the student alone.
-    Far is left out where no data set of images of the plan's shape is there.
-    """
-    split = plan["split"]
-    students = {"near": (None, "odd", plan["transfer"]["train_size"]), **far(plan, plan["transfer"]["train_size"])}
-    return {
-        f"{domain}/n_frozen={count}": {
-            **ALONE,
-            **attack("II"),
-            **half(plan, "even", split["train_size"]),
-            **other_side(data, classes, size),
-            "transfer.n_frozen": count,
-        }
-        for domain, (data, classes, size) in students.items()
-        for count in range(layers(plan))
-    }
-
-
-def attack_three(plan: Values) -> Settings:
-    """Return attack III on fine-tuned students of the odd classes: without a teacher, with a near and with a far one.
-
-    Without a teacher the models are the same, trained from random weights: attack I by the rule of attack III, each
-    model's own label. ``near/true label`` is for an attacker who knows the candidates' classes.
-    """
-    size = plan["split"]["train_size"]
-    shared = {**ALONE, **half(plan, "odd", size // 2)}
-    near = {**shared, **attack("III"), **other_side(None, "even", size)}
-    settings: dict[str, Changes] = {
-        "none": {**shared, **attack("I"), "audit.star": "own"},
-        "near": near,
-        "near/true label": {**near, "audit.star": "true"},
-    }
-    settings |= {
-        name: {**shared, **attack("III"), **other_side(*teachers)} for name, teachers in far(plan, size).items()
-    }
-    return settings
+    return {name: {"name": name, "settings": dict(settings)} for name, settings in models.items()}
 
 
 def alpha(plan: Values) -> Settings:
@@ -110,16 +62,20 @@ def dropout(plan: Values) -> Settings:
 def overfit(plan: Values) -> Settings:
     """Return the plan's epochs × 1, 2, 4 and 8, and a quarter of its training set: normal fits to over-fitted ones.
 
-    Where fewer train, fewer can be asked about, as a target trains on half of the candidates.
+    The older attacks of Fig. 1 that read the weights are added to those of the plan. Where fewer train, fewer can be
+    asked about, as a target trains on half of the candidates.
     """
     epochs, split = plan["recipe"]["epochs"], plan["split"]
+    attacks = list(dict.fromkeys([*plan["audit"]["attacks"], *LOOKING]))
     settings: dict[str, Changes] = {
-        f"epochs={epochs * factor}": {**ALONE, "recipe.epochs": epochs * factor} for factor in (1, 2, 4, 8)
+        f"epochs={epochs * factor}": {**ALONE, "audit.attacks": attacks, "recipe.epochs": epochs * factor}
+        for factor in (1, 2, 4, 8)
     }
     size = split["train_size"] // 4
     asked = even(min(split["candidates"], size))
     settings[f"train_size={size}"] = {
         **ALONE,
+        "audit.attacks": attacks,
         "split.train_size": size,
         "split.candidates": asked,
         "audit.asked": min(plan["audit"]["asked"], asked),
@@ -136,70 +92,6 @@ def beta(plan: Values) -> Settings:
 def attack(mode: str) -> Changes:
     """Return what makes a plan one of ``mode``, with the y* of that mode and nothing frozen."""
     return {"audit.mode": mode, "audit.star": None, "transfer.n_frozen": 0, **NO_FILE}
-
-
-def other_side(data: str | None, classes: str | None, train_size: int) -> Changes:
-    """Return the other side of the transfer; ``data`` None: the plan's own set."""
-    return {
-        "transfer.data": data and {"name": data, "root": None},
-        "transfer.classes": classes,
-        "transfer.train_size": train_size,
-    }
-
-
-def half(plan: Values, classes: str, train_size: int) -> Changes:
-    """Return the sizes with which the even or the odd classes suffice for the plan's design.
-
-    Training sets stay as large as asked for if half of the data set holds candidates, ``POOL`` of them for the attacker
-    and ``FILLER`` of filler; else all shrink. Sizes stay too where nothing is known of the data; a run then warns of
-    too little filler.
-    """
-    facts = describe(plan["data"]["name"], plan["data"]["root"])
-    audit, split = plan["audit"], plan["split"]
-    asked, pool = split["candidates"], split["attacker_points"]
-    if facts.points and facts.classes:
-        points = facts.points * (len(facts.classes) // 2) // len(facts.classes)
-        room = POOL + FILLER
-        if room * train_size + min(asked, even(train_size)) > points:
-            train_size = points // (room + 1)  # as many candidates as a training set has points, at most
-        asked = min(asked, even(train_size))
-        pool = min(pool, points - asked - FILLER * train_size)
-    samples = min(audit["reference_samples"], pool - audit["reconstruction"]["points"])
-    return {
-        "split.classes": classes,
-        "split.train_size": train_size,
-        "split.candidates": asked,
-        "split.attacker_points": pool,
-        "split.filler": None,
-        "audit.asked": min(audit["asked"], asked),
-        "audit.reference_samples": samples,
-    }
-
-
-def far(plan: Values, train_size: int) -> dict[str, tuple[str, None, int]]:
-    """Return ``far`` → (data set, all of its classes, points to train on), or nothing where there is no such set.
-
-    It is the first of ``FAR`` that is there, is not the plan's own, and has images of the same shape.
-    """
-    facts = describe(plan["data"]["name"], plan["data"]["root"])
-    if len(facts.shape) != 3:
-        return {}
-    for form in FAR:
-        name = form.format(side=facts.shape[1])
-        found = describe(name)
-        if found.present and found.shape == facts.shape and name.partition("?")[0] != facts.name.partition("?")[0]:
-            return {"far": (name, None, min(train_size, int(LEFT * found.points)))}
-    return {}
-
-
-def layers(plan: Values) -> int:
-    """Return how many numbers of frozen layers the plan's model allows, 0 among them: as many as it has layers."""
-    import torch
-
-    facts = describe(plan["data"]["name"], plan["data"]["root"])
-    with torch.device("meta"):  # weights are not made
-        model = make_model(plan["model"]["name"], plan["model"]["settings"]).build(facts.shape, 2, seed=0)
-    return len(layers_of(model))
 
 
 def seeds(plan: Values) -> Settings:
@@ -266,18 +158,6 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
         "Attack I, a teacher about its training set, on every architecture of the plan's size",
         architectures,
         "Table 1 of the paper",
-    ),
-    (
-        "tmia-frozen-layers",
-        "Attack II, a student about its teacher's training set, with every number of frozen layers, near and far",
-        frozen_layers,
-        "Fig. 3 of the paper",
-    ),
-    (
-        "tmia-attack-3",
-        "Attack III, a student about its own training set, without a teacher, with a near and with a far one",
-        attack_three,
-        "Table 2 of the paper",
     ),
     ("tmia-alpha", "How rare a candidate must be to be attacked", alpha, "Table 3 of the paper"),
     ("tmia-dropout", "Dropout as a defence, known to the attacker", dropout, "Table 4 of the paper"),

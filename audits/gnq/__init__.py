@@ -16,6 +16,5 @@ __getattr__, __dir__ = lazily(
         "audits.gnq.removal": ("group_aucs", "two_sided_auc"),
         "audits.gnq.triage": ("bin_aucs", "loss_gap", "vulnerability"),
         "audits.gnq.twins": ("Twins", "draw_twins", "kept_points"),
-        "audits.gnq.white_box": ("white_box_features",),
     },
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from audits.errors import BadInput
 from audits.queries.access import Access
 from audits.tmia.design import GROUPS, Group
 
+AttackAccess = Access | Literal["white_box"]
+"""What an attack may see of a target; "white_box" shows its weights, and posteriors and labels with them."""
+JUDGED: tuple[Group, ...] = ("target", "null")
+"""Groups about which decisions are made."""
 Kind = TypeVar("Kind", bound=np.generic)
 Grouped = Mapping[Group, NDArray[Kind]]
 """One array a group, models first; a group without models has an array of no rows."""
@@ -110,15 +114,60 @@ class Posteriors:
 
 
 @dataclass(frozen=True)
+class WhiteBox:
+    """What the weights of a model show of a point (``audits.tmia.white_box``), of targets, null and S reference models.
+
+    ``features``: (models, K, F) of targets and null models at all K candidates, and ``displacement`` (models, K);
+    ``shadow_features`` (S, R, F), ``shadow_displacement`` (S, R), ``shadow_member`` (S, R): of the first S reference
+    models at R points of the attacker's, some of which they trained on. Raises BadInput for shapes that do not fit,
+    FloatingPointError for numbers that are not finite.
+    """
+
+    features: Grouped[np.float32]
+    displacement: Grouped[np.float64]
+    shadow_features: NDArray[np.float32]
+    shadow_displacement: Floats
+    shadow_member: Bools
+
+    def __post_init__(self) -> None:
+        shape = self.shadow_member.shape
+        counts = {group: len(self.features[group]) for group in JUDGED}
+        rest = self.features["target"].shape[1:]
+        check_shapes("features", self.features, counts, (*rest[:1], *self.shadow_features.shape[2:]))
+        check_shapes("displacement", self.displacement, counts, rest[:1])
+        if not self.shadow_features.shape[:2] == self.shadow_displacement.shape == shape:
+            raise BadInput(
+                f"shadow rows have features {self.shadow_features.shape}, displacements "
+                f"{self.shadow_displacement.shape} and memberships {shape}; give (S, R, F), (S, R) and (S, R)"
+            )
+        parts = [*self.features.values(), *self.displacement.values(), self.shadow_features, self.shadow_displacement]
+        if not all(np.isfinite(part).all() for part in parts):
+            raise FloatingPointError("a feature of a model's weights is not a number; it may have diverged")
+
+
+@dataclass(frozen=True)
 class Answers:
-    """All answers of one setting; None for a part that was not gathered or lies beyond an attack's access."""
+    """All answers of one setting; None for a part that was not gathered or lies beyond an attack's access.
+
+    ``truth`` (T, K): which target trained on which candidate; for oracles, which bound what attacks could find.
+    """
 
     labels: Labels | None = None
     posteriors: Posteriors | None = None
+    truth: Bools | None = None
+    white_box: WhiteBox | None = None
 
-    def view(self, access: Access) -> Answers:
-        """Return what an attack with ``access`` may read: without posteriors for "labels"."""
-        return replace(self, posteriors=None) if access == "labels" else self
+    def view(self, access: AttackAccess) -> Answers:
+        """Return what an attack with ``access`` may read.
+
+        Posteriors for all but "labels", what the weights show for "white_box" and the truth for "oracle".
+        """
+        return replace(
+            self,
+            posteriors=None if access == "labels" else self.posteriors,
+            truth=self.truth if access == "oracle" else None,
+            white_box=self.white_box if access == "white_box" else None,
+        )
 
     def known_labels(self) -> Labels:
         """Return the answers gathered with labels alone, or say that they are missing."""
@@ -131,6 +180,18 @@ class Answers:
         if self.posteriors is None:
             raise BadInput("there are no posteriors within this attack's access")
         return self.posteriors
+
+    def known_white_box(self) -> WhiteBox:
+        """Return what the weights show, or say that it is missing or beyond the attack's access."""
+        if self.white_box is None:
+            raise BadInput("there is nothing of the weights within this attack's access")
+        return self.white_box
+
+    def known_truth(self) -> Bools:
+        """Return who trained on what, or say that it is beyond the attack's access."""
+        if self.truth is None:
+            raise BadInput("the truth about targets is not within this attack's access")
+        return self.truth
 
 
 def check_shapes(

@@ -1,8 +1,9 @@
 """From rulings to the table of scores, and from the table alone to the cells of a report.
 
 A cell judges one attack on one set of candidates: those that a selector chose and that were asked label-only, alike for
-every attack, or "all" candidates for attacks on posteriors. Intervals are those of ``audits.statistics.precision``; all
-cells of a setting share the draws of targets, candidates and reference models, so that they differ by their attacks.
+every attack, or "all" candidates for attacks that read more than labels. Intervals are those of
+``audits.statistics.precision``; all cells of a setting share the draws of targets, candidates and reference models, so
+that they differ by their attacks.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def cells(
     everyone = [judged(name, columns, selectors) for name in dict.fromkeys(columns["attack"])]
     whole = {each.attack.name: np.ones(each.member.shape[1], dtype=np.bool_) for each in everyone}
     pairs = [(selector, each, each.sets[selector]) for selector in selectors for each in everyone]
-    pairs += [("all", each, whole[each.attack.name]) for each in everyone if each.attack.access == "posteriors"]
+    pairs += [("all", each, whole[each.attack.name]) for each in everyone if each.attack.access != "labels"]
     tested = Tested(beta, pool_sets, level, draws, seed)
     return [_cell(selection, each.on(chosen), tested) for selection, each, chosen in pairs]
 

@@ -83,8 +83,6 @@ def audit_problems(plan: TmiaPlan) -> list[str]:
             f"audit.reconstruction.models is {audit.reconstruction.models}; allowed: up to split.reference_models "
             f"({split.reference_models})"
         )
-    if audit.star == "true" and audit.mode == "II":
-        lines.append("audit.star is 'true' in mode II, but candidates' classes are not the student's; give own or null")
     return lines
 
 
@@ -211,7 +209,8 @@ def check_data(plan: TmiaPlan, absent: bool) -> None:
         check_channels(one, facts.shape)
         if one.transferred:
             other = facts_of(one.transfer.data or one.data, absent)
-            class_indices(one.transfer.classes, other.classes, "transfer.classes")
+            theirs = class_indices(one.transfer.classes, other.classes, "transfer.classes")
+            check_star(one, {facts.classes[index] for index in own}, {other.classes[index] for index in theirs})
             check_layers(one, facts, other)
 
 
@@ -224,6 +223,15 @@ def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
         raise BadInput(
             f"split: candidates + attacker_points are {needed} points, but {plan.data.name} has {facts.points}; "
             "lower one of them"
+        )
+
+
+def check_star(plan: TmiaPlan, candidates: set[str], students: set[str]) -> None:
+    """Refuse the true class as y* of students that have none of the candidates' classes."""
+    if plan.audit.mode == "II" and plan.audit.star == "true" and not candidates & students:
+        raise BadInput(
+            "audit.star is 'true' in mode II, but candidates' classes are not the student's; give own or null, or "
+            "transfer.classes that the candidates have"
         )
 
 

@@ -45,6 +45,9 @@ class TmiaProbe(TrainingProbe):
                 each = {"posteriors": points, "fit_points": fitted, "pairs": pairs}
                 asked = each.get(job.kind) or int(job.document["count"]) * queries_of(self.plan)[job.kind]
                 return FORWARD * len(job.document["models"]) * asked / batch
+            case "look":  # a pass with gradients at each point, and one without at the points of the proxy
+                asked = int(job.document["count"]) + FORWARD * audit.reference_samples / 2
+                return float(len(job.document["models"]) * asked / batch)
             case _:
                 return float(FORWARD * split.reference_models * points / batch)
 
@@ -52,7 +55,7 @@ class TmiaProbe(TrainingProbe):
 def queries_of(plan: Any) -> Mapping[str, int]:
     """Return the labels that each kind of question costs, per point and model."""
     schedule = {"rank": search.RANK, "plain": search.PLAIN, "absolute": search.ABSOLUTE}
-    own = int(plan.audit.y_star == "own")
+    own = int(plan.audit.y_star == "own" or plan.audit.mode == "II")
     return {
         "distances": schedule[plan.audit.hop_skip_jump.schedule].queries,
         "pairs": schedule[plan.audit.hop_skip_jump.schedule].queries,
@@ -76,9 +79,11 @@ def label_queries(settings: Sequence[tuple[TmiaPlan, Sequence[Job]]]) -> Iterato
         each = queries_of(plan)
         for attack in plan.audit.attacks:
             found = asked.setdefault(attack, {})
-            read = {kinds[name] for name in ATTACKS[attack].reads}
+            read = {kinds[name] for name in ATTACKS[attack].reads if name in kinds}
             if ATTACKS[attack].reconstructs:
                 read.add("pairs")  # asked of targets where the map is fitted to their own (pairs: paper)
+            if ATTACKS[attack].access == "white_box":  # reads the weights and asks nothing
+                continue
             if not read:  # the label at each point of the pool, which every kind of question asks anyhow
                 for job in of_stage(jobs, "score"):
                     found[job.key] = (plan.split.targets, plan.split.targets * plan.audit.asked)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Side = Literal["own", "other"]
 TEST_POINTS = 2000
 MODELS_PER_UNIT = 10
+PROXY_POINTS = 1000
 FILLER_OF_TEACHERS = 7
 """Training sets that the filler of attack II should hold: with two or three of them null models were called members
 more often than promised in two runs on fashion14, with seven in none of the same kind. The cause may be another."""
@@ -85,10 +86,19 @@ class TmiaDesign(ABC):
     def posterior_jobs(self) -> tuple[Job, ...]:
         """The jobs that read posteriors of all models."""
 
+    @abstractmethod
+    def looked_models(self, group: Group, unit: int) -> list[Fitted]:
+        """Return the unit of models of a group whose weights are looked into."""
+
     @cached_property
     @abstractmethod
     def fit_point_jobs(self) -> tuple[Job, ...]:
         """The jobs that read posteriors of reference models at the points of the fit."""
+
+    @cached_property
+    @abstractmethod
+    def look_jobs(self) -> tuple[Job, ...]:
+        """The jobs that look into the weights of models."""
 
     @property
     @abstractmethod
@@ -213,19 +223,41 @@ class TmiaDesign(ABC):
         return self.sets.attacker_points[: self.plan.audit.reference_samples]
 
     @property
+    def looked_at(self) -> Ids:
+        """The attacker's points at which reference models are looked into: the first half of the samples."""
+        return self.samples[: (len(self.samples) + 1) // 2]
+
+    @property
+    def proxy_points(self) -> Ids:
+        """The attacker's points that proxies of heads learn: up to ``PROXY_POINTS`` of the other half."""
+        return self.samples[len(self.looked_at) :][:PROXY_POINTS]
+
+    @property
     def fit_points(self) -> Ids:
         """The attacker's points (P,) at which distances are set beside confidences: the last."""
         return self.sets.attacker_points[-self.plan.audit.reconstruction.points :]
 
     def own_labels(self, ids: Ids) -> Ids:
-        """Return the classes of points of the candidates' side, counted among the classes that take part."""
+        """Return the classes of points of the candidates' side, counted as the models that are asked count theirs.
+
+        −1 for classes that these do not have: students of mode II share with the candidates those of equal names.
+        """
         import numpy as np
 
         classes = np.asarray(self.classes("own"))
-        return np.searchsorted(classes, self.data.labels[ids]).astype(np.int64)
+        found = np.searchsorted(classes, self.data.labels[ids]).astype(np.int64)
+        if self.asked_side == "own":
+            return found
+        theirs = [self.other.classes[index] for index in self.classes("other")]
+        names = [self.data.classes[index] for index in self.classes("own")]
+        shared = np.array([theirs.index(name) if name in theirs else -1 for name in names], dtype=np.int64)
+        return shared[found]
 
     def true_star(self, ids: Ids) -> Ids | None:
-        """Return y* (N,) where it is the true class, None where each model's own label counts."""
+        """Return y* (N,) where it is the true class, None where each model's own label counts.
+
+        −1, where the true class is none of the model's, stands for its own label (``stars`` fills it in).
+        """
         return self.own_labels(ids) if self.plan.audit.y_star == "true" else None
 
     def shards(self) -> int:

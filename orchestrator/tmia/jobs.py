@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from audits.tmia.attacks import ATTACKS
+from audits.tmia.attacks.shadows import SHADOWS
 from audits.tmia.candidate_uniqueness import CandidateUniqueness
 from audits.tmia.selectors import SELECTORS
 from orchestrator.engine.jobs.job import Job
@@ -25,6 +26,11 @@ GROUPS: tuple[Group, ...] = ("target", "reference", "null")
 LABEL_KINDS = ("distances", "votes")
 
 
+def looked_into(group: Group) -> int | None:
+    """Return how many models of a group have their weights looked into; None: all."""
+    return SHADOWS if group == "reference" else None
+
+
 class TmiaJobs(TmiaDesign, OneArchitecture):
     """Lists the jobs of one TMIA plan on its data; ``device`` is "cpu" or "cuda"."""
 
@@ -39,6 +45,7 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
             *(self.train_job(model) for model in self.models.values()),
             *self.posterior_jobs,
             *self.fit_point_jobs,
+            *self.look_jobs,
             self.select_job(),
             *chain.from_iterable(self.label_jobs(kind) for kind in self.label_kinds),
             self.score_job(),
@@ -56,6 +63,8 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
                 return self.train_job(self.models[job.member])
             case "select":
                 return self.select_job()
+            case "look":
+                return self.look_job(job.label, job.unit)  # type: ignore[arg-type]  # labels are groups
             case "query":
                 return self.query_job(job.kind, job.label, job.unit, job.shard)  # type: ignore[arg-type]  # labels are groups
         return self.score_job()
@@ -144,6 +153,36 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
         units = range(len(self.units("reference"))) if "pairs" in self.label_kinds else range(0)
         return tuple(self.query_job("fit_points", "reference", unit, 0) for unit in units)
 
+    @cached_property
+    def look_jobs(self) -> tuple[Job, ...]:
+        """The jobs that look into the weights of targets, null models and the first ``SHADOWS`` reference models."""
+        if not any("white_box" in ATTACKS[name].reads for name in self.plan.audit.attacks):
+            return ()
+        return tuple(
+            self.look_job(group, unit) for group in GROUPS for unit in range(len(self.units(group, looked_into(group))))
+        )
+
+    def looked_models(self, group: Group, unit: int) -> list[Fitted]:
+        """Return the unit of models of a group whose weights are looked into."""
+        return self.units(group, looked_into(group))[unit]
+
+    def look_job(self, group: Group, unit: int) -> Job:
+        """Return the job that looks into the weights of one unit of models."""
+        keys = [self.train_job(model).key for model in self.looked_models(group, unit)]
+        points = self.looked_at if group == "reference" else self.sets.candidates
+        document = {
+            "data": self.data.fingerprint,
+            "models": keys,
+            "model": self.plan.model.model_dump(mode="json"),
+            "points": digest(points),
+            "count": len(points),
+            "proxy": digest(self.proxy_points),
+            "classes": list(self.classes("own")),
+            "star": self.plan.audit.y_star,
+            "chunk": self.plan.compute.chunk,
+        }
+        return self.job("look", document, keys, self.architecture, label=group, unit=unit)
+
     def query_job(self, kind: str, group: Group, unit: int, shard: int) -> Job:
         """Return the job that asks one unit of models one kind of question about one shard of candidates."""
         models = self.units(group, self.paired[group] if kind == "pairs" else None)[unit]
@@ -216,6 +255,7 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
         document: dict[str, Any] = {
             "posteriors": [job.key for job in self.posterior_jobs],
             "fit_points": [job.key for job in self.fit_point_jobs],
+            "look": [job.key for job in self.look_jobs],
             "labels": labels,
             "order": self.select_job().key,
             "attacks": list(audit.attacks),
@@ -238,6 +278,7 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
         needs = (
             *document["posteriors"],
             *document["fit_points"],
+            *document["look"],
             *chain.from_iterable(labels.values()),
             document["order"],
         )

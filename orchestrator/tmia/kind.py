@@ -15,6 +15,7 @@ from orchestrator.tmia.headline import HEADLINE
 from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.result.document import details, summed_up
 from orchestrator.tmia.result.metrics import metrics
+from orchestrator.tmia.stages.looking import look
 from orchestrator.tmia.stages.querying import query
 from orchestrator.tmia.stages.scoring import score
 from orchestrator.tmia.stages.selecting import select
@@ -24,6 +25,7 @@ STAGES = (
     Stage("train", train, "model"),
     Stage("select", select, "evidence"),
     Stage("query", query, "evidence"),
+    Stage("look", look, "evidence"),
     Stage("score", score, "scores"),
 )
 

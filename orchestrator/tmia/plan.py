@@ -78,7 +78,8 @@ class Neighbourhood(Section):
 class Audit(Section):
     """Which attack mode, which selectors and attacks, and at which level β a candidate is called a member.
 
-    ``star``: the class y* whose confidence counts (null: the true one in mode I, each model's own in II and III);
+    ``star``: the class y* whose confidence counts (null: the true one in mode I, each model's own in II and III;
+    "true" in mode II: the true one where the student has it, by name, else its own);
     ``asked``: candidates that are asked with labels only: a random sample (if ``none`` is a selector) and, every other
     turn, the foremost of the selectors' rankings;
     ``pool_correction``: p-values allow for the points that reference models share (``audits.tmia.shared_pool``);

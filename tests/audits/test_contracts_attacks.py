@@ -83,8 +83,14 @@ def tmia(name: str) -> Attacked:
 
     def shown(answers: Answers) -> Answers:
         posteriors = answers.known_posteriors()
-        if TMIA[name].access == "posteriors":
-            return replace(answers, labels=None)
+        assert answers.truth is not None
+        match TMIA[name].access:
+            case "posteriors":
+                return replace(answers, labels=None, truth=~answers.truth, white_box=None)
+            case "oracle":
+                return replace(answers, labels=None, white_box=None)
+            case "white_box":
+                return replace(answers, truth=~answers.truth)
         turned = {group: values[..., ::-1] for group, values in posteriors.posterior.items()}
         return replace(answers, posteriors=replace(posteriors, posterior=turned))
 

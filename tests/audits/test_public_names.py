@@ -20,10 +20,9 @@ PUBLIC = {
         write_shards""",
     "audits.gnq": """CANARIES GROUPS GroupAuc Inversion InversionSettings Likeness Onion POOL_ATTACKS PoolAnswers
         PoolAttack Pools Twins bin_aucs canary_ranks compare compared draw_pools draw_twins exposure fit_noised
-        group_aucs invert kept_points loss_gap noise_scale planted two_sided_auc vulnerability
-        white_box_features""",
+        group_aucs invert kept_points loss_gap noise_scale planted two_sided_auc vulnerability""",
     "audits.gradients": """LAYERS LayerRule OuterRule check_auditable from_rows gradients gram_rows made_auditable
-        row_shards rule_of squared_norms""",
+        row_shards rule_of squared_norms white_box_features""",
     "audits.models": "Architecture Layer MODELS layers_of make_model",
     "audits.queries": """ABSOLUTE Access Counter Found LabelOracle PLAIN PosteriorOracle RANK Schedule distances
         distances_of_models label_oracle logit_oracle posterior_oracle starts_from_pool""",

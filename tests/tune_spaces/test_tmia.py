@@ -14,10 +14,10 @@ from audits.errors import BadInput
 from audits.models import make_model
 from audits.models.layers import layers_of
 from audits.tmia.design import check_sizes, warnings_of
-from orchestrator.kinds import check_against_data, load_plan
+from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan, sizes
-from tests.cases.small_data_sets import write_idx_set
+from tests.cases.small_data_sets import write_idx_set, write_sets_of_the_tmia_paper
 from tune_spaces import SWEEPS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -126,8 +126,19 @@ def test_plans_of_unknown_classes_say_where_the_data_were_looked_for(name: str) 
 # Sweeps
 
 
-def test_the_sweeps_are_those_of_the_paper_beta_pool_and_seeds() -> None:
-    names = ("alpha", "attack-1", "attack-3", "beta", "dropout", "frozen-layers", "overfit", "pool", "seeds")
+def test_the_sweeps_are_those_of_the_paper_and_controls() -> None:
+    names = (
+        "alpha",
+        "attack-1",
+        "attack-3",
+        "beta",
+        "dropout",
+        "frozen-layers",
+        "overfit",
+        "pool",
+        "seeds",
+        "transfer-ladder",
+    )
     assert sorted(SWEPT) == [f"tmia-{name}" for name in names]
 
 
@@ -271,6 +282,112 @@ def test_the_far_domain_has_images_of_the_same_shape_and_is_left_out_where_there
     write_idx_set(nowhere / "fashion-mnist")
     clothes = settings_of("tmia-attack-3", plan_of("tmia-smoke"))["far"]
     assert clothes.transfer.data is not None and clothes.transfer.data.name == "fashion-mnist?size=8"
+
+
+STUDENTS = ("flowers102", "cifar100", "pubfig83")
+
+
+def test_fig_3_has_the_papers_three_students_of_caltech101_at_every_number_of_frozen_layers() -> None:
+    settings = settings_of("tmia-frozen-layers", plan_of("tmia-caltech101"))
+    assert set(settings) == {f"{student}/n_frozen={count}" for student in STUDENTS for count in range(16)}
+    for name, one in settings.items():
+        assert (one.audit.mode, one.data.name, one.split.classes) == ("II", "caltech101?size=224", None)
+        assert one.transfer.data is not None and name.partition("/")[0] in one.transfer.data.name
+        assert one.transfer.classes is None and one.transfer.n_frozen == int(name.rpartition("=")[2])
+
+
+def test_table_2_has_the_papers_three_students_of_caltech101_on_three_architectures() -> None:
+    settings = settings_of("tmia-attack-3", plan_of("tmia-caltech101"))
+    models = ("vgg16", "vgg19", "resnet50")
+    assert set(settings) == {f"{student}/{model}" for student in STUDENTS for model in models}
+    for name, one in settings.items():
+        student, model = name.split("/")
+        assert (one.audit.mode, one.audit.y_star, one.model.name) == ("III", "own", model)
+        assert student in one.data.name and one.split.classes is None
+        assert one.transfer.data is not None and one.transfer.data.name == "caltech101?size=224"
+        assert (one.transfer.train_size, one.transfer.n_frozen, one.transfer.classes) == (5486, 0, None)
+
+
+@pytest.mark.parametrize("mode", ["II", "III"])
+def test_students_and_teachers_of_the_paper_learn_their_own_data_sets(
+    mode: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sets_of_the_tmia_paper(nowhere)
+    monkeypatch.setenv(source.ORCH_DATA, str(nowhere))
+    sized = {
+        "split.targets": 2, "split.reference_models": 2, "split.null_models": 2, "split.candidates": 8,
+        "split.train_size": 8, "split.attacker_points": 40, "transfer.train_size": 16, "audit.reference_samples": 20,
+        "audit.reconstruction": {"points": 4, "models": 2}, "audit.asked": 8, "audit.beta": 0.5,
+    }  # fmt: skip
+    plan = plan_of("tmia-caltech101", "model.settings.width=1", "variants={}").changed(sized)
+    whole = plan_of("tmia-caltech101").resolved()["variants"]
+    variants = {
+        name: {field: value for field, value in changes.items() if field not in sized}
+        for name, changes in whole.items()
+    }
+    sweep = {"II": "tmia-frozen-layers", "III": "tmia-attack-3"}[mode]
+    last = {"II": "n_frozen=13", "III": "vgg16"}[mode]
+    settings = settings_of(sweep, plan.changed({"variants": variants}))
+    expected = {name: load(name).fingerprint for name in ("caltech101?size=224", "flowers102?size=224", "cifar100")}
+    expected["folder:pubfig83?size=100"] = load("folder:pubfig83?size=100").fingerprint
+    teachers = set()
+    for student, named in zip(STUDENTS, ("flowers102?size=224", "cifar100", "folder:pubfig83?size=100"), strict=True):
+        one = settings[f"{student}/{last}"]
+        check_against_data(one)
+        jobs = [job for job in open_design(one).jobs() if job.stage == "train"]
+        first = {job.key: job for job in jobs if "teacher" not in job.document}
+        second = [job for job in jobs if "teacher" in job.document]
+        assert {job.document["data"] for job in first.values()} == {expected["caltech101?size=224"]}
+        assert {job.document["data"] for job in second} == {expected[named]}
+        assert all(job.document["teacher"] in first for job in second) and len(first) == len(second) == 6
+        teachers.add(frozenset(first))
+    assert len(teachers) == 1, "teachers are trained once for all students"
+
+
+@pytest.mark.parametrize(
+    ("sweep", "names"),
+    [
+        ("tmia-frozen-layers", [f"digits/n_frozen={count}" for count in range(3)]),
+        ("tmia-attack-3", ["none", "digits", "digits/true label"]),
+    ],
+)
+def test_the_other_sides_data_of_the_plan_are_obeyed(sweep: str, names: list[str]) -> None:
+    plan = plan_of("tmia-fashion14", "transfer.data.name=digits?size=14", "transfer.classes=[1,2,3]")
+    settings = settings_of(sweep, plan)
+    assert list(settings) == names
+    for one in settings.values():
+        assert one.split == plan.split
+        assert one.transfer == plan.transfer.model_copy(update={"n_frozen": one.transfer.n_frozen})
+
+
+def test_the_ladder_of_attack_two_shares_teachers_and_names_every_rung() -> None:
+    settings = settings_of("tmia-transfer-ladder", plan_of("tmia-fashion14", "transfer.data.name=digits"))
+    fits = {"normal": 12, "over-fitted": 96}
+    labelled = [
+        f"shared={common}of5/{fit}/n_frozen={count}{label}"
+        for common in (0, 2, 5)
+        for fit in fits
+        for count in range(3)
+        for label in (("", "/true label") if common else ("",))
+    ]
+    assert list(settings) == labelled
+    check_against_data(plan_of("tmia-fashion14").changed({**SWEEPS["tmia-transfer-ladder"].settings(
+        plan_of("tmia-fashion14").resolved())["shared=2of5/normal/n_frozen=1/true label"]}))  # fmt: skip
+    for name, one in settings.items():
+        common, fit, count, *label = name.split("/")
+        even = {0, 2, 4, 6, 8} & set(one.transfer.classes)
+        assert (len(one.transfer.classes), len(even)) == (5, int(common[7]))
+        assert (one.audit.mode, one.split.classes, one.transfer.data) == ("II", "even", None)
+        assert (one.recipe.epochs, (one.transfer.recipe or one.recipe).epochs) == (fits[fit], 12)
+        assert one.transfer.n_frozen == int(count[-1]) and one.audit.star == ("true" if label else None)
+        assert set(one.audit.attacks) == {"tmia_posterior", "tmia_vector", "lira_oracle"}
+
+
+def test_classes_of_near_students_are_the_plans_where_it_names_them() -> None:
+    plan = plan_of("tmia-fashion14", "split.classes=[0,1,2,3,4]", "transfer.classes=[5,6]")
+    near = settings_of("tmia-frozen-layers", plan)["near/n_frozen=1"]
+    assert (near.split.classes, near.transfer.classes) == ((0, 1, 2, 3, 4), (5, 6))
+    assert (near.split.train_size, near.split.attacker_points) == (2000, 20000)
 
 
 def test_students_with_and_without_a_teacher_are_judged_alike() -> None:

@@ -19,7 +19,7 @@ from audits.gnq.attacks.learned import LearnedAttack
 class WhiteBox(LearnedAttack):
     """Classifier of loss, gradient norms by layer, last activations and logits (after Nasr et al., arXiv 1812.00910).
 
-    Reads ``PoolAnswers.features``, as :func:`audits.gnq.white_box.white_box_features` makes them. Deviations:
+    Reads ``PoolAnswers.features``, as :func:`audits.gradients.white_box.white_box_features` makes them. Deviations:
     norms in place of gradients, boosted trees in place of a network. It learns from shadows, whose units need not
     correspond to the target's, where the paper's attacker knows some members of the target itself.
     """

@@ -11,16 +11,13 @@ import numpy as np
 
 from audits.arrays import Bools, Floats, Ids
 from audits.errors import BadInput
-from audits.queries.access import Access
 from audits.registry import Registry
 from audits.statistics.precision import Decide
-from audits.tmia.answers import Answers
+from audits.tmia.answers import JUDGED, Answers, AttackAccess
 from audits.tmia.design import Group
 from audits.tmia.shared_pool import NO_CORRECTION, spread
 
-Reading = Literal["distance", "votes", "posterior"]
-JUDGED: tuple[Group, ...] = ("target", "null")
-"""Groups about which decisions are made."""
+Reading = Literal["distance", "votes", "posterior", "white_box"]
 
 ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.tmia.attacks")
 
@@ -72,11 +69,12 @@ class Attack(ABC):
     ``reads``: what has to be gathered for it beside the labels at the points; ``ranked``: it ranks a model's statistic
     among the reference models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it
     is refused where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for
-    which distances are asked at the attacker's own points. No attack is told who is a member.
+    which distances are asked at the attacker's own points. No attack is told who is a member, but oracles (access
+    "oracle"), which bound what attacks could find.
     """
 
     name: ClassVar[str]
-    access: ClassVar[Access]
+    access: ClassVar[AttackAccess]
     reads: ClassVar[tuple[Reading, ...]]
     ranked: ClassVar[bool] = False
     has_level: ClassVar[bool] = False
@@ -92,7 +90,7 @@ class Attack(ABC):
         view = answers.view(self.access)
         if self.needs_true_label and not view.known_labels().star_is_true:
             raise BadInput(
-                f"attack {self.name} compares labels with the true class, but y* is each model's own label here; "
+                f"attack {self.name} needs the true class, but y* is each model's own label here; "
                 f"leave {self.name} out or set audit.star to true"
             )
         return self.find(view, settings, seed)

@@ -117,20 +117,28 @@ def balanced_shadows(seen: Posteriors, models: int, seed: int) -> list[ShadowRow
     Which points stand for a model is drawn by ``seed`` from its members and from its non-members; models that have
     none of either are left out. Raises BadInput where no model is left.
     """
-    member = seen.shadow_member[:models]
-    most = max(1, ROWS // (2 * len(member)))
-    taken = np.zeros(seen.shadow_member.shape, dtype=np.bool_)
-    for model, own in enumerate(member):
+    return shadow_rows(seen, balanced(seen.shadow_member, models, seed))
+
+
+def balanced(member: Bools, models: int, seed: int) -> Bools:
+    """Return which rows (n, R) of the first ``models`` shadows to learn from; see ``balanced_shadows``.
+
+    ``member`` (n, R): the shadow trained on the point.
+    """
+    first = member[:models]
+    most = max(1, ROWS // (2 * len(first)))
+    taken = np.zeros(member.shape, dtype=np.bool_)
+    for model, own in enumerate(first):
         rng = numpy_generator(derive_seed(seed, Purpose.SHADOW_ROWS, model))
         count = min(most, int(own.sum()), int((~own).sum()))
         for kind in (own, ~own):
             taken[model, rng.choice(np.flatnonzero(kind), count, replace=False)] = True
     if not taken.any():
         raise BadInput(
-            f"none of the first {len(member)} reference models trained on some of the {member.shape[1]} reference "
+            f"none of the first {len(first)} reference models trained on some of the {first.shape[1]} reference "
             "samples and not on others; raise audit.reference_samples"
         )
-    return shadow_rows(seen, taken)
+    return taken
 
 
 def everyone(judged: NDArray[np.generic]) -> Bools:

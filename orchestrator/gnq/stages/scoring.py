@@ -13,8 +13,8 @@ from audits.gnq.attacks import POOL_ATTACKS
 from audits.gnq.onion import onion
 from audits.gnq.pair_guesses import SHARES, pair_guesses
 from audits.gnq.removal import group_aucs
-from audits.gnq.white_box import white_box_features
 from audits.gradients.validate import made_auditable
+from audits.gradients.white_box import white_box_features
 from audits.seeds import Purpose
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.scores import SCORES

@@ -17,6 +17,7 @@ from audits.training.loop import logits
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.store.payloads import pack_arrays, unpack_arrays
 from orchestrator.tmia.stages.context import Context
+from orchestrator.tmia.stages.stars import filled
 from orchestrator.tmia.stages.stored import stored, tensors
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def probabilities(model: nn.Module, x: torch.Tensor) -> NDArray[np.float32]:
 class Sights:
     """How start points are told apart: ``classes`` (N,) of the points asked about, ``known`` (R,) of the samples.
 
-    True classes where y* is the true one; else those that most reference models see, which need not be among the true
-    ones. ``share`` (R,): the part of the reference models that see ``known`` in a sample.
+    True classes where y* is the true one and the models have it; else those that most reference models see, which need
+    not be among the true ones. ``share`` (R,): the part of the reference models that see ``known`` in a sample.
     """
 
     classes: NDArray[np.int64]
@@ -85,10 +86,9 @@ class Sights:
         design = context.design
         ids = {"candidates": design.sets.candidates, "fit": design.fit_points}[name]
         seen, known = labelled(context, "samples"), design.true_star(design.samples)
-        if known is None:
-            classes, known = labelled(context, name)[rows].argmax(1), seen.argmax(1)
-        else:
-            classes = design.own_labels(ids[rows])
+        classes = design.true_star(ids[rows])
+        if known is None or classes is None or design.asked_side == "other":  # a student may lack the true class
+            classes, known = filled(classes, labelled(context, name)[rows].argmax(1)), filled(known, seen.argmax(1))
         return cls(classes, known, seen[np.arange(len(known)), known] / design.plan.split.reference_models)
 
 
@@ -121,7 +121,8 @@ def distances(context: Context, models: Sequence[Fitted], ids: NDArray[np.int64]
     pool, _ = tensors(context, "own", design.samples).all()
     classes, known = torch.from_numpy(sights.classes), torch.from_numpy(sights.known)
     starts = starts_from_pool(x.flatten(1), classes, pool.flatten(1), known, schedule.starts, agreement=sights.share)
-    star = None if plan.audit.y_star == "true" else y.new_full(y.shape, search.PREDICTED)
+    true = design.true_star(ids)
+    star = y.new_full(y.shape, search.PREDICTED) if true is None else torch.from_numpy(true).to(y)
     asked = [Asked(stored(context, model), design.data.shape) for model in models]
     found = search.distances_of_models(
         asked,
@@ -153,13 +154,19 @@ class Asked:
 
 def votes(context: Context, models: Sequence[Fitted], ids: NDArray[np.int64]) -> dict[str, Any]:
     """Return ``share`` (models, N) of noisy copies that keep the model's y* at points ``ids``, and ``queries``."""
+    import torch
+
     design = context.design
     audit = design.plan.audit
     x, y = tensors(context, "own", ids).all()
     flat, shares, queries = x.flatten(1), [], []
+    known = design.true_star(ids)
+    true = None if known is None else torch.from_numpy(known).to(y)
     for model in models:
         asked = Asked(stored(context, model), design.data.shape)
-        star = y if audit.y_star == "true" else asked(flat)
+        star = y if audit.y_star == "true" and design.asked_side == "own" else asked(flat)
+        if true is not None and design.asked_side == "other":
+            star = torch.where(true >= 0, true, star)
         share = kept_share(
             asked, flat, star, ids, sigma=audit.noise.sigma, copies=audit.noise.copies,
             seed=context.seed(Purpose.VOTES),

@@ -9,8 +9,8 @@ import numpy as np
 
 from audits.errors import BadInput
 from audits.seeds import Purpose
-from audits.tmia.answers import Answers, Labels, Posteriors
-from audits.tmia.attacks import ATTACKS, JudgeSettings
+from audits.tmia.answers import Answers, Labels, Posteriors, WhiteBox
+from audits.tmia.attacks import ATTACKS, JUDGED, JudgeSettings
 from audits.tmia.attacks.tmia import fitted_map, fitted_pairs
 from audits.tmia.cells import cells, scores_rows
 from audits.tmia.design import GROUPS
@@ -20,8 +20,10 @@ from orchestrator.engine.run.scores import SCORES
 from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arrays
 from orchestrator.tmia.shared_pool import pool_sets
 from orchestrator.tmia.stages.context import Context
+from orchestrator.tmia.stages.looking import LOOKS
 from orchestrator.tmia.stages.querying import ANSWERS, SELECTION
 from orchestrator.tmia.stages.selecting import joined, random_sample, sampled, stars
+from orchestrator.tmia.stages.stars import filled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +90,27 @@ def answers(context: Context, job: Job) -> Answers:
     """Return all answers of the plan, units and shards joined."""
     design = context.design
     whole = by_group(design, job.document["posteriors"])
-    return Answers(labels(context, job), posteriors(context, whole))
+    return Answers(labels(context, job), posteriors(context, whole), design.sets.membership, looks(context))
+
+
+def looks(context: Context) -> WhiteBox | None:
+    """Return what the weights showed, or None where no attack of the plan looks into them."""
+    design = context.design
+    if not design.look_jobs:
+        return None
+    found: dict[str, list[dict[str, NDArray[Any]]]] = {group: [] for group in GROUPS}
+    for job in design.look_jobs:
+        found[job.label].append(unpack_arrays(context.store.get("look", job.key).read(LOOKS)))
+    shadows = {name: np.concatenate([unit[name] for unit in found["reference"]]) for name in found["reference"][0]}
+
+    def joined_of(name: str) -> dict[Group, NDArray[Any]]:
+        empty = shadows[name][:0, :1].repeat(len(design.sets.candidates), axis=1)
+        return {group: np.concatenate([empty, *(unit[name] for unit in found[group])]) for group in JUDGED}
+
+    member = sampled(design)[: len(shadows["features"]), : len(design.looked_at)]
+    return WhiteBox(
+        joined_of("features"), joined_of("displacement"), shadows["features"], shadows["displacement"], member
+    )
 
 
 def by_group(design: TmiaDesign, keys: Sequence[str]) -> dict[Group, list[str]]:
@@ -128,11 +150,8 @@ def labels(context: Context, job: Job) -> Labels:
         if kind != "pairs":
             asked[kind] = {group: answered(context, kind, group) for group in GROUPS}
     predicted = {group: posterior_labels(context, design, group)[:, rows] for group in GROUPS}
-    own = design.true_star(design.sets.candidates[rows])
-    star = {
-        group: said if own is None else np.broadcast_to(own, said.shape).astype(np.int64)
-        for group, said in predicted.items()
-    }
+    true = design.true_star(design.sets.candidates[rows])
+    star = {group: filled(true, said) for group, said in predicted.items()}
     extra: dict[str, Any] = {}
     if "distances" in asked:
         extra["distance"] = {group: found["distance"] for group, found in asked["distances"].items()}

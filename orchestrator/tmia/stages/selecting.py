@@ -17,6 +17,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.store.payloads import pack_arrays, unpack_arrays
 from orchestrator.tmia.stages.context import Context
 from orchestrator.tmia.stages.querying import ANSWERS, SELECTION
+from orchestrator.tmia.stages.stars import filled
 from orchestrator.tmia.stages.stored import stored, tensors
 
 if TYPE_CHECKING:
@@ -145,12 +146,7 @@ def reference_losses(context: Context, keys: Sequence[str]) -> tuple[NDArray[np.
 
 def stars(design: TmiaDesign, posterior: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return y* (models, N) of ``posterior`` (models, N, classes) at points ``ids``: the true or the own class."""
-    true = design.true_star(ids)
-    if true is None:
-        own: NDArray[np.int64] = posterior.argmax(-1).astype(np.int64)
-        return own
-    found: NDArray[np.int64] = np.broadcast_to(true, posterior.shape[:2])
-    return found
+    return filled(design.true_star(ids), posterior.argmax(-1).astype(np.int64))
 
 
 def joined(context: Context, keys: Sequence[str], name: str) -> NDArray[Any]:

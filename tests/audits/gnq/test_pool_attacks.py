@@ -15,7 +15,7 @@ from audits.errors import BadInput
 from audits.gnq.answers import PoolAnswers, compared
 from audits.gnq.attacks import POOL_ATTACKS, learned
 from audits.gnq.removal import group_aucs
-from audits.gnq.white_box import white_box_features
+from audits.gradients.white_box import white_box_features
 from tests.audits.gnq.random_pools import LABELS, POINTS, drawn, pool
 from tests.cases.layer_models import case
 

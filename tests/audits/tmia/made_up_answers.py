@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, softmax
 
-from audits.tmia.answers import Answers, Labels, Posteriors
+from audits.tmia.answers import Answers, Labels, Posteriors, WhiteBox
 from audits.tmia.attacks import ATTACKS, JudgeSettings, Ruling
 from audits.tmia.design import GROUPS
 
@@ -96,7 +96,21 @@ def synthetic_answers(
     )
     given = np.zeros(candidates, bool)
     given[rows] = True
-    return Scene(Answers(labels, posteriors), membership, labels.candidates, label, given, hard)
+    white_box = looks(np.random.default_rng(seed + 1), membership, null, drawn[:10], lift)
+    return Scene(Answers(labels, posteriors, membership, white_box), membership, labels.candidates, label, given, hard)
+
+
+def looks(rng: np.random.Generator, member: np.ndarray, null: int, drawn: np.ndarray, lift: float) -> WhiteBox:
+    """Return four features, the first of which ``lift`` lowers for members, and a displacement that it raises."""
+
+    def seen(own: np.ndarray) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        features = rng.normal(size=(*own.shape, 4))
+        features[..., 0] -= lift * own
+        return features.astype(np.float32), rng.normal(size=own.shape) + lift * own
+
+    groups: dict[Any, Any] = {"target": seen(member), "null": seen(np.zeros((null, member.shape[1]), bool))}
+    features, displaced = ({group: found[part] for group, found in groups.items()} for part in (0, 1))
+    return WhiteBox(features, displaced, *seen(drawn), drawn)
 
 
 def made(rng: np.random.Generator, label: np.ndarray, margin: np.ndarray, classes: int) -> np.ndarray:
@@ -120,9 +134,11 @@ def signed(logit: np.ndarray, star: np.ndarray) -> np.ndarray:
     return (own - rest) / SLOPE
 
 
-RANKED = ["tmia", "tmia_distance", "tmia_posterior", "tmia_smoothed", "pmia", "noise_votes"]
-OLDER = ["gmia1", "gmia2", "gmia3", "fmia", "yeom", "label_gap"]
+RANKED = ["tmia", "tmia_distance", "tmia_posterior", "tmia_vector", "tmia_smoothed", "pmia", "noise_votes"]
+OLDER = ["gmia1", "gmia2", "gmia3", "fmia", "yeom", "label_gap", "lira_oracle", "nasr", "stolen_memories"]
+WHITE_BOX = ["nasr", "stolen_memories"]
 LABELS = ["tmia", "tmia_distance", "tmia_smoothed", "noise_votes", "label_gap"]
+ORACLES = ["lira_oracle"]
 BETA = 0.1
 
 

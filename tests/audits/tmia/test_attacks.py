@@ -14,7 +14,18 @@ from audits.tmia.answers import Answers
 from audits.tmia.attacks import ATTACKS, JUDGED, JudgeSettings, shadows
 from audits.tmia.attacks.gmia import Gmia2
 from audits.tmia.attacks.shadows import ShadowRows
-from tests.audits.tmia.made_up_answers import BETA, LABELS, OLDER, RANKED, ruling, scene, synthetic_answers, usual
+from tests.audits.tmia.made_up_answers import (
+    BETA,
+    LABELS,
+    OLDER,
+    ORACLES,
+    RANKED,
+    WHITE_BOX,
+    ruling,
+    scene,
+    synthetic_answers,
+    usual,
+)
 
 # -------------------------------------------------------------------------------------------------- the family
 
@@ -24,9 +35,11 @@ def test_the_family_is_complete_and_declares_what_it_reads() -> None:
     for name in ATTACKS:
         kind = ATTACKS[name]
         assert kind.name == name and kind.ranked == (name in RANKED)
-        assert kind.access == ("labels" if name in LABELS else "posteriors")
-        assert set(kind.reads) <= ({"distance", "votes"} if name in LABELS else {"posterior"})
-        assert kind.needs_true_label == (name == "label_gap")
+        access = {"labels": LABELS, "oracle": ORACLES, "white_box": WHITE_BOX}
+        assert kind.access == next((level for level, names in access.items() if name in names), "posteriors")
+        reads = {"labels": {"distance", "votes"}, "white_box": {"white_box"}}
+        assert set(kind.reads) <= reads.get(kind.access, {"posterior"})
+        assert kind.needs_true_label == (name in ("label_gap", "stolen_memories"))
         assert kind.has_level == (name in [*RANKED, "gmia3"])
         assert list(inspect.signature(kind.find).parameters) == ["self", "view", "settings", "seed"]
 
@@ -65,6 +78,14 @@ def test_the_wall_stands_in_the_base_class(name: str) -> None:
     assert len(seen) == 1 and seen[0].posteriors is None and seen[0].labels is not None
     with pytest.raises(BadInput, match="no posteriors within this attack's access"):
         seen[0].known_posteriors()
+
+
+@pytest.mark.parametrize("name", sorted({*RANKED, *OLDER} - set(ORACLES)))
+def test_no_attack_but_oracles_is_shown_the_truth(name: str) -> None:
+    assert scene().answers.view(ATTACKS[name].access).truth is None
+    assert (scene().answers.view(ATTACKS[name].access).white_box is None) == (name not in WHITE_BOX)
+    with pytest.raises(BadInput, match="the truth about targets is not within"):
+        scene().answers.view(ATTACKS[name].access).known_truth()
 
 
 def test_without_null_models_there_are_decisions_about_targets_alone() -> None:
@@ -131,7 +152,7 @@ def test_older_attacks_are_the_librarys() -> None:
 
 
 def test_label_gap_is_refused_where_each_model_has_a_class_of_its_own() -> None:
-    with pytest.raises(BadInput, match=r"label_gap compares labels with the true class.*leave label_gap out"):
+    with pytest.raises(BadInput, match=r"label_gap needs the true class.*leave label_gap out"):
         ruling("label_gap", scene(star="own").answers)
 
 

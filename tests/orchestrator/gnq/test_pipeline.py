@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from audits.errors import BadInput
-from audits.gnq.white_box import white_box_features
+from audits.gradients.white_box import white_box_features
 from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.roc import auc
 from audits.training.fit import fit, train_model

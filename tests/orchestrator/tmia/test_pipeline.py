@@ -203,6 +203,40 @@ def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
     assert {stage.stage for stage in cost.stages} == {"train", "select", "query", "score"}
 
 
+def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path, tmp_path: Path) -> None:
+    assert not of_stage(open_design(small_plan(store)).jobs(), "look")
+    plan = small_plan(store, variants={}, audit__attacks=["nasr", "stolen_memories", "yeom"])
+    looks = of_stage(open_design(plan).jobs(), "look")
+    assert [(job.label, len(job.document["models"])) for job in looks] == [
+        ("target", 4),
+        ("reference", 10),
+        ("null", 2),
+    ]
+    result = audited(plan, tmp_path)
+    found = {cell["attack"]: cell for cell in result.document["table"] if cell["selection"] == "all"}
+    assert {name: (cell["candidates"], cell["null_models"]) for name, cell in found.items()} == dict.fromkeys(
+        ("nasr", "stolen_memories", "yeom"), (40, 2)
+    )
+    assert not any("failed" in line for line in result.document["warnings"])
+    lines = {entry.attack: (entry.access, entry.total) for entry in estimate(KIND, plan).queries}
+    assert lines == {"nasr": ("white_box", 0), "stolen_memories": ("white_box", 0), "yeom": ("posteriors", 4 * 40)}
+
+
+def test_students_are_read_at_the_true_class_where_they_have_it(store: Path, tmp_path: Path) -> None:
+    plan = small_plan(
+        store, variants={}, audit__mode="II", audit__star="true", split__classes=[0, 1, 2, 3],
+        transfer__classes=[2, 3, 7], transfer__n_frozen=1,
+        audit__attacks=["tmia_distance", "noise_votes", "tmia_posterior"],
+    )  # fmt: skip
+    design: Any = open_design(plan)
+    ids = design.sets.candidates
+    places = {0: -1, 1: -1, 2: 0, 3: 1}
+    np.testing.assert_array_equal(design.true_star(ids), [places[label] for label in design.data.labels[ids]])
+    result = audited(plan, tmp_path)
+    asked = {cell["attack"]: cell["queries_per_point"] for cell in result.document["table"]}
+    assert asked == {"tmia_distance": hop_skip_jump.RANK.queries, "noise_votes": 9, "tmia_posterior": 1}
+
+
 FROM_FILE = {"audit.mode": "III", "variants": {}, "transfer.teacher": "weights.safetensors"}
 
 REFUSALS = [
@@ -216,7 +250,10 @@ REFUSALS = [
     ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and reference_loss"),
     ({"audit.neighbours.delta": 3.0}, "audit.neighbours.delta"),
     ({"audit.asked": 41}, "up to split.candidates"),
-    ({"audit.star": "true", "audit.mode": "II", "variants": {}}, "not the student's"),
+    (
+        {"audit.star": "true", "audit.mode": "II", "variants": {}, "split.classes": "even", "transfer.classes": "odd"},
+        "not the student's",
+    ),
     ({"audit.attacks": ["label_gap"], "audit.mode": "II", "variants": {}}, "none is left"),
     ({"transfer.teacher": "weights.safetensors"}, "transfer.teacher is given in mode I"),
     ({**FROM_FILE}, "transfer.teacher_input is missing"),
