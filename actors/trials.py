@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from actors.capacity import RoomWatch, require_room
 from actors.cluster import connect, run_folder
-from actors.environment import limit_threads
+from actors.environment import environment, limit_threads
 from actors.failures import pack_failure, unpack_failure
 from actors.jobs import MAX_LOSSES, Progress, Workers, WorkersLost
 from audits.errors import BadInput
@@ -17,7 +21,24 @@ Trial = Callable[[dict[str, Any]], dict[str, float]]
 """Runs one configuration and returns its metrics; must be safe to repeat (a trial whose worker died runs again)."""
 
 FAILURE = "failure"
-_LISTENING: dict[str, Progress] = {}  # runs in this process that want to hear of progress
+RETURNED = "returned"
+"""Reported by every trial that came to its end; a trial of which Tune has no such report was stopped."""
+
+
+@dataclass
+class _Listener:
+    """What the callback of a run reaches by the run's name, since Tune pickles it."""
+
+    on_progress: Progress
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    total: int = 0
+
+
+_LISTENING: dict[str, _Listener] = {}
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, as an exception upon which Tune stops its trials in order (upon KeyboardInterrupt it leaves them)."""
 
 
 def run_trials(space: Mapping[str, Any], trial: Trial, workers: Workers, *, name: str, on_progress: Progress) -> None:
@@ -25,8 +46,9 @@ def run_trials(space: Mapping[str, Any], trial: Trial, workers: Workers, *, name
 
     A trial's exception lets the others finish; the first one (in the order of the grid) is then raised with its own
     type and message. ``name`` is the experiment's name. With 0 workers the grid is run in this process, without Ray:
-    then ``space`` may hold constants and ``tune.grid_search`` only. Raises BadInput when the cluster cannot hold a
-    single worker, WorkersLost when a trial killed its worker too often.
+    then ``space`` may hold constants and ``tune.grid_search`` only. Ctrl-C stops the trials and is raised as
+    KeyboardInterrupt. Raises BadInput when the cluster cannot hold a single worker, WorkersLost when a trial killed its
+    worker too often or ended without a result.
     """
     if workers.count == 0:
         _run_here(space, trial, on_progress)
@@ -86,13 +108,22 @@ def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, o
                 callbacks=[_progress_callback(workers, run_name)],
             ),
         )
-        for result in _fit(tuner, run_name, on_progress):
-            packed = (result.metrics or {}).get(FAILURE)
-            if packed:
+        results, total = _fit(tuner, run_name, on_progress)
+        for result in results:
+            metrics = result.metrics or {}
+            if packed := metrics.get(FAILURE):
                 raise unpack_failure(bytes.fromhex(packed))
             if result.error:
                 reason = str(result.error).strip().splitlines()[-1]
                 raise WorkersLost(f"trial {result.config} of {name} is given up: {reason}{workers.see_log()}")
+        ended = [result for result in results if RETURNED in (result.metrics or {})]
+        if len(ended) < total:
+            stopped = next(
+                (f"trial {one.config}" for one in results if one not in ended), f"{total - len(ended)} trials"
+            )
+            raise WorkersLost(
+                f"{stopped} of {name} ended without a result; run the same command again to go on{workers.see_log()}"
+            )
 
 
 def _run_trial(config: dict[str, Any], trial: Trial, threads: int) -> None:
@@ -100,31 +131,55 @@ def _run_trial(config: dict[str, Any], trial: Trial, threads: int) -> None:
 
     limit_threads(threads)
     try:
-        metrics: dict[str, Any] = dict(trial(config))
+        metrics: dict[str, Any] = {**trial(config), RETURNED: True}
     except Exception as error:  # every failure is reported, so that it arrives as itself
         metrics = {FAILURE: pack_failure(error).hex()}
     tune.report(metrics)
 
 
-def _fit(tuner: Any, run_name: str, on_progress: Progress) -> Any:
-    """Run the trials with ``on_progress`` within reach of the callback, which Tune pickles and so cannot hold it."""
-    _LISTENING[run_name] = on_progress
+def _fit(tuner: Any, run_name: str, on_progress: Progress) -> tuple[Any, int]:
+    """Run the trials; return their results and how many there should be. Ctrl-C is KeyboardInterrupt, as elsewhere."""
+    listener = _LISTENING[run_name] = _Listener(on_progress)
     try:
-        return tuner.fit()
+        # Tune's own handler would end the run as if all were well, and stay installed afterwards
+        with environment({"TUNE_DISABLE_SIGINT_HANDLER": "1"}), _first_interrupt_noted(listener.interrupted):
+            results = tuner.fit()
+    except _Interrupted:
+        raise KeyboardInterrupt from None
     finally:
         del _LISTENING[run_name]
+    if listener.interrupted.is_set():
+        raise KeyboardInterrupt
+    return results, listener.total
 
 
-def _tell(run_name: str, done: int, total: int) -> None:
-    if run_name in _LISTENING:
-        _LISTENING[run_name](done, total)
+@contextmanager
+def _first_interrupt_noted(noted: threading.Event) -> Iterator[None]:
+    """Note the first Ctrl-C instead of raising it, so that it ends trials between two steps; the second is raised.
+
+    Python hands signals to the main thread only: in another one nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: Any) -> None:
+        noted.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _progress_callback(workers: Workers, run_name: str) -> Any:
     from ray import tune
 
     class Watch(tune.Callback):  # type: ignore[misc]  # ray is untyped here
-        """Shows progress and notices a cluster without machines; runs in the calling thread."""
+        """Shows progress, ends the run upon Ctrl-C or without machines; runs in the calling thread."""
 
         def __init__(self) -> None:
             self._watch = RoomWatch(workers)
@@ -132,18 +187,25 @@ def _progress_callback(workers: Workers, run_name: str) -> Any:
         def setup(
             self, stop: Any = None, num_samples: Any = None, total_num_samples: int | None = None, **_: Any
         ) -> None:
-            self._total = total_num_samples or 0
             self._done = 0
-            _tell(run_name, 0, self._total)
+            if listener := _LISTENING.get(run_name):
+                listener.total = total_num_samples or 0
+            self._tell()
 
         def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+            if (listener := _LISTENING.get(run_name)) and listener.interrupted.is_set():
+                raise _Interrupted
             self._watch.check()
 
         def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             self._done += 1
-            _tell(run_name, self._done, self._total)
+            self._tell()
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             self.on_trial_complete(iteration, trials, trial)
+
+        def _tell(self) -> None:
+            if listener := _LISTENING.get(run_name):
+                listener.on_progress(self._done, listener.total)
 
     return Watch()

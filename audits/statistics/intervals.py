@@ -148,18 +148,23 @@ def clustered_rate(successes: ArrayLike, trials: ArrayLike, level: float = 0.95)
     a rate of exactly 0 or 1, where no variance can be seen, the full size is kept. ``successes`` and ``trials`` have
     one entry per cluster; one cluster alone gives Clopper–Pearson over its points.
     """
+    return clopper_pearson(*effective_counts(successes, trials, level), level)
+
+
+def effective_counts(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Return (successes, trials) that a rate counted in clusters is worth: see :func:`clustered_rate`."""
     hits = np.asarray(successes, dtype=np.float64)
     sizes = np.asarray(trials, dtype=np.float64)
     total, size = float(hits.sum()), float(sizes.sum())
     rate = total / size
     if hits.size < 2 or not 0.0 < rate < 1.0:
-        return clopper_pearson(total, size, level)
+        return total, size
     groups = hits.size
     variance = groups / (groups - 1) * float(((hits - rate * sizes) ** 2).sum()) / size**2
     effect = max(1.0, variance / (rate * (1.0 - rate) / size))
     quantiles = student_quantile(level, size - 1) / student_quantile(level, groups - 1)
     effective = size / effect * quantiles**2
-    return clopper_pearson(rate * effective, effective, level)
+    return rate * effective, effective
 
 
 def delong_interval(scores: ArrayLike, member: ArrayLike, level: float = 0.95) -> tuple[float, float]:

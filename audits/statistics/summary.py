@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
-from audits.statistics import intervals, null, roc
+from audits.statistics import controls, intervals, null, roc
 
 Columns = Mapping[str, NDArray[Any]]
 Row = dict[str, Any]
@@ -102,7 +102,8 @@ def summarise(
     ``auc_p_holm`` ≤ 1 − level. Permutations are raised to what Holm needs where the request is too small.
     ``tpr`` and ``found_fpr``: shares of forget and of unseen points that the attack calls "unlearned" at the threshold
     fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
-    the binomial one (``*_exact_*``). ``roc_tpr``: TPR at that FPR with the threshold from the unseen points of the
+    the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", for the correction of
+    :mod:`audits.statistics.controls`. ``roc_tpr``: TPR at that FPR with the threshold from the unseen points of the
     other targets; None with a single target. Raises BadInput for an FPR that the unseen points cannot resolve.
     """
     rows: list[Row] = []
@@ -212,6 +213,7 @@ def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
         "promised_fpr": float(fpr),
         **_rate(cell, cell.member, f"decision_{fpr:g}", "tpr", level),
         **_rate(cell, ~cell.member, f"decision_{fpr:g}", "found_fpr", level),
+        "found_fpr_p": controls.clustered_rate_p(*_calls(cell, ~cell.member, f"decision_{fpr:g}"), fpr, level),
         "roc_tpr": None if crossed is None else float(crossed.mean()),
         "queries_per_point": float(cell.columns["queries"].mean()),
         "targets": int(targets),
@@ -222,12 +224,7 @@ def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
 
 def _rate(cell: Cell, rows: NDArray[np.bool_], column: str, name: str, level: float) -> Row:
     """Return the share of ``rows`` called "unlearned", its interval over targets and the exact binomial one."""
-    if column not in cell.columns:
-        raise BadInput(f"the scores table has no column {column!r}")
-    decisions = cell.columns[column].astype(np.float64)
-    names = np.unique(cell.target)
-    hits = np.array([decisions[rows & (cell.target == target)].sum() for target in names])
-    sizes = np.array([float((rows & (cell.target == target)).sum()) for target in names])
+    hits, sizes = _calls(cell, rows, column)
     low, high = intervals.clustered_rate(hits, sizes, level)
     exact = intervals.clopper_pearson(float(hits.sum()), float(sizes.sum()), level)
     return {
@@ -237,3 +234,13 @@ def _rate(cell: Cell, rows: NDArray[np.bool_], column: str, name: str, level: fl
         f"{name}_exact_low": exact[0],
         f"{name}_exact_high": exact[1],
     }
+
+
+def _calls(cell: Cell, rows: NDArray[np.bool_], column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many of ``rows`` are called "unlearned", and how many there are, by target (G,)."""
+    if column not in cell.columns:
+        raise BadInput(f"the scores table has no column {column!r}")
+    decisions = cell.columns[column].astype(np.float64)
+    names = np.unique(cell.target)
+    hits = np.array([decisions[rows & (cell.target == target)].sum() for target in names])
+    return hits, np.array([float((rows & (cell.target == target)).sum()) for target in names])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from audits.apollo.attacks import ATTACKS
+from audits.queries.access import Access
 from orchestrator.apollo.plan import ApolloPlan
+from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.engine.gate import Headline, Line
 
 SUMMARY = ("auc", "tpr", "found_fpr")
@@ -34,16 +37,43 @@ def refusal(plan: ApolloPlan) -> str:
 
 def lines(plan: ApolloPlan, document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the rows of the table; the worst is sought among label-only attacks on approximate unlearners."""
-    counted = approximate(plan)
+    return [line(plan, row["unlearner"], row["attack"], row["access"], row) for row in document["table"]]
+
+
+def lost(plan: ApolloPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+    """Return the rows that the table lacks: attacks that failed against an unlearner."""
+    found = {(row["unlearner"], row["attack"]) for row in document["table"]}
     return [
-        Line(
-            (row["unlearner"], row["attack"]),
-            row,
-            f"{row['unlearner']}, {row['attack']}",
-            row["unlearner"] in counted and row["access"] == "labels",
-        )
-        for row in document["table"]
+        line(plan, entry.label, attack, ATTACKS[attack].access, {})
+        for entry in plan.unlearning
+        for attack in plan.audit.attacks
+        if (entry.label, attack) not in found
     ]
+
+
+def line(plan: ApolloPlan, unlearner: str, attack: str, access: str, values: Mapping[str, Any]) -> Line:
+    """Return a row of the table as limits look at it; controls take part in no worst line."""
+    counts = unlearner in approximate(plan)
+    where = f"{unlearner}, {attack}"
+    return Line((unlearner, attack), values, where, counts and access == "labels", access if counts else "")
+
+
+def failed_controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
+    """Return the controls that failed: ``retrain`` by any attack, ``identity`` by all attacks of ``counted`` lines.
+
+    An attack that sees nothing where nothing was unlearned says nothing where something was; one that sees something
+    where the points were never learnt sees something other than unlearning.
+    """
+    rows = document["table"]
+    off = sorted({row["attack"] for row in rows if row.get("control") == OFF_CHANCE})
+    found = [f"retrain: {', '.join(off)} is off chance, where nothing may be found"] if off else []
+    attacks = {line.place[1] for line in counted}
+    tested = [row for row in rows if row["unlearner"] == "identity" and row["attack"] in attacks]
+    if tested and not any(row.get("control") == HELD for row in tested):
+        row = max(tested, key=lambda row: row["auc"])
+        seen = f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}] by {row['attack']}"
+        found.append(f"identity: without power, AUC {seen}, though nothing was unlearned")
+    return found
 
 
 HEADLINE = Headline(
@@ -54,4 +84,7 @@ HEADLINE = Headline(
     names=names,
     lines=lines,
     refusal=refusal,
+    lost=lost,
+    failed_controls=failed_controls,
+    accesses=get_args(Access),
 )

@@ -27,9 +27,10 @@ from orchestrator.kinds import kind_named
     "limits",
     metavar="METRIC=VALUE",
     multiple=True,
-    help="Exit with 1 when a number of the result is above VALUE; repeatable. METRIC alone (auc) is that of the worst "
-    "line, with names before it (scrub.apollo.auc) that of one line. One that KIND does not have is answered by those "
-    "that it has.",
+    help="Exit with 1 when a number of the result is above VALUE, or when a failed control or attack leaves that open; "
+    "repeatable. METRIC alone (auc) is that of the worst line, with an access before it (labels.auc) that of the worst "
+    "line within this access, with names (scrub.apollo.auc) that of one line. One that KIND does not have is answered "
+    "by those that it has.",
 )
 @click.pass_obj
 def command(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from audits.gnq.attacks.base import PoolAccess
 from orchestrator.engine.gate import Headline, Line
 from orchestrator.gnq.plan import NONE, GnqPlan
 
@@ -17,14 +18,45 @@ def names(plan: GnqPlan) -> dict[str, list[str]]:
 
 
 def lines(plan: GnqPlan, document: Mapping[str, Any]) -> Sequence[Line]:
-    """Return the strongest attack on all contributors under each arm; a limit without an arm looks at arm none."""
+    """Return the strongest attack on all contributors under each arm; a limit without an arm looks at arm none.
+
+    Within an access: the single attacks under arm none.
+    """
     found = []
     for row in document["arms"]:
         told = row["headline"] or {}
         values = {name: told.get(name.removeprefix("auc_")) for name in METRICS}
         where = f"{row['setting']}, {row['arm']}, {told.get('attack', 'no attack')}"
         found.append(Line((row["arm"],), values, where, row["arm"] == NONE))
-    return found
+    return [*found, *single(document)]
 
 
-HEADLINE = Headline(example="auc=0.6", summary=METRICS, metrics=METRICS, parts=("arm",), names=names, lines=lines)
+def single(document: Mapping[str, Any]) -> list[Line]:
+    """Return the attacks on all contributors under arm none, one by one."""
+    place = (NONE, "contributors", "after")
+    return [
+        Line((NONE, row["attack"]), row, f"{row['setting']}, {NONE}, {row['attack']}", False, row["access"])
+        for row in document["table"]
+        if (row["arm"], row["group"], row["moment"]) == place
+    ]
+
+
+def failed_controls(plan: GnqPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
+    """Return the control that failed: attacks that tell points apart that the judged models never saw."""
+    off = [row for row in document["table"] if row.get("off")]
+    listed = "; ".join(
+        f"{row['setting']}, {row['arm']}, {row['group']}, {row['attack']} {row['auc']:.3f}" for row in off
+    )
+    return [f"null models: the AUC is off .500 for {listed}"] if off else []
+
+
+HEADLINE = Headline(
+    example="auc=0.6",
+    summary=METRICS,
+    metrics=METRICS,
+    parts=("arm",),
+    names=names,
+    lines=lines,
+    failed_controls=failed_controls,
+    accesses=get_args(PoolAccess),
+)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
 from orchestrator.engine.gate import Headline, Line
 from orchestrator.tmia.plan import TmiaPlan
@@ -29,20 +30,30 @@ def lines(plan: TmiaPlan, document: Mapping[str, Any]) -> Sequence[Line]:
             row,
             f"{row['setting']}, {row['selection']}, {row['attack']}",
             row["access"] == "labels",
+            row["access"],
         )
         for row in document["table"]
     ]
 
 
-def without_result(plan: TmiaPlan, document: Mapping[str, Any]) -> list[str]:
-    """Return the label-only attacks of each setting that have no cell in the table: they failed."""
+def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
+    """Return the attacks of each setting that have no cell in the table: they failed."""
     found = {(row["setting"], row["attack"]) for row in document["table"]}
     return [
-        f"{attack} ({setting})"
+        Line((setting, selection, attack), {}, f"{attack} ({setting})", access == "labels" and not place, access)
         for setting, changes in plan.settings().items()
         for attack in plan.changed(changes).audit.attacks
-        if ATTACKS[attack].access == "labels" and (setting, attack) not in found
+        if (setting, attack) not in found
+        for access in [ATTACKS[attack].access]
+        for place, selection in enumerate(names(plan)["selection"])
     ]
+
+
+def failed_controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
+    """Return the control that failed: attacks that call null models members more often than promised."""
+    off = [row for row in document["table"] if row.get("null_fpr_off")]
+    listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row['null_fpr']:.1%}" for row in off)
+    return [f"null models: called members more often than {off[0]['beta']:.1%} by {listed}"] if off else []
 
 
 HEADLINE = Headline(
@@ -52,7 +63,9 @@ HEADLINE = Headline(
     parts=("setting", "selection", "attack"),
     names=names,
     lines=lines,
-    without_result=without_result,
+    lost=lost,
+    failed_controls=failed_controls,
+    accesses=get_args(Access)[:2],
     undefined_fails=False,
 )
 """A cell without precision (an attack that called nobody a member) is left out when the worst is sought."""

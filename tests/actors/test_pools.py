@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from actors.cluster import connect, describe, size_workers
 from actors.environment import environment
 from actors.failures import pack_failure, unpack_failure
 from actors.job_queue import STOP, WAIT, WORK, JobQueue, QueueServer
-from actors.jobs import Job, Workers
+from actors.jobs import Job, Workers, WorkersLost
 from actors.population import train_population
 from actors.trials import expand_grid, run_trials
 from audits.errors import BadInput
@@ -45,6 +47,15 @@ def fail_twice(folder: Path, config: dict[str, Any]) -> dict[str, float]:
     if config["b"] == "y" and config["a"] > 1:
         raise OddError(config["a"], "in a trial")
     return {"score": 0.0}
+
+
+def signal_once(folder: Path, driver: int, number: signal.Signals, config: dict[str, Any]) -> dict[str, float]:
+    """Note a trial; the fourth sends the driver a signal and holds until it is stopped, once."""
+    if config["a"] == 2 and config["b"] == "y" and not (folder / "sent").exists():
+        (folder / "sent").touch()
+        os.kill(driver, number)
+        threading.Event().wait()
+    return note_trial(folder, config)
 
 
 # the queue itself
@@ -332,6 +343,26 @@ def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path:
     tried(note_trial)
     assert written() == dict.fromkeys(["1x", "1y", "2x", "2y", "3x", "3y"], "5;5;")
     assert seen == [(count, 6) for count in range(7)]
+
+
+@pytest.mark.cluster
+def test_an_interrupt_stops_the_trials_and_arrives_as_one(tmp_path: Path, cluster: Workers) -> None:
+    trial = partial(signal_once, tmp_path, os.getpid(), signal.SIGINT)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run_trials(GRID, trial, cluster, name="grid", on_progress=ignore)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not (tmp_path / "2y").exists()
+    run_trials(GRID, trial, cluster, name="grid", on_progress=ignore)
+    assert (tmp_path / "2y").read_text() == "5;"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.cluster
+def test_trials_that_end_without_a_result_are_not_done(tmp_path: Path, cluster: Workers) -> None:
+    trial = partial(signal_once, tmp_path, os.getpid(), signal.SIGUSR1)  # upon which Tune ends as if all were well
+    with pytest.raises(WorkersLost, match=r"trial {.*} of grid ended without a result; run the same command again"):
+        run_trials(GRID, trial, cluster, name="grid", on_progress=ignore)
 
 
 def make_thread_probe() -> Any:

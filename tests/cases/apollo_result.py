@@ -220,6 +220,7 @@ def write_run(
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
     rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)
+    rows = [{name: value for name, value in row.items() if name != "found_fpr_p"} for row in rows]
     utility = [
         {
             "unlearner": name,

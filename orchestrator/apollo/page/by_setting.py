@@ -96,7 +96,8 @@ def overview_grid(run: ApolloRun) -> Grid | None:
     body = []
     for setting in settings:
         pairs = [[rows.get((setting, name, attack)) for attack in ("apollo", "u_lira")] for name in names]
-        retrain = [row.auc_p_holm for row in run.result.table if (row.setting, row.unlearner) == (setting, "retrain")]
+        own = [row for row in run.result.table if row.setting == setting]
+        retrain = [row.control_p_holm for row in own if row.control_p_holm is not None]
         shown = [" / ".join(number(row.auc.value) if row else DASH for row in pair) for pair in pairs]
         body.append([setting, *shown, small_p(min(retrain)) if retrain else DASH])
     columns = [left("setting"), *(f"{words(name)}:\nApollo / U-LiRA" for name in names), "least p of\nretrain (Holm)"]

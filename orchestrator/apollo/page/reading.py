@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from audits.errors import BadInput
 from audits.statistics.summary import Cell, cells
+from orchestrator.apollo.result.controls import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
 from orchestrator.report.result import look_up, read_run, run_of
 from orchestrator.report.words import access_level
@@ -41,12 +42,12 @@ class ApolloRun:
     @classmethod
     def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(run_of(document, ApolloResult), scores or {})
+        return cls(controlled(run_of(document, ApolloResult)), scores or {})
 
     @property
     def level(self) -> float:
         """Confidence level of the intervals."""
-        return float(look_up(self.result.plan, "audit.level") or 0.95)
+        return level_of(self.result)
 
     @cached_property
     def rates(self) -> list[float]:
@@ -110,6 +111,16 @@ class ApolloRun:
         return Utility(**means, flags={flag: flags.count(flag) for flag in dict.fromkeys(flags)}, targets=len(rows))
 
 
+def level_of(result: ApolloResult) -> float:
+    """Return the confidence level of the intervals."""
+    return float(look_up(result.plan, "audit.level") or 0.95)
+
+
+def controlled(result: ApolloResult) -> ApolloResult:
+    """Return a result whose rows are judged by the rule of this version, also one that an older version wrote."""
+    return replace(result, table=judged(result.table, level_of(result)))
+
+
 def read_apollo_run(out: Path) -> ApolloRun:
     """Read result.json and scores.parquet of a run; raise BadInput as ``read_run`` does."""
     import pyarrow.parquet as pq
@@ -117,7 +128,7 @@ def read_apollo_run(out: Path) -> ApolloRun:
     result = read_run(out, ApolloResult)
     table = pq.read_table(out / "scores.parquet")
     scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    run = ApolloRun(result, scores)
+    run = ApolloRun(controlled(result), scores)
     if not run.rows():
         raise BadInput(f"{out / 'result.json'} has no table rows for setting {run.main_setting!r}")
     return run

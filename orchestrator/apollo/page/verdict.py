@@ -8,6 +8,7 @@ from audits.statistics.null import expected_misses
 from audits.statistics.summary import Difference, paired_difference, per_target_auc
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
@@ -65,20 +66,23 @@ def _retrain(run: ApolloRun) -> Sentence:
         return Sentence(
             "bad", head, "Not in this run: nothing shows that the audit finds nothing where there is nothing to find."
         )
-    off = [row for row in rows if differs(run, row)]
+    off = [row for row in rows if row.control == OFF_CHANCE]
+    tests = len({(row.setting, row.attack) for row in run.result.table if row.unlearner == "retrain"})
+    everywhere = "" if tests == len(rows) else f" over the {tests} of all settings"
     if off:
         found = "; ".join(area(row) for row in off)
         return Sentence(
             "bad",
             head,
-            f"Differs from chance, which it must not: {found}. Forget and unseen points differ in something other than "
-            "unlearning; explain this before reading any other row.",
+            f"Differs from chance, which it must not, also after Holm’s correction{everywhere}: {found}. Forget and "
+            "unseen points differ in something other than unlearning; explain this before reading any other row.",
         )
-    smallest = min(row.auc_p_holm for row in rows)
+    smallest = min(1.0 if row.control_p_holm is None else row.control_p_holm for row in rows)
     return Sentence(
         "good",
         head,
-        f"None of {len(rows)} attacks differs from chance (smallest Holm p = {smallest:.2f}), as it must be.",
+        f"None of {len(rows)} attacks differs from chance (smallest Holm p = {smallest:.2f}{everywhere}), as it must "
+        "be.",
     )
 
 
@@ -87,7 +91,7 @@ def _identity(run: ApolloRun) -> Sentence:
     head = "Control: nothing unlearned (identity)"
     if not rows:
         return Sentence("bad", head, "Not in this run: a null result cannot be told from an audit without power.")
-    above = [row for row in rows if row.above_chance]
+    above = [row for row in rows if row.control == HELD]
     if not above:
         return Sentence(
             "bad",
@@ -134,21 +138,17 @@ def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
 
 def _promise(run: ApolloRun) -> Sentence:
     rows = run.rows()
-    missed = [row for row in rows if not row.found_fpr.holds(run.fpr)]
+    missed = [row for row in rows if row.found_fpr_off]
+    tests = sum(row.found_fpr_p is not None for row in run.result.table)
     head = f"Promised false-positive rate of {run.fpr * 100:g}\N{NO-BREAK SPACE}%"
+    rule = f"after Holm’s correction over the {tests} found rates of the run"
     if not missed:
-        return Sentence("good", head, f"Kept: it lies inside the interval of the found rate in all {len(rows)} rows.")
+        return Sentence("good", head, f"Kept: in none of {len(rows)} rows is the found rate above it {rule}.")
     names = ", ".join(
         f"{words(row.unlearner)} × {words(row.attack)} (found {percent(row.found_fpr.value)})" for row in missed[:6]
     )
     more = f" and {len(missed) - 6} more" if len(missed) > 6 else ""
-    allowed = expected_misses(len(rows), run.level)
-    return Sentence(
-        "bad" if len(missed) > 2 * allowed + 1 else "plain",
-        head,
-        f"Outside the interval of the found rate in {len(missed)} of {len(rows)} rows (luck alone: at most about "
-        f"{allowed:.1f}): {names}{more}.",
-    )
+    return Sentence("bad", head, f"Not kept in {len(missed)} of {len(rows)} rows, also {rule}: {names}{more}.")
 
 
 def _exposed(run: ApolloRun) -> list[Sentence]:

@@ -12,6 +12,7 @@ from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
+from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
 from orchestrator.apollo.result.rows import (
@@ -53,7 +54,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         permutations=plan.audit.permutations,
         seed=plan.seed,
     )
-    rows = read_rows(AttackRow, table, "table")
+    rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     first = rows[0].setting
     main = first if first == POOLED else main_setting(plan.resolved(), changes)
@@ -133,14 +134,3 @@ def flag(found: Mapping[str, float], method: str) -> str:
     if found["test_accuracy"] < found["test_accuracy_before"] - UTILITY_LOST:
         return "utility lost"
     return ""
-
-
-def control_warnings(table: Sequence[AttackRow]) -> list[str]:
-    """Return a warning for each attack under which the control ``retrain`` does not sit at chance (after Holm)."""
-    rows = {(row.setting, row.attack): row for row in table if row.unlearner == "retrain"}
-    return [
-        f"control failed: {attack} against retrain (setting {setting}) has AUC {row.auc.value:.3f}, p = "
-        f"{row.auc_p_holm:.3g} after Holm; what it finds elsewhere may not come from unlearning"
-        for (setting, attack), row in rows.items()
-        if row.auc_p_holm < 0.05
-    ]

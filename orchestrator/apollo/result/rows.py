@@ -17,7 +17,11 @@ RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_
 
 @dataclass(frozen=True, kw_only=True)
 class AttackRow:
-    """One attack on one unlearning method at one promised false-positive rate."""
+    """One attack on one unlearning method at one promised false-positive rate.
+
+    ``found_fpr_p``: of "the rate is at most the promised one"; ``…_off``: above it also after Holm's correction;
+    ``control``: of rows about ``retrain`` and ``identity``, whether the control held, or how not (``controls.judged``).
+    """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged(
@@ -46,6 +50,11 @@ class AttackRow:
     targets: int
     forget: int
     unseen: int
+    found_fpr_p: float | None = None
+    found_fpr_p_holm: float | None = None
+    found_fpr_off: bool = False
+    control: str | None = None
+    control_p_holm: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from audits.statistics.null import expected_misses
 from orchestrator.gnq.page.glossary import GROUPS, SHADOWS, arm_words, words
 from orchestrator.gnq.page.numbers import change, standing
-from orchestrator.gnq.page.reading import KEPT_UNFILTERED, SAME_RULE, GnqRun, clear
+from orchestrator.gnq.page.reading import KEPT_UNFILTERED, GnqRun, clear
+from orchestrator.gnq.result.controls import fair
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.sentence import Sentence
@@ -15,28 +16,27 @@ from orchestrator.report.words import ranking_words
 def control(run: GnqRun, setting: str) -> Sentence:
     """Say whether attacks find nothing on models that saw none of the points."""
     head = "Control: models that saw no point"
-    rows = [row for row in of_setting(run.result.table, setting) if row.moment == "null" and row.auc.bounded]
-    held = [row for row in rows if row.group in SAME_RULE]
+    held = fair(of_setting(run.result.table, setting))
     if not held:
         return Sentence("bad", head, "Not in this run: nothing shows that the comparisons are fair.")
-    off = [row for row in held if not row.auc.holds(0.5)]
-    luck_allows = expected_misses(len(held), run.level)
+    broken = [row for row in held if row.off]
+    tests = len(fair(run.result.table))
+    rule = f"after Holm’s correction over {tests} fair comparisons" + (" of all settings" * (tests > len(held)))
+    if not broken:
+        least = min(row.p_holm or 0.0 for row in held)
+        text = f"In none of {len(held)} fair comparisons is the AUC off .500 {rule} (smallest p = {least:.2f})."
+        return Sentence("good", head, text + _artefact(run, setting))
     names = {arm.arm: arm_words(arm) for arm in run.arms(setting)}
     said = "; ".join(
         f"{names[row.arm]}, {GROUPS[row.group]}, {words(row.attack)} with {SHADOWS[row.shadows]} {estimate(row.auc)}"
-        for row in off[:4]
+        for row in broken[:4]
     )
-    fair = f"{len(held) - len(off)} of {len(held)} fair comparisons"
-    text = f"In {fair} the interval holds .500 (luck alone: {luck_allows:.1f} miss)."
-    if said:
-        text += f" It does not for {said}{'; …' if len(off) > 4 else ''}."
-    sure = [row for row in off if row.p_holm is not None and row.p_holm <= 1 - run.level]
-    if sure:
-        text += f" After Holm's correction over all of them {len(sure)} still {'does' if len(sure) == 1 else 'do'} not."
-    broken = bool(sure) or len(off) > 2 * luck_allows + 1
-    if broken:
-        text += " That is more than luck: the attacks or the comparison see something other than training."
-    return Sentence("bad" if broken else "good", head, text + _artefact(run, setting))
+    text = (
+        f"In {len(broken)} of {len(held)} fair comparisons the AUC is off .500, also {rule}: {said}"
+        f"{'; …' if len(broken) > 4 else ''}. That is more than luck: the attacks or the comparison see "
+        "something other than training."
+    )
+    return Sentence("bad", head, text + _artefact(run, setting))
 
 
 def _artefact(run: GnqRun, setting: str) -> str:

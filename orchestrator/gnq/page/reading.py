@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from orchestrator.gnq.plan import FIRST
+from orchestrator.gnq.result.controls import judged
 from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, GnqResult, PairedRow
 from orchestrator.report.result import of_setting, read_run, run_of
 from orchestrator.report.words import RANKINGS
@@ -16,8 +17,6 @@ from orchestrator.report.words import RANKINGS
 NONE = "none"
 CONTRIBUTORS, KEPT, KEPT_UNFILTERED = "contributors", "kept", "kept_unfiltered"
 REMOVED, REMOVED_UNFILTERED = "removed", "removed_unfiltered"
-SAME_RULE = (CONTRIBUTORS, KEPT, REMOVED)
-"""Groups whose two sides went through the same rule: on models that saw nobody their AUC must be ½."""
 CONTROLS = ("random", "loss_log")
 """Rankings by which the same is done as a control: removal, or noise."""
 JUDGES = ("lira", "shadow_posterior", "white_box", "loss")
@@ -36,7 +35,7 @@ class GnqRun:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(run_of(document, GnqResult))
+        return cls(controlled(run_of(document, GnqResult)))
 
     @property
     def level(self) -> float:
@@ -128,7 +127,12 @@ class GnqRun:
 
 def read_gnq_run(out: Path) -> GnqRun:
     """Read result.json of a finished run; BadInput for unfinished runs and other kinds."""
-    return GnqRun(read_run(out, GnqResult))
+    return GnqRun(controlled(read_run(out, GnqResult)))
+
+
+def controlled(result: GnqResult) -> GnqResult:
+    """Return a result whose cells are judged by the rule of this version, also one that an older version wrote."""
+    return replace(result, table=judged(result.table, result.level))
 
 
 class Scored(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from audits.gnq.attacks import POOL_ATTACKS
-from audits.gnq.removal import ONE_SIDED, two_sided_auc
+from audits.gnq.removal import two_sided_auc
 from audits.statistics.epsilon_bound import epsilon_bound
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.gather import (
@@ -28,15 +28,11 @@ AGAINST = ("random", "loss_log")
 
 
 def table(setting: str, found: Assessments, level: float) -> list[AreaRow]:
-    """Return the AUC of each arm × group × attack × shadows × moment, with its interval over pools.
-
-    Fair comparisons on null models have ``p`` of an AUC of ½ too, and ``p_holm`` over all of them.
-    """
+    """Return the AUC of each arm × group × attack × shadows × moment, with its interval over pools."""
     rows = []
     for arm, place, pools in cells(found):
         means = pool_means(pools)
         auc = interval(means, level, RATE)
-        tested = place.moment == "null" and place.group not in ONE_SIDED and auc.low is not None
         known = [[value for value in pool if value is not None] for pool in pools]
         both = len(pools) > 1 and place.group.startswith("removed") and known == pools
         sides = interval([float(one.mean()) for one in two_sided_auc(known)] if both else [], level, RATE)
@@ -50,10 +46,9 @@ def table(setting: str, found: Assessments, level: float) -> list[AreaRow]:
                 targets=sum(len(pool) for pool in pools),
                 auc=auc,
                 two_sided=sides,
-                p=paired(means, [0.5] * len(means), level)[1] if tested else None,
             )
         )
-    return corrected(rows, ("moment",))
+    return rows
 
 
 def cells(found: Assessments) -> list[tuple[str, Place, list[list[float | None]]]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.engine.run.models import METRICS
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.arms import arms, at_random, comparisons, epsilons, table
+from orchestrator.gnq.result.controls import control_warnings
 from orchestrator.gnq.result.gather import Assessments, Found, mean
 from orchestrator.gnq.result.inversions import (
     inversion_gains,
@@ -18,7 +19,7 @@ from orchestrator.gnq.result.inversions import (
     read_likeness,
 )
 from orchestrator.gnq.result.predictions import bins, correlations, gains, levels, points, traces
-from orchestrator.gnq.result.rows import AreaRow, GnqResult
+from orchestrator.gnq.result.rows import GnqResult
 from orchestrator.gnq.result.seeds import seed_rows
 from orchestrator.gnq.stages.defending import DIVERGED
 from orchestrator.gnq.stages.scoring import ASSESSMENT
@@ -66,11 +67,12 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         said = [
             *(line for line in setting.plan.warnings if line not in plan.warnings),
             *diverged_warnings(setting, store),
-            *control_warnings(areas, level),
             *fit_warnings(fitted),
             *inversion_warnings(likeness),
         ]
         warnings += [f"setting {here}: {line}" for line in said]
+    rows["table"] = list(judged(rows["table"], plan.audit.level))
+    warnings += control_warnings(rows["table"])
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     fields: dict[str, Any] = {field: tuple(these) for field, these in rows.items()}
     return GnqResult(
@@ -136,19 +138,6 @@ def fits(setting: Setting, store: Store, judged: Collection[str]) -> dict[str, l
             seen = json.loads(store.get(job.stage, job.key).read(METRICS))
             model["doubts"] = model.get("doubts", 0) + seen["doubts"]
     return found
-
-
-def control_warnings(rows: Sequence[AreaRow], level: float) -> list[str]:
-    """Return a warning where attacks tell apart points that the judged models never saw."""
-    tested = [row for row in rows if row.moment == "null" and row.group != "kept_unfiltered" and row.auc.bounded]
-    off = [row for row in tested if not row.auc.holds(0.5)]
-    if not off:
-        return []
-    listed = ", ".join(f"{row.attack} ({row.shadows}) on {row.group} of {row.arm} {row.auc.value:.3f}" for row in off)
-    return [
-        f"null models, which saw no point of the pool, are not at chance in {len(off)} of {len(tested)} cells "
-        f"({listed}); by luck about {(1 - level) * len(tested):.1f}"
-    ]
 
 
 def fit_warnings(fitted: Mapping[str, list[list[Found]]]) -> list[str]:

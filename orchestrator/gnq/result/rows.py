@@ -88,7 +88,10 @@ class EpsilonRow:
 
 @dataclass(frozen=True, kw_only=True)
 class AreaRow:
-    """How well one attack tells one group of an arm's points apart; ``p``: of an AUC of ½, on null models alone."""
+    """How well one attack tells one group of an arm's points apart.
+
+    ``p``: of an AUC of ½, on null models and groups that must be there; ``off``: not at ½ also after Holm's correction.
+    """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged("{arm}.{group}.{attack}.{shadows}.{metric}", ("auc", "auc_low", "auc_high")),
@@ -107,6 +110,7 @@ class AreaRow:
     two_sided: Estimate
     p: float | None = None
     p_holm: float | None = None
+    off: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

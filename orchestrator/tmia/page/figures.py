@@ -31,39 +31,54 @@ GROUP_LOOKS = {
 
 @dataclass(frozen=True)
 class Axis:
-    """One column of a forest: the rate drawn, its title, and the value that a dashed line marks."""
+    """One column of a forest: the rate drawn, its title, the value that a dashed line marks, which marks are solid."""
 
     rate: Callable[[TmiaCell], Estimate]
     title: str
     reference: float | None
+    filled: Callable[[TmiaCell], bool]
 
 
 def precision_and_coverage(run: TmiaRun, setting: str) -> Figure | None:
     """Draw precision and coverage with intervals, attack × selection, chance dashed; hollow: not above chance."""
     rows = run.rows(setting)
     expected = next((row.chance for row in rows if row.chance is not None), None)
-    columns = [Axis(lambda row: row.precision, "precision", expected), Axis(lambda row: row.coverage, "coverage", None)]
-    return _forest(run, rows, columns, lambda row, _: (row.precision.low or 0.0) > (row.chance or 1.0))
+    return _forest(
+        run,
+        rows,
+        [
+            Axis(lambda row: row.precision, "precision", expected, above_chance),
+            Axis(lambda row: row.coverage, "coverage", None, above_chance),
+        ],
+    )
+
+
+def above_chance(row: TmiaCell) -> bool:
+    """Say whether a cell's precision lies above chance with its whole interval."""
+    return (row.precision.low or 0.0) > (row.chance or 1.0)
 
 
 def false_positive_rates(run: TmiaRun, setting: str) -> Figure | None:
-    """Draw the false-positive rate on targets and on null models against β, for attacks that promise a rate."""
+    """Draw the false-positive rate on targets and on null models against β, for attacks that promise a rate.
+
+    Hollow: above β also after Holm's correction over the cells of the run.
+    """
     rows = [row for row in run.rows(setting) if row.promised is not None]
     if not rows:
         return None
-    beta = rows[0].beta
-    columns = [Axis(lambda row: row.fpr, "targets that did not train on the point", beta)]
-    columns.append(Axis(lambda row: row.null_fpr, "null models", beta))
-    return _forest(run, rows, columns, lambda row, rate: not row.breaks_promise(rate))
+    own = Axis(
+        lambda row: row.fpr, "targets that did not train on the point", rows[0].beta, lambda row: not row.fpr_off
+    )
+    null = Axis(lambda row: row.null_fpr, "null models", rows[0].beta, lambda row: not row.null_fpr_off)
+    return _forest(run, rows, [own, null])
 
 
 def _forest(
     run: TmiaRun,
     rows: Sequence[TmiaCell],
     columns: Sequence[Axis],
-    filled: Callable[[TmiaCell, Estimate], bool],
 ) -> Figure | None:
-    """Draw attacks as lines and selections as colours; ``filled(row, rate)`` decides whether a mark is solid."""
+    """Draw attacks as lines and selections as colours."""
     attacks = [name for name in run.attacks if any(row.attack == name for row in rows)]
     selections = [name for name in run.selections if any(row.selection == name for row in rows)]
     if not any(axis.rate(row).known for row in rows for axis in columns):
@@ -77,7 +92,7 @@ def _forest(
         for row in rows:
             index = selections.index(row.selection)
             place = attacks.index(row.attack) + (index - (len(selections) - 1) / 2) * step
-            _interval(axes, column.rate(row), place, index, filled(row, column.rate(row)))
+            _interval(axes, column.rate(row), place, index, column.filled(row))
         if column.reference is not None:
             axes.axvline(column.reference, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
         _attack_lines(axes, rows, attacks)

@@ -28,7 +28,7 @@ def null_rate(row: TmiaCell) -> Entry:
     if row.promised is None or not row.null_models:
         return Entry(DASH)
     counted = f"{row.null_false_positives} of {row.null_pairs} pairs"
-    return rate_entry(row.null_fpr, tone=red(row.breaks_promise(row.null_fpr)), tooltip=counted)
+    return rate_entry(row.null_fpr, tone=red(row.null_fpr_off), tooltip=counted)
 
 
 def over_targets(span: Span) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from orchestrator.report.result import SettingRow, look_up, main_setting, read_run, run_of
 from orchestrator.report.words import access_level
+from orchestrator.tmia.result.controls import judged
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
 ALL, NONE = "all", "none"
@@ -36,7 +37,7 @@ class TmiaRun:
     @classmethod
     def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(run_of(document, TmiaResult), scores or {})
+        return cls(controlled(run_of(document, TmiaResult)), scores or {})
 
     @property
     def level(self) -> float:
@@ -112,7 +113,12 @@ def read_tmia_run(out: Path) -> TmiaRun:
     columns = ["setting", "group", "member", "statistic", *chosen]
     table = pq.read_table(out / "scores.parquet", columns=columns, filters=[("attack", "==", LOSSES)])
     scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    return TmiaRun(result, scores)
+    return TmiaRun(controlled(result), scores)
+
+
+def controlled(result: TmiaResult) -> TmiaResult:
+    """Return a result whose cells are judged by the rule of this version, also one that an older version wrote."""
+    return replace(result, table=judged(result.table, result.level))
 
 
 def bare_settings(run: TmiaRun) -> list[SettingRow]:

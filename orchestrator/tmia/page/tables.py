@@ -69,7 +69,7 @@ def selection_groups(run: TmiaRun, setting: str) -> list[Group]:
 
 def cell_line(row: TmiaCell) -> list[object]:
     """Return one line of the main table."""
-    missed = red(row.breaks_promise(row.fpr))
+    missed = red(row.fpr_off)
     promised = or_dash(row.expected_false_positives, lambda count: f"({count:.1f})").removeprefix(DASH)
     return [
         words(row.attack),

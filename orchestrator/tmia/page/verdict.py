@@ -12,6 +12,7 @@ from orchestrator.report.sentence import Sentence
 from orchestrator.tmia.page.glossary import MODES, words
 from orchestrator.tmia.page.numbers import null_rate, rate
 from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
+from orchestrator.tmia.result.controls import fair
 from orchestrator.tmia.result.rows import GAP, TmiaCell
 
 
@@ -50,34 +51,31 @@ def control(run: TmiaRun, setting: str) -> Sentence:
     """Say whether models that never saw a candidate are called members as rarely as the level promises."""
     head = f"Control: null models{named(run, setting)}"
     rows = [row for row in run.rows(setting) if row.promised is not None]
-    held = [row for row in rows if row.null_models and row.null_fpr.low is not None]
-    if not rows:
-        return Sentence("plain", head, "No attack of this run promises a false-positive rate; there is none to check.")
+    held = fair(rows)
     if not held:
         return Sentence("bad", head, "Not in this run: nothing shows that the false-positive rate β is kept.")
-    above = [row for row in held if row.breaks_promise(row.null_fpr)]
+    above = [row for row in held if row.null_fpr_off]
     spoken = [row for row in held if row.attack in run.judges and row.selection == run.main_selection]
     seen = "; ".join(f"{words(row.attack)} {null_rate(row)}" for row in spoken)
     counts = f"{held[0].null_models} models that saw no candidate"
     level = f"{held[0].beta * 100:g}\N{NO-BREAK SPACE}%"
     read = f" Rate found on them under {words(run.main_selection)}: {seen}." if seen else ""
+    tests = len(fair(run.result.table))
+    rule = f"after Holm’s correction over {tests} attack × selection cells" + (" of all settings" * (tests > len(held)))
     if not above:
         text = (
-            f"The level β = {level} holds as far as this run can see: in none of {len(held)} attack × selection cells "
-            f"does the interval of the rate on {counts} lie above it.{read} An excess inside these intervals cannot be "
-            "excluded."
+            f"The level β = {level} holds as far as this run can see: in none of {len(held)} cells is the rate on "
+            f"{counts} above it {rule} (smallest p = {min(row.null_fpr_p_holm or 0.0 for row in held):.2f}).{read} An "
+            "excess inside these intervals cannot be excluded."
         )
         return Sentence("good", head, text)
-    allowed = expected_misses(len(held), run.level)
     names = ", ".join(f"{words(row.attack)} × {words(row.selection)}" for row in above[:6])
     names += ", …" if len(above) > 6 else ""
     text = (
-        f"{counts.capitalize()} are called members more often than β = {level} in {len(above)} of {len(held)} attack × "
-        f"selection cells (luck alone: about {allowed / 2:.1f}): {names}.{read} There the "
-        "p-values are too small, and precision and coverage must not be quoted."
+        f"{counts.capitalize()} are called members more often than β = {level} in {len(above)} of {len(held)} cells, "
+        f"also {rule}: {names}.{read} There the p-values are too small, and precision and coverage must not be quoted."
     )
-    broken = len(above) > 2 * allowed + 1 or any(row in above for row in spoken)
-    return Sentence("bad" if broken else "plain", head, text)
+    return Sentence("bad", head, text)
 
 
 def setting_sentence(run: TmiaRun, setting: str) -> Sentence:

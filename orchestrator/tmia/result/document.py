@@ -11,6 +11,7 @@ import numpy as np
 from orchestrator.engine.run.models import METRICS
 from orchestrator.report.result import head_of
 from orchestrator.report.rows import read_rows
+from orchestrator.tmia.result.controls import control_warnings, judged
 from orchestrator.tmia.result.rows import (
     GAP,
     FitRow,
@@ -40,7 +41,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     def rows(form: type[R], field: str) -> tuple[R, ...]:
         return read_rows(form, (row for place, part in found.items() for row in placed(part[field], place)), field)
 
-    table = rows(TmiaCell, "cells")
+    table = judged(rows(TmiaCell, "cells"), plan.audit.level)
     fits = [row for setting in settings for row in fit_rows(setting, store)]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     about_teachers = [setting.name for setting in settings if setting.plan.audit.mode == "II"]
@@ -48,7 +49,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     known = {line for lines in said.values() for line in lines}
     known |= {f"variant {place}: {line}" for place, lines in said.items() for line in lines}  # as the plan says it
     warnings = [*(line for line in plan.warnings if line not in known), *setting_warnings(said)]
-    warnings += [*control_warnings(table, plan.audit.level), *fit_warnings(fits, about_teachers)]
+    warnings += [*control_warnings(table), *fit_warnings(fits, about_teachers)]
     return TmiaResult(
         **head_of(finished),
         settings=tuple(
@@ -143,24 +144,3 @@ def fit_warnings(rows: Sequence[FitRow], about_teachers: Collection[str] = ()) -
         for row in rows
         if row.group == "target" and row.flag and (row.side == "asked" or row.setting in about_teachers)
     ]
-
-
-def control_warnings(cells: Sequence[TmiaCell], level: float) -> list[str]:
-    """Return a warning for each setting in which attacks call null models members more often than β allows.
-
-    A cell counts where the whole interval of its rate lies above β; of many cells some do by luck, and those of one
-    setting share models and points.
-    """
-    lines = []
-    for setting in dict.fromkeys(cell.setting for cell in cells):
-        own = [cell for cell in cells if cell.setting == setting]
-        tested = [cell for cell in own if cell.promised is not None and cell.null_fpr.low is not None]
-        above = [cell for cell in tested if cell.breaks_promise(cell.null_fpr)]
-        if above:
-            listed = ", ".join(f"{cell.attack} on {cell.selection} {cell.null_fpr.value:.1%}" for cell in above)
-            lines.append(
-                f"setting {setting}: null models are called members more often than {above[0].beta:.1%} in "
-                f"{len(above)} of {len(tested)} cells ({listed}; by luck about {len(tested) * (1 - level) / 2:.1f}); "
-                "do not quote precision there"
-            )
-    return lines

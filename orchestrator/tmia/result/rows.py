@@ -16,7 +16,10 @@ GAP = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class TmiaCell:
-    """One attack on one selection of candidates; 0/0 is None."""
+    """One attack on one selection of candidates; 0/0 is None.
+
+    ``fpr_p``, ``null_fpr_p``: of "the rate is at most β" (``controls.judged``); ``…_off``: above β also after Holm.
+    """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged(
@@ -57,6 +60,12 @@ class TmiaCell:
     null_expected: float | None
     queries_per_point: float
     failed: int
+    fpr_p: float | None = None
+    fpr_p_holm: float | None = None
+    fpr_off: bool = False
+    null_fpr_p: float | None = None
+    null_fpr_p_holm: float | None = None
+    null_fpr_off: bool = False
 
     @property
     def pairs(self) -> int:
@@ -72,14 +81,6 @@ class TmiaCell:
     def promised(self) -> float | None:
         """The false-positive rate that the attack promises, β; None for attacks that promise none."""
         return None if self.expected_false_positives is None else self.beta
-
-    def breaks_promise(self, rate: Estimate) -> bool:
-        """Say whether the whole interval of a rate of this cell lies above the rate that the attack promises.
-
-        The one rule of warnings, page and figures. The level truly tested (``attained``) may be lower; a rate between
-        the two is no broken promise.
-        """
-        return self.promised is not None and rate.above(self.promised)
 
 
 @dataclass(frozen=True, kw_only=True)

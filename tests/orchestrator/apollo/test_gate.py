@@ -12,25 +12,38 @@ from orchestrator.apollo.headline import HEADLINE
 from orchestrator.engine.gate import failures, gates_of, parse_gate
 from orchestrator.kinds import load_plan
 
-PLAN = load_plan()
-
 
 def row(unlearner: str, attack: str, access: str = "labels", **values: float) -> dict[str, Any]:
-    return {"unlearner": unlearner, "attack": attack, "access": access, "auc": 0.5, "tpr": 0.05, **values}
+    given = {"unlearner": unlearner, "attack": attack, "access": access, "auc": 0.5, "tpr": 0.05, **values}
+    return {"auc_low": given["auc"] - 0.05, "auc_high": given["auc"] + 0.05, "control": None, **given}
 
 
+METHODS = ("gradient_ascent", "finetune", "scrub", "retrain", "identity")
+PLAN = load_plan(
+    None, [f"unlearning=[{', '.join(f'{{method: {name}}}' for name in METHODS)}]", "audit.attacks=[apollo, lira]"]
+)
 ROWS = [
-    row("identity", "apollo", auc=0.9),
+    row("identity", "apollo", auc=0.9, control="held"),
+    row("identity", "lira", "posteriors", auc=0.95, control="held"),
+    row("gradient_ascent", "apollo", auc=0.55),
+    row("gradient_ascent", "lira", "posteriors", auc=0.7),
     row("scrub", "apollo", auc=0.6, tpr=0.2),
     row("scrub", "lira", "posteriors", auc=0.8),
     row("finetune", "apollo", auc=0.65, tpr=math.nan),
-    row("retrain", "apollo", auc=0.5),
+    row("finetune", "lira", "posteriors", auc=0.7),
+    row("retrain", "apollo", auc=0.5, control="held"),
+    row("retrain", "lira", "posteriors", auc=0.5, control="held"),
 ]
 
 
-def failed(*texts: str) -> list[str]:
+def failed(*texts: str, rows: list[dict[str, Any]] = ROWS) -> list[str]:
     """Return why the rows do not pass the gates."""
-    return failures([parse_gate(text, HEADLINE) for text in texts], HEADLINE, PLAN, {"table": ROWS})
+    return failures(gates_of(texts, HEADLINE, PLAN), HEADLINE, PLAN, {"table": rows})
+
+
+def with_row(unlearner: str, attack: str, **values: Any) -> list[dict[str, Any]]:
+    """Return the rows, one of them changed."""
+    return [each | values if (each["unlearner"], each["attack"]) == (unlearner, attack) else each for each in ROWS]
 
 
 def test_a_bare_metric_is_the_worst_label_only_attack_on_an_approximate_unlearner() -> None:
@@ -42,9 +55,39 @@ def test_a_named_row_may_be_any_row() -> None:
     assert len(failed("scrub.lira.auc=0.7", "identity.apollo.auc=0.95")) == 1
 
 
+def test_a_limit_on_an_access_is_about_what_that_access_reaches() -> None:
+    assert failed("labels.auc=0.65") == []
+    assert failed("labels.auc=0.64") == ["gate labels.auc=0.64: auc is 0.650 (finetune, apollo), above 0.64"]
+    assert failed("posteriors.auc=0.75") == ["gate posteriors.auc=0.75: auc is 0.800 (scrub, lira), above 0.75"]
+    strong = with_row("scrub", "apollo", auc=0.85)  # who sees posteriors sees labels, too
+    assert failed("posteriors.auc=0.8", rows=strong) == [
+        "gate posteriors.auc=0.8: auc is 0.850 (scrub, apollo), above 0.8"
+    ]
+    with pytest.raises(BadInput, match=r"within an access \(labels, posteriors, logits, oracle\)"):
+        parse_gate("label.auc=0.5", HEADLINE)
+
+
 def test_what_was_not_measured_does_not_pass() -> None:
     assert "not measured" in failed("tpr=0.99")[0]
-    assert "no line of the result" in failed("scrub.single_query.auc=0.99")[0]
+    lost = [each for each in ROWS if (each["unlearner"], each["attack"]) != ("scrub", "apollo")]
+    for text in ("scrub.apollo.auc=0.99", "auc=0.99", "labels.auc=0.99", "posteriors.auc=0.99"):
+        assert failed(text, rows=lost) == [f"gate {text}: inconclusive: no result of scrub, apollo; see the warnings"]
+    assert failed("scrub.lira.auc=0.9", rows=lost) == []
+
+
+def test_beside_a_failed_control_the_gate_is_inconclusive() -> None:
+    blind = with_row("identity", "apollo", auc=0.51, auc_low=0.45, auc_high=0.57, control="no power")
+    for text in ("auc=0.99", "labels.auc=0.99", "scrub.apollo.auc=0.99"):
+        (line,) = failed(text, rows=blind)
+        assert line == (
+            f"gate {text}: inconclusive: control identity: without power, AUC 0.510 [0.450, 0.570] by apollo, though "
+            "nothing was unlearned"
+        )
+    assert failed("scrub.lira.auc=0.99", "posteriors.auc=0.99", rows=blind) == []  # lira sees
+    spurious = with_row("retrain", "lira", auc=0.7, control="off chance")
+    (line,) = failed("auc=0.99", rows=spurious)
+    assert line.startswith("gate auc=0.99: inconclusive: control retrain: lira is off chance")
+    assert len(failed("auc=0.5", rows=spurious)) == 2  # and above the limit
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from orchestrator.apollo.page.page import PAGE
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.verdict import search_gains, verdict
+from orchestrator.apollo.result.controls import control_warnings
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
 from orchestrator.report.rows import Estimate
@@ -153,8 +154,14 @@ def changed(out, unlearner, **fields):
 def test_verdict_alarms_when_a_control_fails(audit):
     plain = verdict(read_apollo_run(audit))
     assert [sentence.kind for sentence in plain[:3]] == ["good", "good", "leak"]
-    broken = verdict(changed(audit, "retrain", auc_p_holm=0.001, auc=0.4))
-    assert broken[0].kind == "bad" and "must not" in broken[0].text
+    broken = changed(audit, "retrain", auc_p=0.0005, auc=0.4)
+    assert verdict(broken)[0].kind == "bad" and "must not" in verdict(broken)[0].text
+    assert control_warnings(broken.result.table)[0].startswith("control failed: apollo against retrain")
+    lucky = read_apollo_run(audit).result.document()
+    first = next(row for row in lucky["table"] if row["unlearner"] == "retrain")
+    first |= {"auc_p": 0.04, "auc": 0.56, "auc_low": 0.51}  # one of many, as luck makes them
+    lucky_run = ApolloRun.of(lucky)
+    assert verdict(lucky_run)[0].kind == "good" and control_warnings(lucky_run.result.table) == []
     powerless = verdict(changed(audit, "identity", auc_p_holm=1.0, above_chance=False))
     assert powerless[1].kind == "bad" and "no power" in powerless[1].text
 
@@ -164,9 +171,12 @@ def test_verdict_names_null_attacks_and_broken_promises(audit):
     sentence = next(part for part in null if part.head == "SCRUB")
     assert sentence.kind == "plain" and "No attack lies above chance" in sentence.text
     assert all(name in sentence.text for name in ("Apollo", "LiRA", "label gap"))
-    late = verdict(changed(audit, "scrub", found_fpr=0.3, found_fpr_low=0.2, found_fpr_high=0.4))
-    promise = next(part for part in late if part.head.startswith("Promised"))
+    late = changed(audit, "scrub", found_fpr=0.3, found_fpr_low=0.2, found_fpr_high=0.4, found_fpr_p=1e-6)
+    promise = next(part for part in verdict(late) if part.head.startswith("Promised"))
     assert promise.kind == "bad" and "SCRUB × Apollo" in promise.text
+    assert any("calls 30.0% of the unseen points" in line for line in control_warnings(late.result.table))
+    early = changed(audit, "scrub", found_fpr=0.001, found_fpr_low=0.0, found_fpr_high=0.002, found_fpr_p=1.0)
+    assert next(part for part in verdict(early) if part.head.startswith("Promised")).kind == "good"
 
 
 def test_search_gains_are_paired_over_targets(audit):

@@ -17,6 +17,7 @@ import pytest
 from audits.data.catalogue import load
 from audits.errors import BadInput
 from orchestrator.apollo.page import page as render
+from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.cli import audit as audit_command
 from orchestrator.cli import sweep as sweep_command
 from orchestrator.cli.main import COMMANDS, group, main
@@ -51,8 +52,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the content of a drawn result.json."""
-    document: dict[str, Any] = write_run(tmp_path_factory.mktemp("run"))
-    return document
+    return ApolloRun.of(write_run(tmp_path_factory.mktemp("run"))).result.document()
 
 
 @pytest.fixture
@@ -136,9 +136,13 @@ def test_json_alone_goes_to_standard_output(calls: list[tuple[Any, ...]], capsys
 def test_a_failed_gate_exits_with_1_after_the_result(
     calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", "apollo", "--fail-above", "auc=0.99"]) == 0
-    assert main(["audit", "apollo", "--fail-above", "auc=0.51", "--fail-above", "identity.apollo.auc=0.99"]) == 1
+    attacks = "apollo, apollo_offline, random_directions, single_query, label_gap, lira, loss_threshold"
+    command = ["audit", "apollo", "--set", f"audit.attacks=[{attacks}]", "--fail-above"]
+    assert main([*command, "auc=0.99"]) == 0
+    assert main([*command, "auc=0.51", "--fail-above", "identity.apollo.auc=0.99"]) == 1
     assert "gate auc=0.51: auc is" in capsys.readouterr().out.splitlines()[-1]
+    assert main(["audit", "apollo", "--force", "--fail-above", "auc=0.99"]) == 1  # the plan has an attack more
+    assert "gate auc=0.99: inconclusive: no result of " in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_sweep_starts_from_its_base_plan_and_resumes_by_the_plan_of_the_run(calls: list[tuple[Any, ...]]) -> None:

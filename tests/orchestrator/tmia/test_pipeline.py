@@ -30,7 +30,8 @@ from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.report.rows import Estimate, Span
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.document import control_warnings, fit_warnings, setting_warnings
+from orchestrator.tmia.result.controls import control_warnings, judged
+from orchestrator.tmia.result.document import fit_warnings, setting_warnings
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.stages.querying import stored
 from tests.cases.runs import audited
@@ -438,6 +439,12 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
     (line,) = failed(["precision=0.7"], plan, {"table": cells})
     assert line.startswith("gate precision=0.7: precision is 0.800")
     assert failed(["precision=0.9"], plan, {"table": cells}) == []
+    (line,) = failed(["posteriors.auc=0.99"], plan, {"table": [{**cell, "auc": 0.995} for cell in cells]})
+    assert line.startswith("gate posteriors.auc=0.99: auc is 0.995")
+    off = [{**cell, "null_fpr": 0.2, "null_fpr_off": place == 3} for place, cell in enumerate(cells)]
+    (line,) = failed(["precision=0.9"], plan, {"table": off})
+    assert line.startswith("gate precision=0.9: inconclusive: control null models: called members more often than")
+    assert f"by {off[3]['setting']}, {off[3]['selection']}, {off[3]['attack']} 20.0%" in line
     undefined = [{**cell, "precision": None} for cell in cells]
     assert failed(["precision=0.1"], plan, {"table": undefined}) == []
     (line,) = failed(["I.kmeans.tmia.precision=0.1"], plan, {"table": undefined})
@@ -450,6 +457,8 @@ def test_false_calls_on_null_models_are_warned_of_setting_by_setting() -> None:
     nothing: dict[str, Any] = dict.fromkeys(("precision", "coverage", "fpr", "auc"), Estimate())
     nothing |= dict.fromkeys(("precision_t", "coverage_t", "fpr_t"), Span())
 
+    counts["null_models"] = 20
+
     def cell(setting: str, low: float, attained: float = 0.05, expected: float | None = 10.0) -> TmiaCell:
         return TmiaCell(
             **counts, **nothing, setting=setting, mode="I", selection="none", attack="tmia", access="labels", beta=0.05,
@@ -457,8 +466,9 @@ def test_false_calls_on_null_models_are_warned_of_setting_by_setting() -> None:
             null_expected=expected, queries_per_point=1, failed=0,
         )  # fmt: skip
 
-    cells = [cell("I", 0.02), cell("II", 0.06), cell("II", 0.02), cell("II", 0.9, expected=None)]
+    cells = [cell("I", 0.02), cell("II", 0.07), cell("II", 0.02), cell("II", 0.0899, expected=None)]
     cells.append(cell("III", 0.045, attained=0.04))  # below what is promised
-    (line,) = control_warnings(cells, 0.95)
-    assert line.startswith("setting II: null models are called members more often than 5.0% in 1 of 2 cells")
-    assert "tmia on none 9.0%" in line
+    (line,) = control_warnings(judged(cells, 0.95))
+    expected = "control failed: setting II: null models are called members more often than 5.0% in 1 of 2 cells"
+    assert line.startswith(f"{expected}, also after Holm's correction over the 4 of the run")
+    assert "tmia on none 9.0%, p = 0.001" in line

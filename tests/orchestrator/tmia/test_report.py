@@ -18,6 +18,7 @@ from orchestrator.tmia.page.page import PAGE
 from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import detectable, finds, verdict
+from orchestrator.tmia.result.controls import control_warnings
 from tests.orchestrator.apollo.test_report import Outline
 from tests.orchestrator.tmia.drawn_result import SELECTORS, write_tmia_run
 
@@ -133,13 +134,27 @@ def test_a_selection_of_nobody_is_reported(run):
 
 
 def test_the_control_alarms_where_null_models_are_called_members(run):
-    kept = sentence(changed(run, null_fpr_low=0.01), "Control: null models (I)")
+    kept = sentence(changed(run, null_fpr=0.05, null_fpr_low=0.01), "Control: null models (I)")
     assert kept.kind == "good" and "holds as far as this run can see" in kept.text
-    broken = sentence(changed(run, attack="tmia_distance", null_fpr_low=0.09), "Control: null models (I)")
-    assert broken.kind == "bad" and "must not be quoted" in broken.text and "TMIA, distance × k-means" in broken.text
-    unpromised = sentence(changed(run, attack="yeom", null_fpr_low=0.4), "Control: null models (I)")
+    broken = changed(run, attack="tmia_distance", null_fpr=0.2, null_fpr_low=0.18)
+    said = sentence(broken, "Control: null models (I)")
+    assert said.kind == "bad" and "must not be quoted" in said.text and "TMIA, distance × k-means" in said.text
+    assert control_warnings(broken.result.table) and figures.false_positive_rates(broken, "I") is not None
+    unpromised = sentence(changed(run, attack="yeom", null_fpr=0.5, null_fpr_low=0.4), "Control: null models (I)")
     assert unpromised.kind == kept.kind  # Yeom's threshold promises no level
     assert "Not in this run" in sentence(changed(run, null_models=0), "Control").text
+
+
+def test_one_cell_that_luck_explains_is_no_alarm_anywhere(run):
+    held = changed(run, null_fpr=0.04, null_fpr_low=0.01)
+    table = held.result.document()["table"]
+    first = next(row for row in table if row["attack"] == "tmia_distance" and row["null_models"])
+    first |= {"null_fpr": 0.09, "null_fpr_low": 0.055}  # its interval lies above β = .05
+    lucky = TmiaRun.of(held.result.document() | {"table": table})
+    (cell,) = (row for row in lucky.result.table if row.null_fpr.value == 0.09)
+    assert cell.null_fpr_p < 0.025 < 0.05 < cell.null_fpr_p_holm and not cell.null_fpr_off
+    assert sentence(lucky, f"Control: null models ({cell.setting})").kind == "good"
+    assert control_warnings(lucky.result.table) == []
 
 
 def test_selection_is_called_a_gain_only_beyond_both_intervals(run):

@@ -1,0 +1,83 @@
+"""The controls of an Apollo run: retraining must be at chance, ``identity`` must not, promised rates must be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from audits.statistics.controls import corrected, off, rate_p
+from orchestrator.apollo.result.rows import AttackRow
+
+HELD, OFF_CHANCE, NO_POWER = "held", "off chance", "no power"
+
+
+def judged(rows: Sequence[AttackRow], level: float) -> tuple[AttackRow, ...]:
+    """Return ``rows`` with what they say as controls, corrected over all cells of the run that say the same kind.
+
+    ``control`` of rows about ``retrain`` and ``identity``: whether it held, or how not. ``found_fpr_off``: more unseen
+    points are called forgotten than promised.
+    """
+    chance = retrained(rows)
+    promises = [promise_p(row, level) for row in rows]
+    return tuple(
+        replace(
+            row,
+            control=standing(row, chance.get((row.setting, row.attack)), level),
+            control_p_holm=chance.get((row.setting, row.attack)) if row.unlearner == "retrain" else None,
+            found_fpr_p=p,
+            found_fpr_p_holm=p_holm,
+            found_fpr_off=off(p_holm, level),
+        )
+        for row, p, p_holm in zip(rows, promises, corrected(promises), strict=True)
+    )
+
+
+def standing(row: AttackRow, p_holm: float | None, level: float) -> str | None:
+    """Return whether a row about ``retrain`` (``p_holm``: of chance) or ``identity`` held, or how not; else None."""
+    if row.unlearner == "retrain":
+        return OFF_CHANCE if off(p_holm, level) else HELD
+    if row.unlearner == "identity":
+        return HELD if row.above_chance and row.auc.above(0.5) else NO_POWER
+    return None
+
+
+def retrained(rows: Sequence[AttackRow]) -> dict[tuple[str, str], float | None]:
+    """Return (setting, attack) → p of chance against ``retrain`` after the correction over all of these."""
+    raw = {(row.setting, row.attack): row.auc_p for row in rows if row.unlearner == "retrain"}
+    return dict(zip(raw, corrected(list(raw.values())), strict=True))
+
+
+def promise_p(row: AttackRow, level: float) -> float | None:
+    """Return the p-value of "the rate is at most as promised"; None of the oracle, whose thresholds promise none.
+
+    Results of older versions do not have it: it is then read off the interval.
+    """
+    rate = row.found_fpr
+    if row.access == "oracle" or rate.value is None or rate.low is None:
+        return None
+    if row.found_fpr_p is not None:
+        return row.found_fpr_p
+    return rate_p(rate.value, rate.low, row.promised_fpr, level, max(1, row.targets - 1))
+
+
+def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
+    """Return a warning for each control that failed: attacks off chance on ``retrain``, and promises not kept.
+
+    An ``identity`` that shows no power is left to the page and the gate: small audits often have none.
+    """
+    tests = len({(row.setting, row.attack) for row in rows if row.unlearner == "retrain"})
+    failed = {(row.setting, row.attack): row for row in rows if row.control == OFF_CHANCE}
+    lines = [
+        f"control failed: {attack} against retrain (setting {setting}) has AUC {row.auc.value:.3f}, p = "
+        f"{row.control_p_holm:.2g} after Holm's correction over the {tests} of the run; what it finds elsewhere may "
+        "not come from unlearning"
+        for (setting, attack), row in failed.items()
+    ]
+    tests = sum(row.found_fpr_p is not None for row in rows)
+    return lines + [
+        f"control failed: {row.attack} against {row.unlearner} (setting {row.setting}) calls {row.found_fpr.value:.1%} "
+        f"of the unseen points forgotten at a promised {row.promised_fpr:.1%}, p = {row.found_fpr_p_holm:.2g} after "
+        f"Holm's correction over the {tests} of the run"
+        for row in rows
+        if row.found_fpr_off
+    ]

@@ -1,0 +1,68 @@
+"""The control of a TMIA run: models that saw no candidate are called members no more often than promised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from audits.statistics.controls import corrected, off, rate_p
+from orchestrator.report.rows import Estimate
+from orchestrator.tmia.result.rows import TmiaCell
+
+
+def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:
+    """Return ``cells`` with p-values of the promised rate on null models and on targets, and which of them stay off.
+
+    Each of the two is corrected by itself over all cells of the run that promise a rate and have an interval.
+    """
+    null = [tested(cell, cell.null_fpr, cell.null_models, level) for cell in cells]
+    own = [tested(cell, cell.fpr, cell.targets, level) for cell in cells]
+    columns = zip(cells, null, corrected(null), own, corrected(own), strict=True)
+    return tuple(
+        replace(
+            cell,
+            null_fpr_p=p,
+            null_fpr_p_holm=p_holm,
+            null_fpr_off=off(p_holm, level),
+            fpr_p=fpr_p,
+            fpr_p_holm=fpr_p_holm,
+            fpr_off=off(fpr_p_holm, level),
+        )
+        for cell, p, p_holm, fpr_p, fpr_p_holm in columns
+    )
+
+
+def tested(cell: TmiaCell, rate: Estimate, models: int, level: float) -> float | None:
+    """Return the p-value of a cell's promise for one of its rates, over ``models``; None where there is none to keep.
+
+    The promise is β; the level truly tested by ranks (``attained``) may be lower, and a rate between the two is no
+    broken promise.
+    """
+    if cell.promised is None or rate.value is None or rate.low is None or not models:
+        return None
+    return rate_p(rate.value, rate.low, cell.promised, level, max(1, models - 1))
+
+
+def fair(cells: Sequence[TmiaCell]) -> list[TmiaCell]:
+    """Return the cells that the control is judged by."""
+    return [cell for cell in cells if cell.null_fpr_p is not None]
+
+
+def control_warnings(cells: Sequence[TmiaCell]) -> list[str]:
+    """Return a warning for each setting in which attacks call null models members more often than promised."""
+    tests, lines = len(fair(cells)), []
+    for setting in dict.fromkeys(cell.setting for cell in cells):
+        own = [cell for cell in fair(cells) if cell.setting == setting]
+        broken = [cell for cell in own if cell.null_fpr_off]
+        if broken:
+            lines.append(
+                f"control failed: setting {setting}: null models are called members more often than "
+                f"{broken[0].beta:.1%} in {len(broken)} of {len(own)} cells, also after Holm's correction over the "
+                f"{tests} of the run ({', '.join(map(named, broken))}); do not quote precision there"
+            )
+    return lines
+
+
+def named(cell: TmiaCell) -> str:
+    """Return a cell with its rate on null models and its p-value, for a message."""
+    return f"{cell.attack} on {cell.selection} {cell.null_fpr.value:.1%}, p = {cell.null_fpr_p_holm:.2g}"
