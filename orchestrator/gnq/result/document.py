@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.engine.run.models import METRICS
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.arms import arms, at_random, comparisons, epsilons, table
-from orchestrator.gnq.result.controls import control_warnings
+from orchestrator.gnq.result.controls import control_warnings, judged
 from orchestrator.gnq.result.gather import Assessments, Found, mean
 from orchestrator.gnq.result.inversions import (
     inversion_gains,
@@ -40,11 +40,11 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     settings, scores, store = finished.settings, finished.scores, finished.store
     plan = finished.design.plan
     rows: dict[str, list[Any]] = {}
-    judged: dict[str, Assessments] = {}
+    assessed: dict[str, Assessments] = {}
     warnings = list(plan.warnings)
     for setting in settings:
         here, found, level = setting.name, assessments(setting, store), setting.plan.audit.level
-        judged[here] = found
+        assessed[here] = found
         likeness, fitted = read_likeness(setting, store), fits(setting, store, found)
         areas = table(here, found, level)
         parts: dict[str, Sequence[Any]] = {
@@ -79,7 +79,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         **head_of(finished),
         settings=tuple(SettingRow(setting=each.name, overrides=dict(each.overrides)) for each in settings),
         **fields,
-        seeds=tuple(seed_rows(settings, judged, plan.audit.level)),
+        seeds=tuple(seed_rows(settings, assessed, plan.audit.level)),
         warnings=tuple(dict.fromkeys(warnings)),
         notes=tuple(notes),
         level=plan.audit.level,
