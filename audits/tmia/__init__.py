@@ -12,8 +12,8 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "audits.tmia.anomalies": ("Clusters", "k_means", "k_means_streamed"),
-        "audits.tmia.answers": ("Answers", "Labels", "Posteriors"),
-        "audits.tmia.attacks.base": ("ATTACKS", "JUDGED", "Attack", "JudgeSettings", "Ruling"),
+        "audits.tmia.answers": ("JUDGED", "Answers", "Labels", "Posteriors", "WhiteBox"),
+        "audits.tmia.attacks.base": ("ATTACKS", "Attack", "JudgeSettings", "Ruling"),
         "audits.tmia.attacks.noise_votes": ("NoiseVotes",),
         "audits.tmia.candidate_uniqueness": ("CandidateUniqueness",),
         "audits.tmia.cells": ("scores_rows",),

@@ -140,7 +140,8 @@ class WhiteBox:
                 f"shadow rows have features {self.shadow_features.shape}, displacements "
                 f"{self.shadow_displacement.shape} and memberships {shape}; give (S, R, F), (S, R) and (S, R)"
             )
-        parts = [*self.features.values(), *self.displacement.values(), self.shadow_features, self.shadow_displacement]
+        parts: list[NDArray[np.floating]] = [self.shadow_features, self.shadow_displacement]
+        parts += [*self.features.values(), *self.displacement.values()]
         if not all(np.isfinite(part).all() for part in parts):
             raise FloatingPointError("a feature of a model's weights is not a number; it may have diverged")
 

@@ -33,8 +33,8 @@ PUBLIC = {
         p_values paired_difference per_target_auc permutation_p q_values radius_intervals spearman summarise tpr_at_fpr
         within_auc""",
     "audits.tmia": """ATTACKS Answers Attack CandidateUniqueness Case Clusters JUDGED JudgeSettings Labels Map
-        MembershipDesign MembershipSplit NoiseVotes Pairs Posteriors Ruling SELECTORS Scores Selector chosen corrected_p
-        k_means k_means_streamed make_membership make_pairs other_side rank_p scores_rows smoothed_p""",
+        MembershipDesign MembershipSplit NoiseVotes Pairs Posteriors Ruling SELECTORS Scores Selector WhiteBox chosen
+        corrected_p k_means k_means_streamed make_membership make_pairs other_side rank_p scores_rows smoothed_p""",
     "audits.training": """EpochReport Observer Recipe accuracy check_private delta_of fit_private logits noise_of
         spent spent_epsilon steps_per_epoch student_of teacher_from train_model train_student""",
     "audits.uniqueness": """InBatch MODES RANKINGS Trace bits_upper fit_kept fit_traced gradient_uniqueness

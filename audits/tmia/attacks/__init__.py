@@ -1,5 +1,6 @@
 """Membership attacks by name, one file each."""
 
-from audits.tmia.attacks.base import ATTACKS, JUDGED, Attack, JudgeSettings, Ruling
+from audits.tmia.answers import JUDGED
+from audits.tmia.attacks.base import ATTACKS, Attack, JudgeSettings, Ruling
 
 __all__ = ["ATTACKS", "JUDGED", "Attack", "JudgeSettings", "Ruling"]

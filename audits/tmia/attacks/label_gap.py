@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from audits.arrays import Bools
 from audits.queries.access import Access
-from audits.tmia.answers import Answers
-from audits.tmia.attacks.base import ATTACKS, JUDGED, Attack, JudgeSettings, Reading, Ruling
+from audits.tmia.answers import JUDGED, Answers
+from audits.tmia.attacks.base import ATTACKS, Attack, JudgeSettings, Reading, Ruling
 from audits.tmia.attacks.shadows import Verdict, everyone, ruled
 
 

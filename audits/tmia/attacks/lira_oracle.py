@@ -83,7 +83,8 @@ def shrunk(z: Floats, inside: Bools) -> Floats:
     known = count > 0
     centre = np.average(seen[known], weights=1 / noise[known]) if known.any() else 0.0
     spread = max(0.0, float(((seen[known] - centre) ** 2 - noise[known]).mean())) if known.any() else 0.0
-    return centre + np.where(known, spread / (spread + noise), 0.0) * (seen - centre)
+    found: Floats = centre + np.where(known, spread / (spread + noise), 0.0) * (seen - centre)
+    return found
 
 
 def confidences(seen: Posteriors, group: Group) -> NDArray[np.float64]:

@@ -19,8 +19,8 @@ from audits.arrays import Bools, Floats, Ids
 from audits.errors import BadInput
 from audits.queries.access import Access
 from audits.seeds import Purpose, derive_seed, numpy_generator
-from audits.tmia.answers import Answers, Posteriors
-from audits.tmia.attacks.base import JUDGED, Attack, JudgeSettings, Reading, Ruling
+from audits.tmia.answers import JUDGED, Answers, Posteriors
+from audits.tmia.attacks.base import Attack, JudgeSettings, Reading, Ruling
 
 ROWS, SHADOWS = 1000, 10
 

@@ -53,13 +53,15 @@ def ordered(posterior: NDArray[np.floating], reference: NDArray[np.floating]) ->
     ``reference`` (n_ref, N, classes); posteriors are cut at ``SMALLEST_CONFIDENCE``, as losses are.
     """
     order = np.argsort(-logs(reference).mean(0), axis=-1, kind="stable")
-    return np.take_along_axis(logs(posterior), np.broadcast_to(order, posterior.shape), axis=-1)
+    found: Floats = np.take_along_axis(logs(posterior), np.broadcast_to(order, posterior.shape), axis=-1)
+    return found
 
 
 def logs(posterior: NDArray[np.floating]) -> Floats:
     """Return log posteriors in float64, less their mean over the classes."""
-    found: Floats = np.log(np.maximum(posterior.astype(np.float64), SMALLEST_CONFIDENCE))
-    return found - found.mean(-1, keepdims=True)
+    found = np.log(np.maximum(posterior.astype(np.float64), SMALLEST_CONFIDENCE))
+    centred: Floats = found - found.mean(-1, keepdims=True)
+    return centred
 
 
 def discriminant(z: Floats, member: Bools) -> Floats:
@@ -84,7 +86,7 @@ def discriminant(z: Floats, member: Bools) -> Floats:
     rest = z - np.where(member[..., None], *means)
     covariance = np.einsum("nrc,nrd->cd", rest, rest) / max(1, member.size - 2 * member.shape[1])
     scale = np.trace(covariance) / len(covariance)
-    if not scale > 0:
-        return shift
-    found: Floats = np.linalg.solve(covariance + RIDGE * scale * np.eye(len(covariance)), shift)
+    found: Floats = shift
+    if scale > 0:
+        found = np.linalg.solve(covariance + RIDGE * scale * np.eye(len(covariance)), shift)
     return found
