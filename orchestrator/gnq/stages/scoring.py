@@ -83,7 +83,9 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
 def scene_of(context: Context, pool: int, arm: str, attempts: Attempts) -> Scene:
     """Return what all models of a pool answered; attacks that read their inside fail where that cannot be read."""
     readers = [name for name in context.design.plan.audit.attacks if POOL_ATTACKS[name].access == "white_box"]
-    found = attempts.of(readers[0], partial(gathered, context, pool, arm)) if readers else None
+    if not readers:
+        return gathered(context, pool, arm, inside=False)
+    found = attempts.of(readers[0], partial(gathered, context, pool, arm))
     if found is not None:
         return found
     attempts.failed |= dict.fromkeys(readers, attempts.failed[readers[0]])
