@@ -40,8 +40,9 @@ def label_queries(settings: Iterable[tuple[ApolloPlan, Sequence[Job]]]) -> Itera
 def queries_per_candidate(plan: ApolloPlan, kind: str) -> int:
     """Return the queries about one candidate that gathering a kind of evidence puts to a target."""
     if "population" in KINDS[kind].settings:  # the same for all candidates of a target, so split between them
-        candidates = plan.split.candidates
-        return -(-int(plan.audit.population) // int(candidates.forget + candidates.unseen + candidates.retained))
+        candidates, there = plan.split.candidates, plan.split.test_pool - plan.nulls
+        sharing = candidates.forget + candidates.unseen + candidates.retained
+        return -(-min(plan.audit.population, there) // sharing)
     settings = SearchSettings(**plan.audit.search.model_dump(exclude={"shadows"}))
     return int(KINDS[kind].queries(settings, plan.audit.query_budget))
 

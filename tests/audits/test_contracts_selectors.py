@@ -44,6 +44,8 @@ def made_up_trace(points: int = 7, checkpoints: int = 3) -> Trace:
         in_batch=InBatch(
             log={"ridge": rng.exponential(size=points)}, total={}, steps=np.ones(points, dtype=np.int64), doubts=0
         ),
+        twin_loss=rng.exponential(size=points),
+        held_out_loss=rng.exponential(size=points),
     )
 
 

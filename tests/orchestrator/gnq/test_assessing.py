@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from audits.gnq.removal import GROUPS
+from orchestrator.engine.run.attempts import Attempts
 from orchestrator.gnq.stages.scene import Scene
-from orchestrator.gnq.stages.scoring import CONTROL_GROUPS, judgements, knowing_the_rule
+from orchestrator.gnq.stages.scoring import CONTROL_GROUPS, all_judgements, knowing_the_rule
 from tests.audits.gnq.test_removal import drawn, lira_slowly, pool
 
 LABELS = np.arange(12) % 3
@@ -34,7 +35,7 @@ def scene() -> Scene:
 def test_points_before_the_removal_are_judged_by_naive_shadows_and_by_ones_that_know_the_rule() -> None:
     design = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=("loss", "lira"))))
     made = scene()
-    found = judgements(design, made, seed=0)["before"]
+    found = all_judgements(design, made, 0, Attempts())["before"]
     places = [(row.group, row.attack, row.shadows) for row in found]
     assert max(Counter(places).values()) == 1
     assert {place for place in places if place[2] == "adaptive"} == {
@@ -56,14 +57,14 @@ def test_every_attack_judges_null_models_as_it_judges_the_targets(attacks: tuple
     design = SimpleNamespace(plan=SimpleNamespace(audit=SimpleNamespace(attacks=attacks)))
     made = scene()
     null = replace(made.after, logits=drawn(2, 12, 3, seed=8))
-    alone = judgements(design, made, seed=0)
-    found = judgements(design, replace(made, null=null), seed=0)
+    alone = all_judgements(design, made, 0, Attempts())
+    found = all_judgements(design, replace(made, null=null), 0, Attempts())
     assert "null" not in alone
     for one, other in zip(found["after"], alone["after"], strict=True):  # what targets get does not depend on them
         assert (one.group, one.attack, one.shadows) == (other.group, other.attack, other.shadows)
         np.testing.assert_array_equal(one.scores, other.scores)
         np.testing.assert_array_equal(one.auc, other.auc)
-    swapped = judgements(design, replace(made, after=null), seed=0)["after"]
+    swapped = all_judgements(design, replace(made, after=null), 0, Attempts())["after"]
     want = {(row.group, row.attack, row.shadows): row for row in swapped if row.group in CONTROL_GROUPS}
     assert {(row.group, row.attack, row.shadows) for row in found["null"]} == set(want)
     assert {row.attack for row in found["null"]} == set(attacks)

@@ -460,6 +460,7 @@ def test_remainder_batches_are_warned_of() -> None:
 
 def test_gates_look_at_the_headline_of_an_arm(finished: tuple[Result, Path]) -> None:
     document, plan = finished[0].to_json(), load_plan("gnq-smoke")
+    document |= {"table": [{**row, "off": False} for row in document["table"]]}
     auc = document["arms"][0]["headline"]["auc"]
     assert failed([f"auc={auc + 1e-9}", "dp-8.auc=0.99"], plan, document) == []
     (line,) = failed([f"auc={auc - 0.001}"], plan, document)
