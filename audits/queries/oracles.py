@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from audits.errors import BadInput
+from audits.memory import by_chunks
 
 Answer = Callable[[torch.Tensor], torch.Tensor]
 
@@ -83,11 +84,11 @@ class PosteriorOracle:
 
 
 def label_oracle(model: nn.Module, budget: int | None = None, chunk: int = 1024) -> LabelOracle:
-    """Return label-only access to a model in this process, asked in chunks of ``chunk`` inputs."""
+    """Return label-only access to a model in this process, asked in chunks of ``chunk`` inputs (``by_chunks``)."""
 
     @torch.no_grad()
     def answer(points: torch.Tensor) -> torch.Tensor:
-        return torch.cat([model(part).argmax(1) for part in points.split(chunk)])
+        return torch.cat(by_chunks(lambda rows: model(points[rows]).argmax(1), len(points), chunk))
 
     return LabelOracle(answer, budget)
 
@@ -97,7 +98,7 @@ def posterior_oracle(model: nn.Module, budget: int | None = None, chunk: int = 1
 
     @torch.no_grad()
     def answer(points: torch.Tensor) -> torch.Tensor:
-        return torch.cat([F.log_softmax(model(part).double(), dim=1) for part in points.split(chunk)])
+        return torch.cat(by_chunks(lambda rows: F.log_softmax(model(points[rows]).double(), dim=1), len(points), chunk))
 
     return PosteriorOracle(answer, budget)
 
@@ -107,6 +108,6 @@ def logit_oracle(model: nn.Module, budget: int | None = None, chunk: int = 1024)
 
     @torch.no_grad()
     def answer(points: torch.Tensor) -> torch.Tensor:
-        return torch.cat([model(part).double() for part in points.split(chunk)])
+        return torch.cat(by_chunks(lambda rows: model(points[rows]).double(), len(points), chunk))
 
     return PosteriorOracle(answer, budget)

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from audits.data.tensors import TensorSet, as_float
+from audits.memory import by_chunks
 from audits.training.recipe import Recipe
 
 
@@ -100,8 +101,8 @@ def augmented(x: torch.Tensor, shift: int, flip: bool, generator: torch.Generato
 
 @torch.no_grad()
 def logits(model: nn.Module, x: torch.Tensor, chunk: int = 1024) -> torch.Tensor:
-    """Return ``model``'s logits (N, classes) for inputs ``x`` (uint8 or float) in fixed chunks."""
-    return torch.cat([model(as_float(part)) for part in x.split(chunk)])
+    """Return ``model``'s logits (N, classes) for inputs ``x`` (uint8 or float) in fixed chunks (``by_chunks``)."""
+    return torch.cat(by_chunks(lambda rows: model(as_float(x[rows])), len(x), chunk))
 
 
 def accuracy(model: nn.Module, data: TensorSet) -> float:

@@ -26,6 +26,7 @@ from orchestrator.apollo.stages.training import train
 from orchestrator.apollo.stages.unlearning import unlearn
 from orchestrator.apollo.stages.utility import utility
 from orchestrator.engine.kind import Kind, Stage, Tuning
+from orchestrator.engine.run.attempts import FailedAttack, failed_attacks
 from orchestrator.engine.run.scores import stored_scores
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
@@ -50,8 +51,20 @@ STAGES = (
 
 def scores(settings: Sequence[Setting], store: Store, together: bool) -> pa.Table:
     """Return the scores of all settings; ``together``: also as if they were one experiment."""
-    parts = stored_scores(settings, store)
+    failed = failed_attacks(settings, store)
+    parts = [judged_alike(name, table, failed) for name, table in stored_scores(settings, store)]
     return whole_table(pooled(parts) + parts if together else parts)
+
+
+def judged_alike(setting: str, table: pa.Table, failed: Sequence[FailedAttack]) -> tuple[str, pa.Table]:
+    """Return a shadow set's scores without attacks that failed on another one: a row is about all targets or none."""
+    import pyarrow.compute as pc
+
+    for each in failed:
+        if each.setting == setting:
+            lost = pc.and_(pc.equal(table["unlearner"], each.label), pc.equal(table["attack"], each.attack))
+            table = table.filter(pc.invert(lost))
+    return setting, table
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:

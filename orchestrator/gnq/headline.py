@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from audits.gnq.attacks.base import PoolAccess
+from audits.gnq.attacks.base import POOL_ATTACKS, PoolAccess
 from orchestrator.engine.gate import Headline, Line
 from orchestrator.gnq.plan import NONE, GnqPlan
 
@@ -41,6 +41,21 @@ def single(document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
+def lost(plan: GnqPlan, document: Mapping[str, Any]) -> list[Line]:
+    """Return the attacks that have no row under an arm: they failed, and its headline is not the strongest of all."""
+    found = {(row["setting"], row["arm"], row["attack"]) for row in document["table"]}
+    absent = [
+        (row["setting"], row["arm"], attack)
+        for row in document["arms"]
+        for attack in plan.audit.attacks
+        if not row["diverged"] and (row["setting"], row["arm"], attack) not in found
+    ]
+    return [
+        Line((arm,), {}, f"{setting}, {arm}, {attack}", arm == NONE, POOL_ATTACKS[attack].access if arm == NONE else "")
+        for setting, arm, attack in absent
+    ]
+
+
 def failed_controls(plan: GnqPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
     """Return the control that failed: attacks that tell points apart that the judged models never saw."""
     off = [row for row in document["table"] if row.get("off")]
@@ -57,6 +72,7 @@ HEADLINE = Headline(
     parts=("arm",),
     names=names,
     lines=lines,
+    lost=lost,
     failed_controls=failed_controls,
     accesses=get_args(PoolAccess),
 )

@@ -42,7 +42,7 @@ PUBLIC = {
         log_uniqueness newcomers_uniqueness point_scores steps_of train_watched uniqueness_from_gram""",
     "audits.unlearning": "Task UNLEARNERS Unlearner make_unlearner",
 }
-LOOSE = {"audits.arrays", "audits.errors", "audits.registry", "audits.seeds"}
+LOOSE = {"audits.arrays", "audits.errors", "audits.memory", "audits.registry", "audits.seeds"}
 LIGHT = (
     "audits.apollo.attacks",
     "audits.apollo.evidence",

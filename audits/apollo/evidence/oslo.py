@@ -17,6 +17,7 @@ from audits.apollo.evidence.base import KINDS, Case, Group, Kind, Questions
 from audits.apollo.evidence.parts import Walks
 from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import folded
+from audits.memory import by_chunks
 from audits.queries.boundary_walk import clip
 
 FOOLED = 0.25
@@ -47,11 +48,7 @@ class Oslo(Kind):
         found: dict[str, NDArray[Any]] = {}
         for number, group in enumerate(case.offline_shadows):
             source, validation = surrogates(group)
-            parts = [
-                fooling(source, validation, case.questions, rows)
-                for rows in torch.arange(len(case.questions.x)).split(case.questions.chunk)
-            ]
-            inputs, confidence = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
+            inputs, confidence = all_fooling(source, validation, case.questions)
             found[f"inputs.{number}"] = inputs[:, None, None].cpu().numpy()
             found[f"confidence.{number}"] = confidence.double()[:, None, None].cpu().numpy()
         return found
@@ -73,6 +70,16 @@ def surrogates(group: Group) -> tuple[list[nn.Module], list[nn.Module]]:
     models = [folded(model) for model in group.original]
     held = max(1, round(VALIDATION_SHARE * len(models)))
     return models[:-held] or models, models[-held:]
+
+
+def all_fooling(
+    source: Sequence[nn.Module], validation: Sequence[nn.Module], asked: Questions
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return x' (K, dimensions) and confidence (K,) of all candidates, as ``fooling`` does."""
+    everyone = torch.arange(len(asked.x))
+    parts = by_chunks(lambda rows: fooling(source, validation, asked, everyone[rows]), len(asked.x), asked.chunk)
+    inputs, confidence = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
+    return inputs, confidence
 
 
 def fooling(

@@ -18,6 +18,7 @@ from audits.apollo.evidence.parts import Part
 from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import folded
 from audits.arrays import Bools
+from audits.memory import by_chunks
 from audits.queries.access import Access
 from audits.queries.boundary_walk import clip
 from audits.queries.oracles import LabelOracle, label_oracle
@@ -127,10 +128,13 @@ def built(group: Group, case: Case) -> Ladders:
     asked, settings = case.questions, case.settings
     models = [folded(model) for model in group.unlearned]
     seats = torch.from_numpy(committees_of(group, ladder_sizes(settings)[0])).to(asked.x)
-    parts = [
-        ladders_of(models, seats[..., rows.cpu()], asked, rows, settings.epsilon * settings.steps)
-        for rows in torch.arange(len(asked.x), device=asked.x.device).split(asked.chunk)
-    ]
+    everyone = torch.arange(len(asked.x), device=asked.x.device)
+
+    def climbed(part: slice) -> Ladders:
+        rows = everyone[part]
+        return ladders_of(models, seats[..., rows.cpu()], asked, rows, settings.epsilon * settings.steps)
+
+    parts = by_chunks(climbed, len(asked.x), asked.chunk)
     return Ladders(torch.cat([part.foot for part in parts]), torch.cat([part.rung for part in parts]))
 
 

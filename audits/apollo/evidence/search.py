@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import Shadows
 from audits.errors import BadInput
+from audits.memory import by_chunks
 
 DIRECTIONS = ("under", "over")
 REPROJECTIONS = 3
@@ -52,10 +53,13 @@ def search(
     """
     check_balance(shadows.inside, shadows.never, offline)
     shadows = shadows.folded()
-    parts = [
-        search_chunk(shadows, rows, x[rows], y[rows], start[rows], settings, offline, value_range)
-        for rows in torch.arange(len(x), device=x.device).split(chunk)
-    ]
+    everyone = torch.arange(len(x), device=x.device)
+
+    def walked(part: slice) -> Trace:
+        rows = everyone[part]
+        return search_chunk(shadows, rows, x[rows], y[rows], start[rows], settings, offline, value_range)
+
+    parts = by_chunks(walked, len(x), chunk)
     return Trace(
         torch.cat([part.inputs for part in parts]),
         torch.cat([part.radius for part in parts]),

@@ -14,6 +14,7 @@ from audits.apollo.evidence.parts import Walks
 from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import Shadows
 from audits.arrays import Floats
+from audits.memory import by_chunks
 from audits.queries.boundary_walk import clip
 
 ALPHA = 2.0
@@ -53,10 +54,13 @@ def crafted(group: Group, case: Case) -> tuple[torch.Tensor, Floats]:
     asked = case.questions
     inside, outside = (torch.from_numpy(side).to(asked.x.device) for side in (group.inside, group.outside))
     shadows = Shadows(group.original, group.unlearned, inside, asked.shape, outside).folded()
-    parts = [
-        crafted_chunk(shadows, rows, asked.x[rows], asked.y[rows], asked.value_range)
-        for rows in torch.arange(len(asked.x), device=asked.x.device).split(asked.chunk)
-    ]
+    everyone = torch.arange(len(asked.x), device=asked.x.device)
+
+    def of(part: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = everyone[part]
+        return crafted_chunk(shadows, rows, asked.x[rows], asked.y[rows], asked.value_range)
+
+    parts = by_chunks(of, len(asked.x), asked.chunk)
     inputs, confidence = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return inputs[:, None, None], confidence.double().cpu().numpy()[:, None, None]
 

@@ -86,9 +86,14 @@ def budget_rows(details: Details, rate: float, level: float) -> list[BudgetRow]:
     return [
         BudgetRow(unlearner=label, attack=attack, queries=int(queries), **at_budget(parts, attack, place, rate, level))
         for label, parts in details.items()
-        for attack in sorted({name.split(".")[1] for name in parts[0] if name.startswith("budget.")})
+        for attack in sorted(set.intersection(*map(budgeted, parts)))
         for place, queries in enumerate(parts[0][f"budget.{attack}.queries"])
     ]
+
+
+def budgeted(part: Mapping[str, Any]) -> set[str]:
+    """Return the attacks of which a part has budgets: those that failed have none."""
+    return {name.split(".")[1] for name in part if name.startswith("budget.")}
 
 
 def at_budget(

@@ -27,6 +27,7 @@ from orchestrator.apollo.result.rows import (
     UtilityRow,
 )
 from orchestrator.apollo.score_table import POOLED, REPETITION
+from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
 from orchestrator.report.result import SettingRow, head_of, main_setting
 from orchestrator.report.rows import read_row, read_rows
@@ -54,6 +55,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         permutations=plan.audit.permutations,
         seed=plan.seed,
     )
+    lost = failure_warnings(failed_attacks(settings, store), len(settings))
     rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     first = rows[0].setting
@@ -77,7 +79,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         radii=tuple(radius_rows(repeated, store)),
         disclosure=tuple(requests),
         disclosure_correlations=tuple(correlations),
-        warnings=tuple(dict.fromkeys([*plan.warnings, *finished.design.warnings, *control_warnings(rows)])),
+        warnings=tuple(dict.fromkeys([*plan.warnings, *finished.design.warnings, *lost, *control_warnings(rows)])),
         notes=tuple(plan.notes),
         holm={
             setting: read_row(HolmFamily, family, "holm")

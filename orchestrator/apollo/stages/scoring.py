@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from audits.apollo.attacks import ATTACKS
@@ -15,6 +16,7 @@ from orchestrator.apollo.score_table import score_rows
 from orchestrator.apollo.stages.context import Context
 from orchestrator.apollo.stages.searching import part
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.store.payloads import pack_arrays, pack_table
 
 if TYPE_CHECKING:
@@ -29,19 +31,27 @@ BUDGETED = ("apollo", "random_directions")
 
 
 def score(context: Context, job: Job) -> dict[str, bytes]:
-    """Judge all candidates of a shadow set for one method; the truth joins after the attacks have spoken."""
+    """Judge all candidates of a shadow set for one method; the truth joins after the attacks have spoken.
+
+    An attack that raises is named in the artefact; the others are judged all the same.
+    """
     import pyarrow as pa
 
     asked = context.design.partition.candidates[job.shadow_set]
     found = evidence(context, job, asked)
     labels = context.design.data.labels[asked.ids]
-    parts = []
-    for name in context.plan.audit.attacks:
+    attacks, rates = context.plan.audit.attacks, context.plan.audit.fpr
+
+    def rows(name: str) -> pa.Table:
         attack = ATTACKS[name]()
         finding = judged(attack, found, three_groups=bool(asked.retained.any()))
-        parts.append(score_rows(job.label, attack, finding, asked, labels, job.shadow_set, context.plan.audit.fpr))
-    kept = details(found, asked, context.plan.audit.attacks, context.plan.audit.fpr[0])
-    return {SCORES: pack_table(pa.concat_tables(parts)), DETAILS: pack_arrays(kept)}
+        return score_rows(job.label, attack, finding, asked, labels, job.shadow_set, rates)
+
+    attempts = Attempts()
+    parts = [part for name in attacks if (part := attempts.of(name, partial(rows, name))) is not None]
+    attempts.require_one(attacks)
+    kept = details(found, asked, tuple(name for name in attacks if name not in attempts.failed), rates[0])
+    return {SCORES: pack_table(pa.concat_tables(parts)), DETAILS: pack_arrays(kept), **attempts.files()}
 
 
 def evidence(context: Context, job: Job, asked: Candidates) -> Evidence:

@@ -18,6 +18,7 @@ from orchestrator.engine.data import data_of, device_of
 from orchestrator.engine.jobs.job import Job, in_turn, keys_by_stage, missing
 from orchestrator.engine.kind import Design, Finished, Kind
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.attempts import FAILED
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import write_outputs
 from orchestrator.engine.run.result_head import head
@@ -147,6 +148,7 @@ class Run:
         self.store.record_run(self.name, self.plan.deciding(), held)
         if self.rebuild:
             self.drop_damaged(held)
+        self.drop_failed(held)
         present = self.present()
         left = any(next(missing(each.jobs, present), None) for each in settings)
         if not left or not self.workers.count:
@@ -251,6 +253,19 @@ class Run:
     def present(self) -> dict[str, set[str]]:
         """Return what the store has, stage → keys."""
         return self.kind.present(self.store)
+
+    def drop_failed(self, held: Mapping[str, Sequence[str]]) -> None:
+        """Drop stored scores of which an attack failed, so that it is tried again: it may have lacked memory only."""
+        present = self.present()
+        scores = [stage.name for stage in self.kind.stages if stage.makes == "scores"]
+        wanted = [
+            (stage, key) for stage in scores for key in dict.fromkeys(held.get(stage, ())) if key in present[stage]
+        ]
+        failed = [(stage, key) for stage, key in wanted if FAILED in self.store.get(stage, key).files]
+        for stage, key in failed:
+            self.store.drop(stage, key)
+        if failed:
+            self.terminal.line(f"score: {len(failed)} jobs in which an attack failed are done again")
 
     def drop_damaged(self, held: Mapping[str, Sequence[str]]) -> None:
         """Read every artefact that the run refers to and drop those that are damaged."""

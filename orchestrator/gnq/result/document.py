@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.arms import arms, at_random, comparisons, table
@@ -68,6 +69,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         ]
         warnings += [f"setting {here}: {line}" for line in said]
     rows["table"] = list(judged(rows["table"], plan.audit.level))
+    warnings += failure_warnings(failed_attacks(settings, store), len(settings))
     warnings += control_warnings(rows["table"])
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     fields: dict[str, Any] = {field: tuple(these) for field, these in rows.items()}
@@ -82,9 +84,24 @@ def summed_up(finished: Finished) -> dict[str, Any]:
 
 
 def assessments(setting: Setting, store: Store) -> Assessments:
-    """Return the assessments of the arms that could be judged in every pool, pool by pool."""
-    found = all_assessments(setting, store)
-    return {arm: pools for arm, pools in found.items() if not any(DIVERGED in pool for pool in pools)}
+    """Return the assessments of the arms that could be judged in every pool, pool by pool.
+
+    An attack that failed in one pool under an arm is left out in all of them.
+    """
+    failed = {(each.label, each.attack) for each in failed_attacks([setting], store)}
+    return {
+        arm: [without(pool, {name for label, name in failed if label == arm}) for pool in pools]
+        for arm, pools in all_assessments(setting, store).items()
+        if not any(DIVERGED in pool for pool in pools)
+    }
+
+
+def without(pool: Found, attacks: Collection[str]) -> Found:
+    """Return what was found in a pool without what is about ``attacks``; bins of scores are about LiRA."""
+    if not attacks:
+        return pool
+    bins: Found = {"bins": []} if "bins" in pool and "lira" in attacks else {}
+    return {**pool, **bins, "aucs": [row for row in pool["aucs"] if row["attack"] not in attacks]}
 
 
 def all_assessments(setting: Setting, store: Store) -> Assessments:

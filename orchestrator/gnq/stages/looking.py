@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from audits.gradients.gram import from_rows, gram_rows
 from audits.gradients.validate import made_auditable
+from audits.memory import with_less
 from audits.uniqueness.accumulate import traced
 from audits.uniqueness.scores import point_scores
 from orchestrator.engine.jobs.job import Job
@@ -32,11 +33,12 @@ def look(context: Context, job: Job) -> dict[str, bytes]:
     seen = at_checkpoint(context, model, design.looks[job.unit])
     shards = design.shards(model)
     if job.shard >= 0:
-        rows = gram_rows(seen, points.x, points.y, *shards[job.shard], chunk=chunk)
+        rows = with_less(lambda size: gram_rows(seen, points.x, points.y, *shards[job.shard], chunk=size), chunk)
         return {ROWS: pack_arrays({"K": rows.cpu().numpy()})}
     parts = (rows_of(context, design.row_job(model, job.unit, shard)) for shard in range(len(shards)))
     K = from_rows(parts, len(points)) if shards else None
-    scores = point_scores(seen, points, design.modes(model), design.plan.audit.ridge, chunk=chunk, K=K)
+    modes, ridge = design.modes(model), design.plan.audit.ridge
+    scores = with_less(lambda size: point_scores(seen, points, modes, ridge, chunk=size, K=K), chunk)
     trace = traced([design.looks[job.unit]], [scores])
     return {TRACE: pack_arrays(packed(trace)), METRICS: pack_json({"doubts": sum(bool(text) for text in trace.doubts)})}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from audits.gnq.onion import onion
 from audits.gnq.removal import group_aucs
 from audits.gnq.white_box import white_box_features
 from audits.gradients.validate import made_auditable
+from audits.memory import with_less
 from audits.seeds import Purpose
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.run.scores import SCORES
 from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arrays
 from orchestrator.gnq.plan import NONE
@@ -28,7 +31,9 @@ from orchestrator.gnq.stages.stored import stored, tensors, trace_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from torch import nn
 
+    from audits.data.tensors import TensorSet
     from audits.gnq.answers import GroupAuc, PoolAnswers
     from orchestrator.gnq.design import GnqDesign, Watched
 
@@ -50,8 +55,9 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     models = [*design.of(job.unit, "target"), *design.of(job.unit, "shadow"), *design.null_models(job.unit)]
     if lost := diverged(context, models, arm):
         return {SCORES: pack_table(table_of({})), ASSESSMENT: pack_json({DIVERGED: lost})}
-    scene = gathered(context, job.unit, arm)
-    judged = judgements(design, scene, context.seed(Purpose.ASSESS, arm, str(job.unit)))
+    attempts = Attempts()
+    scene = scene_of(context, job.unit, arm, attempts)
+    judged = all_judgements(design, scene, context.seed(Purpose.ASSESS, arm, str(job.unit)), attempts)
     found: dict[str, Any] = {
         "aucs": [
             {"group": each.group, "attack": each.attack, "shadows": each.shadows, "moment": moment,
@@ -68,25 +74,37 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         columns |= {f"rank_{name}": values.ravel() for name, values in scores.items()}
         columns |= bits_column(design, job.unit, traces)
         found |= predictions(design, job.unit, scene, scores, judged["after"], traces)
-    return {SCORES: pack_table(table_of(columns)), ASSESSMENT: pack_json(found)}
+    return {SCORES: pack_table(table_of(columns)), ASSESSMENT: pack_json(found), **attempts.files()}
 
 
-def gathered(context: Context, pool: int, arm: str) -> Scene:
-    """Return what all models of a pool answered."""
+def scene_of(context: Context, pool: int, arm: str, attempts: Attempts) -> Scene:
+    """Return what all models of a pool answered; attacks that read their inside fail where that cannot be read."""
+    readers = [name for name in context.design.plan.audit.attacks if POOL_ATTACKS[name].access == "white_box"]
+    if not readers:
+        return gathered(context, pool, arm)
+    found = attempts.of(readers[0], partial(gathered, context, pool, arm))
+    if found is not None:
+        return found
+    attempts.failed |= dict.fromkeys(readers, attempts.failed[readers[0]])
+    return gathered(context, pool, arm, inside=False)
+
+
+def gathered(context: Context, pool: int, arm: str, inside: bool = True) -> Scene:
+    """Return what all models of a pool answered; ``inside``: with what attacks read off their inside."""
     design = context.design
     targets, shadows = design.of(pool, "target"), design.of(pool, "shadow")
-    after = answers(context, targets, arm)
-    naive = answers(context, shadows, NONE)
+    after = answers(context, targets, arm, inside)
+    naive = answers(context, shadows, NONE, inside)
     null = design.null_models(pool)
     foreign = None
     if null:
         logits = np.stack([read(context, model, arm)["foreign"] for model in null])
-        foreign = replace(after, logits=logits, features=features(context, null, arm, pool))
+        foreign = replace(after, logits=logits, features=features(context, null, arm, pool) if inside else None)
     return Scene(
         before=replace(answers(context, targets, NONE, inside=False), kept=after.kept),
         after=after,
         naive=naive,
-        adaptive=None if arm == NONE else answers(context, shadows, arm),
+        adaptive=None if arm == NONE else answers(context, shadows, arm, inside),
         null=foreign,
         labels=design.labels(design.drawn.pools[pool]),
     )
@@ -122,7 +140,7 @@ def features(context: Context, models: Sequence[Watched], arm: str, pool: int) -
 
     def made() -> Features:
         read = (made_auditable(stored(context, model, arm)) for model in models)  # models of the store are frozen
-        return np.stack([white_box_features(model, points, chunk=chunk) for model in read])
+        return np.stack([with_less(partial(white_box, model, points), chunk) for model in read])
 
     if arm != NONE:
         return made()
@@ -131,18 +149,41 @@ def features(context: Context, models: Sequence[Watched], arm: str, pool: int) -
     )  # every arm of a pool asks for them
 
 
-def judgements(design: GnqDesign, scene: Scene, seed: int) -> dict[str, list[GroupAuc]]:
-    """Return what attacks make of the arm's models, of those from before it, and of models that saw no point."""
-    attacks = design.plan.audit.attacks
-    cheap = tuple(name for name in attacks if name in CHEAP)
+def white_box(model: nn.Module, points: TensorSet, chunk: int) -> Features:
+    """Return what is read off the inside of one model, ``chunk`` points at a time."""
+    return white_box_features(model, points, chunk=chunk)
+
+
+def all_judgements(design: GnqDesign, scene: Scene, seed: int, attempts: Attempts) -> dict[str, list[GroupAuc]]:
+    """Return the judgements of all attacks by moment, those of an attack that raises left out."""
+    attacks, whole = design.plan.audit.attacks, with_null(scene)
+    left = [name for name in attacks if name not in attempts.failed]
+    tried = [attempts.of(name, partial(judgements, design, scene, whole, seed, name)) for name in left]
+    attempts.require_one(attacks)
+    found: dict[str, list[GroupAuc]] = {}
+    for part in ("after", "before", "rule", "null"):
+        for made in tried:
+            if made is not None and part in made:
+                found.setdefault("before" if part == "rule" else part, []).extend(made[part])
+    return found
+
+
+def judgements(
+    design: GnqDesign, scene: Scene, whole: PoolAnswers, seed: int, attack: str
+) -> dict[str, list[GroupAuc]]:
+    """Return what an attack makes of the arm's models, of those from before it, and of models that saw no point.
+
+    ``whole``: the targets with the null models. "rule": from before the removal, by shadows that know its rule.
+    """
+    attacks, cheap = (attack,), tuple(name for name in CHEAP if name == attack)
     removes = not np.array_equal(scene.after.kept, scene.after.half)
     groups = GROUPS if removes else UNFILTERED
-    judged = group_aucs(with_null(scene), scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)
+    judged = group_aucs(whole, scene.labels, scene.naive, scene.adaptive, groups, attacks, seed)
     targets = slice(0, len(scene.after.half))
     found = {"after": [replace(each, auc=each.auc[targets], scores=each.scores[targets]) for each in judged]}
     if removes and cheap:
         found["before"] = group_aucs(scene.before, scene.labels, scene.naive, None, groups, cheap, seed)
-        found["before"] += knowing_the_rule(scene, cheap, seed)
+        found["rule"] = knowing_the_rule(scene, cheap, seed)
     if scene.null is not None:
         rest = slice(len(scene.after.half), None)
         found["null"] = [

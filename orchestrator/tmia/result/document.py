@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
 from orchestrator.report.result import head_of
 from orchestrator.report.rows import read_rows
@@ -49,6 +50,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     known = {line for lines in said.values() for line in lines}
     known |= {f"variant {place}: {line}" for place, lines in said.items() for line in lines}  # as the plan says it
     warnings = [*(line for line in plan.warnings if line not in known), *setting_warnings(said)]
+    warnings += failure_warnings(failed_attacks(settings, store), len(settings))
     warnings += [*control_warnings(table), *fit_warnings(fits, about_teachers)]
     return TmiaResult(
         **head_of(finished),

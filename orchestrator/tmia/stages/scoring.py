@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.errors import BadInput
 from audits.seeds import Purpose
 from audits.tmia.answers import Answers, Labels, Posteriors
 from audits.tmia.attacks import ATTACKS, JudgeSettings
@@ -16,6 +16,7 @@ from audits.tmia.cells import cells, scores_rows
 from audits.tmia.design import GROUPS
 from audits.tmia.selectors import Scores, chosen
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.run.scores import SCORES
 from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arrays
 from orchestrator.tmia.shared_pool import pool_sets
@@ -39,7 +40,7 @@ EXPOSED = 24
 def score(context: Context, job: Job) -> dict[str, bytes]:
     """Let every attack of the plan speak, and sum up what it said.
 
-    An attack that cannot speak (a map without enough pairs) is named in a warning; the others are judged all the same.
+    An attack that raises (a map without enough pairs) is named in the artefact; the others are judged all the same.
     """
     import pyarrow as pa
 
@@ -48,14 +49,14 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     found = answers(context, job)
     fitted = audit.reconstruction
     settings = JudgeSettings(audit.beta, fitted.map, fitted.degree, fitted.pairs, pool_sets(design.plan))
-    rulings, silent = {}, []
-    for name in audit.attacks:
-        try:
-            rulings[name] = ATTACKS[name]().judge(found, settings, context.seed(Purpose.JUDGE, name))
-        except (BadInput, FloatingPointError) as error:
-            silent.append(f"attack {name} failed: {error}")
-    if not rulings:
-        raise BadInput("; ".join(silent))
+
+    def ruling(name: str) -> Ruling:
+        return ATTACKS[name]().judge(found, settings, context.seed(Purpose.JUDGE, name))
+
+    attempts = Attempts()
+    tried = {name: attempts.of(name, partial(ruling, name)) for name in audit.attacks}
+    attempts.require_one(audit.attacks)
+    rulings = {name: given for name, given in tried.items() if given is not None}
     selected, rows = selections(context, design)
     asked = np.zeros(len(sets.candidates), dtype=np.bool_)
     asked[found.known_labels().rows] = True
@@ -78,10 +79,10 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         "selections": rows,
         "reconstruction": reconstruction(found.known_labels(), settings, list(rulings)),
         "exposed": exposed(design, rulings, selected),
-        "warnings": [*design.warnings, *silent, *narrowed(rows)],
+        "warnings": [*design.warnings, *narrowed(rows)],
     }
     table = pa.table({"mode": [audit.mode] * len(columns["attack"]), **columns})
-    return {SCORES: pack_table(table), CELLS: pack_json(details)}
+    return {SCORES: pack_table(table), CELLS: pack_json(details), **attempts.files()}
 
 
 def answers(context: Context, job: Job) -> Answers:

@@ -150,12 +150,12 @@ def test_an_attack_that_cannot_speak_is_named_and_the_others_are_judged(
     monkeypatch.setattr("audits.tmia.attacks.tmia.fitted_map", refuse)
     plan = small_plan(store, audit__beta=0.25, variants={})
     result = audited(plan, tmp_path)
-    assert "attack tmia failed: too few pairs" in result.document["warnings"]
+    assert "attack tmia failed and has no result there: too few pairs" in result.document["warnings"]
     spoken = {row["attack"] for row in result.document["table"]}
     assert "tmia" not in spoken
     assert {"tmia_distance", "yeom"} <= spoken
     (line,) = failed(["precision_low=0.99"], plan, result.document)
-    assert "no result of tmia (I), tmia_smoothed (I), so it cannot be passed" in line
+    assert "inconclusive: no result of tmia (I), tmia_smoothed (I); see the warnings" in line
 
 
 def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Work in chunks gets smaller where memory does not suffice, and is the same work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from audits.memory import by_chunks, out_of_memory, with_less
+from audits.queries.oracles import label_oracle, posterior_oracle
+from audits.training.loop import logits
+
+FAILURES = (
+    MemoryError(),
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+)
+
+
+def test_chunks_are_fixed_where_memory_suffices() -> None:
+    seen = by_chunks(lambda rows: (rows.start, rows.stop), 10, 4)
+    assert seen == [(0, 4), (4, 8), (8, 10)]
+    assert by_chunks(lambda rows: (rows.start, rows.stop), 0, 4) == [(0, 0)]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+def test_a_chunk_that_finds_no_memory_is_halved_and_no_row_is_lost(failure: Exception) -> None:
+    def work(rows: slice) -> list[int]:
+        if rows.stop - rows.start > 3:
+            raise failure
+        return list(range(rows.start, rows.stop))
+
+    parts = by_chunks(work, 20, 16)
+    assert [row for part in parts for row in part] == list(range(20))
+    assert max(map(len, parts)) == 2
+    sizes: list[int] = []
+
+    def less(chunk: int) -> int:
+        sizes.append(chunk)
+        if chunk > 3:
+            raise failure
+        return chunk
+
+    assert with_less(less, 16) == 2 and sizes == [16, 8, 4, 2]
+
+
+def test_other_failures_and_single_rows_are_not_tried_again() -> None:
+    calls: list[slice] = []
+
+    def refuse(rows: slice) -> None:
+        calls.append(rows)
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        by_chunks(refuse, 4, 4)
+    assert [rows.stop for rows in calls] == [4, 2, 1]
+    with pytest.raises(ValueError, match="no"):
+        with_less(lambda chunk: int("no"), 4)
+    assert not out_of_memory(RuntimeError("shapes do not match"))
+
+
+class Narrow(nn.Module):
+    """A model that fits only so many inputs at once."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 3)
+        self.most = most
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits, or fail."""
+        if len(x) > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        found: torch.Tensor = self.inner(x)
+        return found
+
+
+def test_oracles_answer_alike_with_less_memory() -> None:
+    x = torch.randn(100, 5, generator=torch.Generator().manual_seed(0))
+    wide = Narrow(1000)
+    narrow = Narrow(7)
+    narrow.load_state_dict(wide.state_dict())
+    ids = np.arange(100)
+    oracles = [label_oracle(model, chunk=64) for model in (wide, narrow)]
+    labels = [oracle.ask(x[:, None], ids) for oracle in oracles]
+    assert torch.equal(labels[0], labels[1])
+    assert all((oracle.counter.asked(ids) == 1).all() for oracle in oracles)
+    posteriors = [posterior_oracle(model, chunk=64).ask(x, ids) for model in (wide, narrow)]
+    torch.testing.assert_close(posteriors[0], posteriors[1])
+    torch.testing.assert_close(logits(wide, x), logits(narrow, x))

@@ -1,0 +1,63 @@
+"""An attack that raises costs its own rows: it is named, no gate passes, the next run tries it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from audits.apollo.attacks.base import ATTACKS as APOLLO
+from audits.gnq.attacks import POOL_ATTACKS as GNQ
+from audits.tmia.attacks import ATTACKS as TMIA
+from orchestrator.engine.gate import failures, gates_of
+from orchestrator.kinds import kind_named
+from tests.cases.runs import audited
+from tests.orchestrator.engine.run.test_determinism import small_plan
+
+pytestmark = pytest.mark.slow
+
+CASES = {
+    "apollo": (APOLLO, "find", "single_query", "identity.single_query.auc=0.99"),
+    "tmia": (TMIA, "find", "label_gap", "precision=0.99"),
+    "gnq": (GNQ, "scores", "white_box", "white_box.auc=0.99"),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_an_attack_that_raises_costs_its_rows_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry, method, name, limit = CASES[kind]
+    plan = small_plan(kind, tmp_path / "store")
+    assert name in plan.audit.attacks  # type: ignore[attr-defined]  # all kinds have attacks
+
+    def explode(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("all weights are zero\nand more")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(registry[name], method, explode)
+        document = audited(plan, tmp_path / "out").document
+    told = [line for line in document["warnings"] if line.startswith(f"attack {name} failed")]
+    assert told and all(line.endswith("ZeroDivisionError: all weights are zero") for line in told)
+    spoken = {row["attack"] for row in document["table"]}
+    assert spoken == set(plan.audit.attacks) - {name}  # type: ignore[attr-defined]  # likewise
+    headline = kind_named(kind).headline
+    lines = failures(gates_of([limit], headline, plan), headline, plan, document)
+    assert any("inconclusive: no result of " in line and name in line for line in lines)
+    kind_named(kind).open_page().write(tmp_path / "out", None)
+    partly = pq.read_table(tmp_path / "out" / "scores.parquet")
+
+    capsys.readouterr()
+    again = audited(plan, tmp_path / "out")
+    assert "jobs in which an attack failed are done again" in capsys.readouterr().out
+    assert {row["attack"] for row in again.document["table"]} == set(plan.audit.attacks)  # type: ignore[attr-defined]
+    whole = pq.read_table(tmp_path / "out" / "scores.parquet")
+    if "attack" in whole.column_names:
+        others = whole.filter(pc.not_equal(whole["attack"], name))
+    else:
+        others = whole.select([column for column in whole.column_names if column in partly.column_names])
+    common = [column for column in others.column_names if column in partly.column_names]
+    assert repr(others.select(common).to_pydict()) == repr(partly.select(common).to_pydict())  # NaN equals NaN here
