@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors.capacity import RoomWatch, require_room
@@ -135,15 +136,16 @@ def _trainer(
     server: Any, jobs: dict[str, Job], make_perform: MakePerform, workers: Workers, storage: str, name: str
 ) -> TorchTrainer:
     from ray.train import FailureConfig, RunConfig, ScalingConfig, UserCallback
-    from ray.train.backend import Backend
-    from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.train.backend import BackendConfig
+    from ray.train.torch import TorchTrainer
 
-    class NoGroup(TorchConfig):  # type: ignore[misc]  # ray is untyped here
-        """Workers train different models: a process group would only tie their fates and need open ports."""
+    class NoGroup(BackendConfig):  # type: ignore[misc]  # ray is untyped here
+        """Workers train different models: a process group would only tie their fates and need open ports.
 
-        @property
-        def backend_cls(self) -> Any:
-            return Backend
+        No ``TorchConfig``, for which the controller of the run would import torch.
+        """
+
+        backend = "none"  # asked for by TorchTrainer
 
     class Blame(UserCallback):  # type: ignore[misc]  # ray is untyped here
         """Tells the queue which workers died."""
@@ -154,8 +156,7 @@ def _trainer(
             ray.get(server.blame.remote(list(worker_exceptions)))
 
     return TorchTrainer(
-        _serve,
-        train_loop_config={"server": server, "jobs": jobs, "make_perform": make_perform, "threads": workers.threads},
+        partial(_serve, server, jobs, make_perform, workers.threads),  # unpickled by workers only; a config is not
         torch_config=NoGroup(),
         scaling_config=ScalingConfig(
             num_workers=workers.count if workers.address is None else (1, workers.count),
@@ -176,17 +177,16 @@ def _trainer(
     )
 
 
-def _serve(config: dict[str, Any]) -> None:
+def _serve(server: Any, jobs: dict[str, Job], make_perform: MakePerform, threads: int) -> None:
     """Pull and do jobs until the queue says stop (runs in each worker of the group)."""
     import ray
     import ray.train
 
-    server, jobs, make_perform = config["server"], config["jobs"], config["make_perform"]
     context = ray.train.get_context()
     rank = context.get_world_rank()
     life = ray.get(server.begin.remote(rank, context.get_world_size()))
     try:
-        limit_threads(config["threads"])
+        limit_threads(threads)
         perform = make_perform()
         while True:
             order, key = ray.get(server.take.remote(rank, life))
