@@ -1,6 +1,6 @@
 # make demo    one whole audit on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
-# make lint    the first half of it
+# make lint    all of it but the tests
 # make clean   remove what the commands above have made, the environment too
 #
 # PYTHON=...   the Python (3.11 or newer) that makes the environment
@@ -13,19 +13,24 @@ STAMP  := $(VENV)/orch-installed
 OUT    ?= demo-out
 PYTHON ?=
 
-.PHONY: demo test lint install clean
+.PHONY: demo test lint style install clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
 	@$(BIN)/orch sweep apollo-ablation --out $(OUT)
 
-test: lint
-	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Types are checked while the tests run.
+test: style
+	@$(BIN)/mypy & types=$$!; \
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder; \
+	tests=$$?; wait $$types || { echo "mypy failed: see above" >&2; exit 1; }; exit $$tests
 
-lint: $(STAMP)
+lint: style
+	@$(BIN)/mypy
+
+style: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python .ci/imports.py
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
+from ray import cloudpickle
+
+from actors.jobs import MakePerform, Workers
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
@@ -52,3 +57,23 @@ def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[J
 def context_of(plan: BasePlan, store: Store) -> WorkerContext[Any]:
     """Return the context in which a worker does the jobs of ``plan``."""
     return WorkerContext(kind_named(plan.kind), open_design(plan, store), store)
+
+
+def two_in_turn(jobs: Sequence[Job], make_perform: MakePerform, workers: Workers, **_: Any) -> None:
+    """Do jobs as two workers do, each from a pickle and with a memory of its own, the last that are ready first."""
+    assert workers.count == 2
+    performs = [cloudpickle.loads(cloudpickle.dumps(make_perform))() for _ in range(2)]
+    left = {job.key: job for job in jobs}
+    while left:
+        ready = [job for job in left.values() if not left.keys() & set(job.needs)]
+        assert ready
+        for number, job in enumerate(reversed(ready)):
+            performs[number % 2](job)
+            del left[job.key]
+
+
+def take_turns(monkeypatch: pytest.MonkeyPatch, how: Callable[..., None] = two_in_turn) -> None:
+    """Let runs in this process do jobs as two workers do, or as ``how`` does, without Ray."""
+    monkeypatch.setattr("orchestrator.engine.run.run.connect", lambda workers: nullcontext())
+    for pool in ("train_population", "run_units"):
+        monkeypatch.setattr(f"orchestrator.engine.run.run.{pool}", how)

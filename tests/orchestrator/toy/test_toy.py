@@ -21,7 +21,7 @@ from orchestrator.engine.run.run import Result, run_sweep
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan, open_design
-from tests.cases.runs import audited
+from tests.cases.runs import audited, take_turns, two_in_turn
 from tests.orchestrator.toy.plan import ToyPlan
 from tune_spaces import SWEEPS
 from tune_spaces.registry import Sweep, fixed
@@ -98,11 +98,25 @@ def test_it_is_stored_and_a_second_run_trains_and_scores_nothing(finished: Resul
     assert pack_table(again.scores) == pack_table(finished.scores)
 
 
+def test_two_workers_change_no_bit(finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workers know the kind by its place alone: nobody registered it there."""
+    plan = bench.plan(compute__workers=2, compute__store=str(bench.place / "other"))
+
+    def unregistered(*arguments: Any, **named: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delitem(KINDS, "toy")
+            two_in_turn(*arguments, **named)
+
+    take_turns(monkeypatch, unregistered)
+    assert pack_table(audited(plan, bench.place / "two").scores) == pack_table(finished.scores)
+
+
 @pytest.mark.cluster
+@pytest.mark.long
 @pytest.mark.usefixtures("cluster")
-def test_a_worker_changes_no_bit(finished: Result, bench: Bench) -> None:
-    """Two workers are compared with none in ``test_determinism.py``, with Apollo's audit."""
-    plan = bench.plan(compute__workers=1, compute__store=str(bench.place / "other"))
+def test_a_worker_of_ray_changes_no_bit(finished: Result, bench: Bench) -> None:
+    """In short: the test above; Apollo's audit on Ray, in ``tests/orchestrator/engine/run/test_determinism.py``."""
+    plan = bench.plan(compute__workers=1, compute__store=str(bench.place / "third"))
     assert pack_table(audited(plan, bench.place / "one").scores) == pack_table(finished.scores)
 
 

@@ -34,6 +34,7 @@ class Copy:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.sources: dict[str, Source] = {}
+        self.known: dict[str, str] = {}  # versions of the copy as it is now, if they were asked for
 
     def source_of(self, name: str, tops: frozenset[str], root: Path | None = None) -> Source:
         """Stand in for ``code_version.source_of``, which reads a module once per process."""
@@ -44,7 +45,7 @@ class Copy:
     @contextmanager
     def edited(self, file: str, change: Callable[[str], str]) -> Iterator[None]:
         """Hold an edit of ``file``; one that does not exist is made, and removed afterwards."""
-        path = self.root / file
+        path, known = self.root / file, self.known
         text = path.read_text() if path.exists() else None
         after = change(text or "")
         assert after != text, "nothing was edited"
@@ -55,9 +56,11 @@ class Copy:
         finally:
             path.unlink() if text is None else path.write_text(text)
             self.forget(file, new=text is None)
+            self.known = known
 
     def forget(self, file: str, *, new: bool) -> None:
         """Forget what was read of ``file``; of a ``new`` one also where it was sought in vain."""
+        self.known = {}
         self.sources.pop(module_of(file), None)
         if new:
             self.sources.clear()
@@ -69,7 +72,8 @@ class Copy:
 
     def versions(self) -> dict[str, str]:
         """Return the version of every stage of every kind."""
-        return {stage: self.version(body) for stage, body in BODIES.items()}
+        self.known = self.known or {stage: self.version(body) for stage, body in BODIES.items()}
+        return self.known
 
     def changed_by(self, file: str, change: Callable[[str], str]) -> set[str]:
         """Return the stages whose version an edit of ``file`` changes; the edit is taken back."""

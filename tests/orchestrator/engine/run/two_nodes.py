@@ -1,6 +1,7 @@
-"""A cluster of three nodes on this machine, and an audit on it during which a node is lost.
+"""A cluster of two nodes on this machine, and a command on it during which a node is lost.
 
-Run as ``python -m tests.orchestrator.engine.run.three_nodes FOLDER``; the scores are left in FOLDER/out.
+Run as ``python -m tests.orchestrator.engine.run.two_nodes FOLDER ARGUMENTS``: ``orch`` with ARGUMENTS, whose store is
+FOLDER/store; FOLDER/lost is left when the node is gone. Pages and tracking are left out.
 """
 
 from __future__ import annotations
@@ -11,31 +12,35 @@ from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
-from tests.cases.runs import audited
-from tests.orchestrator.engine.run.small_plans import small_plan, trained
+from orchestrator.cli.main import main as orch
+from orchestrator.engine.run.run import Run
+from tests.cases.runs import UnshownRun
+from tests.orchestrator.engine.run.small_plans import trained
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 
 
-def main(folder: Path) -> None:
-    """Build the cluster, run the audit, take everything down."""
+def main(folder: Path, *arguments: str) -> int:
+    """Build the cluster, carry out the command, take everything down; return the command's exit code."""
+    before = trained(folder)
+    Run.report, Run.track = UnshownRun.report, UnshownRun.track  # type: ignore[method-assign]
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
     try:
-        nodes = [cluster.add_node(**NODE) for _ in range(2)]
+        node = cluster.add_node(**NODE)
         cluster.wait_for_nodes()
 
         def lose_a_node() -> None:
-            while trained(folder) < 3:
+            while trained(folder) < before + 2:
                 over.wait(0.02)
-            cluster.remove_node(nodes[0], allow_graceful=False)
+            cluster.remove_node(node, allow_graceful=False)
             (folder / "lost").touch()
 
         over = threading.Event()
         threading.Thread(target=lose_a_node, daemon=True).start()
-        audited(small_plan("apollo", folder / "store", workers=3, address=cluster.address), folder / "out")
+        return orch([*arguments, "--set", f"compute.address={cluster.address}"])
     finally:
         cluster.shutdown()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))
