@@ -15,7 +15,7 @@ from audits.errors import BadInput
 from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result, masked, resolve_uri
 from orchestrator.engine.run.tracking_names import flatten
 from orchestrator.kinds import kind_named
-from tests.cases.apollo_result import write_run
+from tests.cases.apollo_result import settings, write_run
 
 APOLLO = kind_named("apollo")
 
@@ -23,7 +23,9 @@ APOLLO = kind_named("apollo")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
-    result = write_run(out, sweep=True, targets=2, points=100)
+    chosen = [entry for entry in settings(sweep=True) if entry["setting"] in ("base", "beta=16", "shadows=4", "steps=1")]
+    assert len(chosen) == 4
+    result = write_run(out, sweep=True, chosen=chosen, targets=2, points=100)
     (out / "report.html").write_text("<html></html>")
     (out / "figures").mkdir()
     (out / "figures" / "auc.svg").write_text("<svg/>")
