@@ -67,7 +67,7 @@ def perform(job: Job) -> None:
 def act(job: FileJob, folder: Path, first: bool) -> None:
     """Do what ``job.action`` names."""
     if job.action == "die" or (job.action == "die_once" and first):
-        (folder / "at_death").write_text(" ".join(sorted(done(folder))))
+        (folder / f"at_death_of_{job.key}").write_text(" ".join(sorted(done(folder))))
         os.kill(os.getpid(), signal.SIGKILL)
     if job.action == "hold_once" and first:
         (folder / "held").write_text(node())

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import actors.population
 from actors.attack_pool import run_units
 from actors.job_queue import JobQueue
 from actors.jobs import Workers, WorkersLost
-from tests.actors.file_jobs import chain, done, drive, ignore, make_perform, perform, starts
+from tests.actors.file_jobs import FileJob, chain, done, drive, ignore, make_perform, perform, starts
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -37,32 +38,33 @@ def run_driver(kind: str, folder: Path, storage: Path) -> int:
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
-def test_a_killed_worker_costs_only_what_was_unfinished(cluster: Workers, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    drive(folder, cluster, ignore, chain(folder, j1_1="die_once"))
-    assert done(folder) == expected(tmp_path / "undisturbed")
-    assert starts(folder, "1.1") == 2
-    before = (folder / "at_death").read_text().split()
-    assert "1.0" in before
-    assert all(starts(folder, key) == 1 for key in before)
+def last(folder: Path, units: list[FileJob]) -> FileJob:
+    """Return a job that kills its worker whenever it is done, once all ``units`` are."""
+    return FileJob("last", str(folder), tuple(unit.key for unit in units), "die")
 
 
-def test_a_job_that_kills_its_worker_is_given_up_by_name(
+def test_a_killed_worker_costs_only_what_was_unfinished_and_a_deadly_job_is_given_up_by_name(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actors.population, "JobQueue", partial(JobQueue, max_losses=1))
-    workers = Workers(1, storage=cluster.storage, log="run.log")
-    with pytest.raises(WorkersLost, match=r"job 1\.1 is given up: its worker died 1 time\(s\) \(see run\.log\)"):
-        drive(tmp_path, workers, ignore, chain(tmp_path, j1_1="die"))
+    monkeypatch.setattr(actors.population, "JobQueue", partial(JobQueue, max_losses=2))
+    folder = tmp_path / "run"
+    units = chain(folder, j1_1="die_once")
+    with pytest.raises(WorkersLost, match=r"job last is given up: its worker died 2 time\(s\) \(see run\.log\)"):
+        drive(folder, replace(cluster, log="run.log"), ignore, [last(folder, units), *units])
+    assert done(folder) == expected(tmp_path / "undisturbed")
+    assert starts(folder, "1.1") == 2
+    before = (folder / "at_death_of_1.1").read_text().split()
+    assert "1.0" in before
+    assert all(starts(folder, key) == 1 for key in before)
+    assert starts(folder, "last") == 2
 
 
 def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Workers, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    run_units(chain(folder, j1_1="die_once", j2_0="die_once"), make_perform, cluster, on_progress=ignore)
+    units = chain(folder, j1_1="die_once", j2_0="die_once")
+    with pytest.raises(WorkersLost, match=r"job last is given up: its worker died 3"):
+        run_units([last(folder, units), *units], make_perform, cluster, on_progress=ignore)
     assert done(folder) == expected(tmp_path / "undisturbed")
-    deadly, one = chain(tmp_path / "deadly", j0_0="die"), Workers(1, storage=cluster.storage)
-    with pytest.raises(WorkersLost, match=r"job 0\.0 is given up: its worker died 3"):
-        run_units(deadly, make_perform, one, on_progress=ignore)
 
 
 @pytest.mark.long
@@ -80,7 +82,7 @@ def test_after_a_killed_driver_the_same_command_does_only_what_is_missing(tmp_pa
 
 @pytest.mark.long
 def test_a_lost_node_costs_only_what_it_was_doing(tmp_path: Path) -> None:
-    """In short: ``tests/orchestrator/engine/run/test_lost_node.py``, of a whole audit."""
+    """In short: ``tests/orchestrator/engine/run/test_determinism.py``, of a whole audit."""
     folder = tmp_path / "run"
     assert run_driver("nodes", folder, tmp_path / "ray") == 0
     assert done(folder) == expected(tmp_path / "undisturbed")

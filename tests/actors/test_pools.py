@@ -279,35 +279,33 @@ def test_environment_is_restored() -> None:
 # with Ray
 
 
+def failing(folder: Path) -> list[FileJob]:
+    """Return a chain, a job that fails when the chain is done, and one that needs that."""
+    units = chain(folder)
+    every = [unit.key for unit in units]
+    last = [job("missing", *every, folder=str(folder), action="missing"), job("never", "missing", folder=str(folder))]
+    return [*reversed(last), *units]
+
+
 @pytest.mark.cluster
-def test_two_workers_write_the_files_of_no_worker(tmp_path: Path, cluster: Workers) -> None:
-    """One worker is compared with none by a whole audit, in ``tests/orchestrator/toy``."""
-    folders = [tmp_path / name for name in ("none", "two", "pool")]
-    train(chain(folders[0]), folders[0], Workers(0))
+@pytest.mark.parametrize("pool", [train_population, run_units])
+def test_two_workers_write_the_files_of_no_worker_and_a_failing_job_stops_them_as_itself(
+    tmp_path: Path, cluster: Workers, pool: Any
+) -> None:
+    """Runs to the end: ``tests/orchestrator/engine/run/test_determinism.py``, by a whole audit."""
+    none, two = tmp_path / "none", tmp_path / "two"
+    train(chain(none), none, Workers(0))
     seen: list[tuple[int, int]] = []
-    train(chain(folders[1]), folders[1], cluster, on_progress=lambda *counts: seen.append(counts))
-    run_units(chain(folders[2]), make_perform, cluster, on_progress=ignore)
-    assert done(folders[0]) == done(folders[1]) == done(folders[2])
+    settled = {"is_done": partial(is_done, two)} if pool is train_population else {}
+    with pytest.raises(FileNotFoundError) as caught:
+        pool(failing(two), make_perform, cluster, on_progress=lambda *counts: seen.append(counts), **settled)
+    assert caught.value.filename == "/data/x.png"
+    assert done(none) == done(two)
     assert seen == sorted(seen)
-    assert seen[-1] == (12, 12)
-    for folder in folders:
-        assert all(starts(folder, unit.key) == 1 for unit in chain(folder))
-
-
-@pytest.mark.cluster
-def test_a_failing_job_stops_the_run_as_itself(tmp_path: Path, cluster: Workers) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
-        train(chain(tmp_path, j0_1="missing"), tmp_path, cluster)
-    assert caught.value.filename == "/data/x.png"
-    assert "0.1" not in done(tmp_path)
-    assert starts(tmp_path, "0.1") == 1
-
-
-@pytest.mark.cluster
-def test_a_failing_unit_stops_the_pool_as_itself(tmp_path: Path, cluster: Workers) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
-        run_units(chain(tmp_path, j0_1="missing"), make_perform, cluster, on_progress=ignore)
-    assert caught.value.filename == "/data/x.png"
+    assert seen[-1] == (12, 14)
+    assert {key: starts(two, key) for key in (*done(two), "missing", "never")} == {
+        **dict.fromkeys([*done(none), "missing"], 1), "never": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.cluster
