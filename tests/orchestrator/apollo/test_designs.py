@@ -112,6 +112,7 @@ def retained(tmp_path_factory):
         "split.candidates={forget: 12, unseen: 12, retained: 12}",
         "audit.radii=true",
         "audit.fpr=[0.5, 0.6]",
+        "audit.search.steps=2",
     )
     return plan, *paged(plan, place / "out"), place / "out", Store(place / "store")
 

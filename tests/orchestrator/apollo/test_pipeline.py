@@ -20,6 +20,7 @@ from orchestrator.engine.run.run import Run
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
+from orchestrator.report import writing
 from tests.cases.runs import UnshownRun, audited, context_of, jobs_of, swept
 from tune_spaces.registry import Sweep, fixed
 
@@ -32,6 +33,7 @@ TINY = (
     "split.candidates={forget: 12, unseen: 12}",
     "recipe.epochs=3",
     "audit.fpr=[0.5]",
+    "audit.search.steps=1",
     "compute.workers=0",
 )
 
@@ -136,19 +138,21 @@ def test_workers_and_address_do_not_change_a_key(finished):
 def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
     store = tmp_path / "store"
     shutil.copytree(finished[2], store)
-    plan = tiny_plan(store, "audit.search.steps=3")
+    asked_anew = ("audit.search.steps=2", "audit.attacks=[apollo]")
+    plan = tiny_plan(store, *asked_anew)
     victim = next((store / "train").rglob("weights-*.safetensors"))
     victim.write_bytes(victim.read_bytes()[:-1] + b"\x00")
     with pytest.raises(CorruptArtefact, match="--rebuild"):
         audited(plan, tmp_path / "broken")
     rebuilt = audited(plan, tmp_path / "rebuilt", rebuild=True)
     assert rebuilt.document["population"]["trained"] == 1
-    whole = audited(tiny_plan(finished[2], "audit.search.steps=3"), tmp_path / "whole")
+    whole = audited(tiny_plan(finished[2], *asked_anew), tmp_path / "whole")
     assert rebuilt.scores.equals(whole.scores)
 
 
 def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monkeypatch):
     monkeypatch.setattr(Run, "track", UnshownRun.track)  # tracked sweeps: test_tracking.py, test_toy.py
+    monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures of a sweep: test_report.py
     plan, _, store, _ = finished
     sweep = Sweep(
         name="two-widths",
@@ -186,7 +190,8 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     _, _, store, _ = finished
     seeds = {f"seed={seed}": {"seed": seed} for seed in (0, 1)}
     sweep = Sweep("two-seeds", "", "apollo-smoke", fixed(seeds), "apollo AUC", "a table", pooled=True)
-    plan = tiny_plan(store)
+    few = "audit.attacks=[apollo, u_lira]"
+    plan = tiny_plan(store, few)
     out = tmp_path / "seeds"
     result = swept(sweep, plan, out)
     rows = {(row["setting"], row["unlearner"], row["attack"]): row for row in result.document["table"]}
@@ -195,7 +200,9 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     single = [rows[name, "identity", "u_lira"]["auc"] for name in seeds]
     assert pooled["auc"] == pytest.approx(sum(single) / 2)
     assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}
-    alone = audited(tiny_plan(tmp_path / "other-store", "seed=1"), tmp_path / "alone").scores.drop_columns(["setting"])
+    alone = audited(tiny_plan(tmp_path / "other-store", "seed=1", few), tmp_path / "alone").scores.drop_columns(
+        ["setting"]
+    )
     second = result.scores.filter(np.array(result.scores["setting"].to_pylist()) == "seed=1")
     assert second.drop_columns(["setting"]).equals(alone), "a setting of a sweep is not the audit of its own plan"
 
@@ -247,7 +254,7 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
         return real(*args, offline=offline, **options)
 
     monkeypatch.setattr(adversarial, "search", counted)
-    plan = tiny_plan(tmp_path / "store")
+    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline]")
     audited(plan, tmp_path / "first")
     sets, methods = plan.split.targets, len(plan.unlearning)
     assert searches.count(True) == 2 * sets
@@ -287,7 +294,8 @@ def test_kinds_are_handed_access_to_targets_of_their_own_level_only(finished):
 
 
 def test_memorised_points_are_ranked_first_and_then_audited(finished, tmp_path):
-    plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8")
+    few = "audit.attacks=[single_query, u_lira]"
+    plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8", few)
     result = audited(plan, tmp_path / "out")
     store = Store(tmp_path / "store")
     design = open_design(plan, store)
