@@ -45,11 +45,11 @@ def recorded() -> Iterator[set[CodeType]]:
         if event == "call":
             found.add(frame.f_code)
 
-    sys.setprofile(note)
+    sys.settrace(note)
     try:
         yield found
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
 
 
 def ours(code: CodeType) -> str:
