@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from audits.errors import BadInput
+from orchestrator.engine.store.faults import FAULTS
 from orchestrator.engine.store.payloads import pack_json
 
 if TYPE_CHECKING:
@@ -27,9 +28,14 @@ class Attempts:
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def of(self, name: str, work: Callable[[], R]) -> R | None:
-        """Return ``work()``; None where it raises any exception, which is kept under ``name``."""
+        """Return ``work()``; None where it raises an exception, which is kept under ``name``.
+
+        Trouble with the store is no attack's, and raised: a damaged artefact must not pass for an attack that failed.
+        """
         try:
             return work()
+        except FAULTS:
+            raise
         except Exception as error:  # an attack may be anybody's code, and what it raises anything
             self.failed[name] = error
             return None

@@ -24,6 +24,9 @@ class StoreFull(OSError):
     """The disk is full; what was finished before is kept (exit code 3)."""
 
 
+FAULTS = (Missing, CorruptArtefact, StoreUnusable, StoreFull)
+
+
 def damaged(stage: str, key: str, file: str, what: str) -> CorruptArtefact:
     """Return the error that says ``what`` is wrong with ``file`` of an artefact and how to have it made anew."""
     return CorruptArtefact(

@@ -13,6 +13,8 @@ from audits.apollo.attacks.base import ATTACKS as APOLLO
 from audits.gnq.attacks import POOL_ATTACKS as GNQ
 from audits.tmia.attacks import ATTACKS as TMIA
 from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.run.attempts import Attempts
+from orchestrator.engine.store.faults import FAULTS
 from orchestrator.kinds import kind_named
 from tests.cases.runs import audited
 from tests.orchestrator.engine.run.test_determinism import small_plan
@@ -61,3 +63,14 @@ def test_an_attack_that_raises_costs_its_rows_alone(
         others = whole.select([column for column in whole.column_names if column in partly.column_names])
     common = [column for column in others.column_names if column in partly.column_names]
     assert repr(others.select(common).to_pydict()) == repr(partly.select(common).to_pydict())  # NaN equals NaN here
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_trouble_with_the_store_is_not_taken_for_an_attack_that_failed(fault: type[Exception]) -> None:
+    def read() -> None:
+        raise fault("artefact train/0 is damaged")
+
+    attempts = Attempts()
+    with pytest.raises(fault, match="is damaged"):
+        attempts.of("white_box", read)
+    assert attempts.failed == {}
