@@ -81,6 +81,18 @@ def test_points_that_all_lean_one_way_together_give_no_bound_either() -> None:
     assert none / REPEATS >= least_share(0.95)
 
 
+def test_points_are_matched_at_random_so_that_a_score_by_their_place_gives_no_bound() -> None:
+    """Matched in order, whoever leads at one pair leads at the next: pairs would be no coins of their own."""
+    rng = np.random.default_rng(4)
+    none = 0
+    for repeat in range(REPEATS):
+        half = np.zeros(400, bool)
+        half[rng.permutation(400)[:200]] = True
+        made = pair_guesses(np.arange(400.0), half, 1.0, repeat)
+        none += epsilon_bound(made.right, made.guesses, made.pairs, 0.0) == 0.0
+    assert none / REPEATS >= least_share(0.95)
+
+
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_a_mechanism_that_tells_all_that_it_may_of_a_pair_is_not_charged_with_more(epsilon: float) -> None:
     """Randomised response about each pair at 2ε, the most that removing one point and adding another may tell."""

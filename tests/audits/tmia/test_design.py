@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from audits.arrays import Ids
 from audits.data.classes import points_of
 from audits.errors import BadInput
+from audits.seeds import derive_seed, numpy_generator
 from audits.tmia.design import MembershipDesign, MembershipSplit, make_membership, other_side
 
 SPLIT = MembershipSplit(
@@ -169,6 +170,21 @@ def test_a_design_that_just_fits_is_accepted() -> None:
 def test_a_point_named_twice_is_refused() -> None:
     with pytest.raises(BadInput, match="name a point twice"):
         design(ids=np.r_[np.arange(POINTS), 0])
+
+
+@pytest.mark.parametrize(("group", "word", "replace"), [("reference", "contrast", True), ("null", "fresh", False)])
+def test_seeds_keep_the_words_of_the_first_results(group: str, word: str, replace: bool) -> None:
+    """Other words in seeds are other training sets, and so other numbers under the same plan."""
+    found = design()
+    pool = found.attacker_points if group == "reference" else found.filler
+    for index, own in enumerate(getattr(found, group)):
+        rng = numpy_generator(derive_seed(3, f"membership/{word}", index))
+        np.testing.assert_array_equal(own, rng.choice(pool, SPLIT.train_size, replace=replace))
+    ids = np.arange(1000, 1030)
+    rng = numpy_generator(derive_seed(1, f"other-side/{word}", 0))
+    np.testing.assert_array_equal(
+        other_side(ids, SPLIT.models, 12, seed=1)[group][0], rng.choice(ids, 12, replace=False)
+    )
 
 
 # The other side of the transfer

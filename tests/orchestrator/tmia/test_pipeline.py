@@ -177,6 +177,14 @@ def test_no_reference_or_null_model_starts_from_a_teacher_of_a_target(mode: str,
     assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "reference": 12, "null": 2}
 
 
+def test_names_of_models_keep_the_words_from_which_their_seeds_are_derived(store: Path) -> None:
+    plan = small_plan(store)
+    design: Any = open_design(plan.changed(plan.settings()["II"]))
+    words = {"target": "target", "reference": "contrast", "null": "fresh"}
+    for model in design.models.values():
+        assert model.name == f"{model.side}-{words[model.group]}-{model.index}"
+
+
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
 def test_only_targets_saw_candidates(mode: str, store: Path) -> None:
     plan = small_plan(store)
