@@ -11,6 +11,7 @@ from typing import Any, Literal
 from actors.cluster import size_workers
 from audits.data.catalogue import describe
 from audits.data.dataset import Dataset
+from orchestrator.engine.cost.choice import wall_seconds
 from orchestrator.engine.cost.history import PastWork
 from orchestrator.engine.data import data_of, device_of
 from orchestrator.engine.jobs.job import Job
@@ -22,7 +23,6 @@ from tune_spaces.registry import Sweep
 
 Basis = Literal["the store", "a probe", "the store, a probe"]
 Work = Mapping[str, tuple[Job, Probe]]
-START_SECONDS = 20.0  # of worker processes that import torch and join one training run
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ class Cost:
     @property
     def seconds(self) -> float:
         """Wall seconds: work over workers, and the start of the workers if there is any work for them."""
-        work = sum(stage.seconds for stage in self.stages)
-        start = START_SECONDS if self.workers and any(stage.missing for stage in self.stages) else 0.0
-        return work / max(1, self.workers) + start
+        return wall_seconds(sum(stage.seconds for stage in self.stages), self.workers)
 
     @property
     def gpu_hours(self) -> float | None:
@@ -134,10 +132,11 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
             work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
         settings.append((changed, wanted))
     past = PastWork(store, {key: job.document for key, (job, _) in work.get("train", {}).items()})
+    stages = tuple(stage_cost(stage.name, work[stage.name], past) for stage in kind.stages if stage.name in work)
     return Cost(
-        tuple(stage_cost(stage.name, work[stage.name], past) for stage in kind.stages if stage.name in work),
+        stages,
         tuple(kind.queries(settings)),
-        worker_count(plan),
+        worker_count(plan, device, sum(stage.seconds for stage in stages)),
         device,
         store.uri,
         present,
@@ -174,6 +173,9 @@ def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
     return StageCost(stage, len(work), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
 
 
-def worker_count(plan: BasePlan) -> int:
-    """Return how many workers the plan gets on this machine."""
-    return size_workers(plan.compute.workers, plan.compute.gpus_per_worker)
+def worker_count(plan: BasePlan, device: str, work: float) -> int:
+    """Return how many workers the plan gets on this machine for so many seconds of ``work``."""
+    most = size_workers(plan.compute.workers, plan.compute.gpus_per_worker)
+    if plan.compute.workers != "auto" or device != "cpu" or plan.compute.address is not None:
+        return most
+    return most if wall_seconds(work, most) < work else 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from orchestrator.engine.cost.estimate import Cost
-from orchestrator.engine.run.console import seconds
+from orchestrator.engine.durations import seconds
 from orchestrator.engine.store.inventory import size_text
 
 
@@ -36,7 +36,8 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     """Yield the totals: settings, time, GPU-hours, disk, queries, and how far the numbers can be trusted."""
     if cost.sweep:
         yield f"settings: {cost.settings}; what they share is counted once"
-    yield f"time: about {seconds(cost.seconds)} with {cost.workers} workers on {cost.device}"
+    where = f"with {cost.workers} workers" if cost.workers else "in the calling process"
+    yield f"time: about {seconds(cost.seconds)} {where} on {cost.device}"
     if cost.gpu_hours is not None:
         yield f"GPU: about {cost.gpu_hours:.2g} GPU-hours"
     yield f"disk: about {size_text(cost.bytes)} more in {cost.store}"

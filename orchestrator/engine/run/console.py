@@ -14,6 +14,8 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from orchestrator.engine.durations import seconds
+
 PIPE_WIDTH = 160  # columns of a table where no terminal says how wide it is
 LINE_EVERY = 10.0  # seconds after which a pipe hears of progress
 LINE_SHARE = 0.1  # share of a stage after which a pipe hears of progress
@@ -214,15 +216,3 @@ def flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
             stream.flush()
-
-
-def seconds(value: float) -> str:
-    """Return a duration as a person says it: 0.4 s, 12 s, 3 min 05 s, 2 h 10 min."""
-    if value < 9.95:
-        return f"{value:.1f} s"
-    whole = round(value)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from actors.attack_pool import run_units
 from actors.cluster import connect
 from actors.population import train_population
 from actors.trials import run_trials
+from orchestrator.engine.cost.choice import Work, choose_workers
 from orchestrator.engine.data import data_of, device_of
 from orchestrator.engine.jobs.job import Job, in_turn, keys_by_stage, missing
 from orchestrator.engine.kind import Design, Finished, Kind
@@ -80,7 +81,7 @@ class Run:
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
         self.design = self.lay_out(plan, data_of(plan.data.name, plan.data.root), device_of(plan))
-        self.workers = workers_of(plan, self.design.device, self.store, terminal)
+        self.most = self.workers = workers_of(plan, self.design.device, self.store, terminal)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
@@ -138,7 +139,9 @@ class Run:
         todo = list(missing(self.first, self.present()))
         if todo:
             self.terminal.line(f"ranking: {len(self.first)} jobs, {len(self.first) - len(todo)} reused")
-            with self.terminal.quiet(), connect(self.workers):
+            present = self.present()
+            self.settle_workers([(each.plan, list(missing(each.first_jobs(), present))) for each in designs])
+            with self.terminal.quiet(), self.connected():
                 self.populate(todo, [design.plan for design in designs], "ranking the points")
 
     @contextmanager
@@ -150,14 +153,29 @@ class Run:
             self.drop_damaged(held)
         self.drop_failed(held)
         present = self.present()
-        left = any(next(missing(each.jobs, present), None) for each in settings)
-        if not left or not self.workers.count:
+        left = [(each.plan, list(missing(each.jobs, present))) for each in settings]
+        if not any(jobs for _, jobs in left):
             yield
             return
-        where = f"at {self.workers.address}" if self.workers.address else "on this machine"
-        self.terminal.line(f"Ray: {self.workers.count} workers {where}")
-        with self.terminal.quiet(), connect(self.workers):
+        self.settle_workers(left)
+        with self.terminal.quiet() if self.workers.count else nullcontext(), self.connected():
             yield
+
+    def connected(self) -> AbstractContextManager[None]:
+        """Return the Ray cluster of the workers as a context; without workers there is none."""
+        return connect(self.workers) if self.workers.count else nullcontext()
+
+    def settle_workers(self, work: Work) -> None:
+        """Settle who does ``work`` and say so: as many workers as the plan says, with ``auto`` what is sooner done."""
+        compute, reason = self.plan.compute, ""
+        if compute.workers == "auto" and compute.address is None:
+            chosen = choose_workers(self.kind, work, self.design.device, self.most.count)
+            self.workers = replace(self.most, count=chosen.workers)
+            reason = f" ({chosen.reason}; compute.workers: auto)"
+        where = f"at {compute.address}" if compute.address else "on this machine"
+        who = f"Ray: {self.workers.count} workers {where}" if self.workers.count else "in this process, without Ray"
+        if reason or self.workers.count:
+            self.terminal.line(f"{who}{reason}")
 
     def prepare(self, settings: Sequence[Setting]) -> dict[str, int]:
         """Train, unlearn and measure what is missing; return how many models there are, reused and made."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engine.run.console import Terminal, seconds
+from orchestrator.engine.durations import seconds
+from orchestrator.engine.run.console import Terminal
 
 
 class Clock:
