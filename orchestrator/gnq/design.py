@@ -123,10 +123,14 @@ class GnqDesign(ABC):
         """Return the models of a group of a pool, twins in turn."""
         return [model for model in self.models.values() if model.pool == pool and model.group == group]
 
+    def source(self, model: Watched) -> Ids:
+        """Return the ids (2n,) of the points among which a model's half, and what a defence keeps of it, are places."""
+        found: Ids = self.drawn.pools[model.pool]
+        return found
+
     def points(self, model: Watched) -> Ids:
         """Return the ids of the points that a model trains on, in the pool's order."""
-        found: Ids = self.drawn.pools[model.pool][model.half]
-        return found
+        return self.source(model)[model.half]
 
     def modes(self, model: Watched) -> tuple[str, ...]:
         """Return the modes of uniqueness that are seen of a model's points: of shadows only what defences rank by."""

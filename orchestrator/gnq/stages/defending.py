@@ -46,7 +46,7 @@ def defend(context: Context, job: Job) -> dict[str, bytes]:
         trace = trace_of(context, model, twin=defence.ranking == "twin_loss")
         left = kept_by(model, defence, trace)
         kept = left if defence.method == "remove" else kept
-    points = tensors(context, design.drawn.pools[model.pool][kept])
+    points = tensors(context, design.source(model)[kept])
     try:
         if defence.method == "noise":
             size = sum(parameter.numel() for parameter in found.parameters() if parameter.requires_grad)
