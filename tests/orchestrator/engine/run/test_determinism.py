@@ -21,6 +21,13 @@ from tests.orchestrator.engine.run.small_plans import scores, small_plan, traine
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
+IMPATIENT = {
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_failure_threshold": "4",
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "10",
+}
+"""Ray's own patience with a node that is gone, cut down: by default it takes a minute and a half to go on without it."""
+
 
 @pytest.mark.parametrize("kind", ["tmia", "gnq"])
 def test_scores_do_not_depend_on_who_does_which_job(
@@ -59,7 +66,8 @@ def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
     models = sum(kind_named("apollo").stage(job.stage).makes == "model" for job in jobs_of(plan))
     assert 3 <= kept < models
     root = Path(__file__).resolve().parents[4]
-    surroundings = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "7" * 64, "PYTHONPATH": str(root)}
+    surroundings = {**os.environ, **IMPATIENT, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "7" * 64}
+    surroundings["PYTHONPATH"] = str(root)
     again = [sys.executable, "-m", "tests.orchestrator.engine.run.two_nodes", str(tmp_path), *command]
     run = subprocess.run(again, env=surroundings, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
