@@ -25,6 +25,7 @@ ATTACKS = (
     "tmia",
     "tmia_distance",
     "tmia_posterior",
+    "rmia",
     "tmia_smoothed",
     "pmia",
     "gmia1",

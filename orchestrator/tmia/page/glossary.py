@@ -8,6 +8,7 @@ NAMES = {
     "tmia": "TMIA",
     "tmia_distance": "TMIA, distance",
     "tmia_posterior": "TMIA, posteriors",
+    "rmia": "RMIA",
     "tmia_smoothed": "TMIA, smoothed",
     "tmia_vector": "TMIA, whole posteriors",
     "lira_oracle": "LiRA, oracle",

@@ -135,7 +135,7 @@ def signed(logit: np.ndarray, star: np.ndarray) -> np.ndarray:
 
 
 RANKED = ["tmia", "tmia_distance", "tmia_posterior", "tmia_vector", "tmia_smoothed", "pmia", "noise_votes"]
-OLDER = ["gmia1", "gmia2", "gmia3", "fmia", "yeom", "label_gap", "lira_oracle", "nasr", "stolen_memories"]
+OLDER = ["gmia1", "gmia2", "gmia3", "fmia", "yeom", "label_gap", "lira_oracle", "nasr", "rmia", "stolen_memories"]
 WHITE_BOX = ["nasr", "stolen_memories"]
 LABELS = ["tmia", "tmia_distance", "tmia_smoothed", "noise_votes", "label_gap"]
 ORACLES = ["lira_oracle"]

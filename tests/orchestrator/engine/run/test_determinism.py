@@ -26,7 +26,7 @@ IMPATIENT = {
     "RAY_health_check_failure_threshold": "4",
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "10",
 }
-"""Ray's own patience with a node that is gone, cut down: by default it takes a minute and a half to go on without it."""
+"""Ray's patience with a node that is gone, cut down: by default it takes a minute and a half to go on without it."""
 
 
 @pytest.mark.parametrize("kind", ["tmia", "gnq"])
