@@ -22,7 +22,7 @@ class GradientInversionSettings:
 
     steps: int = 300
     learning_rate: float = 0.1
-    tv: float = 1e-3
+    tv: float = 1e-2
     starts: int = 1
 
     def __post_init__(self) -> None:
