@@ -8,7 +8,7 @@ from audits.gnq.gradient_inversion.settings import ANALYTIC
 from orchestrator.gnq.page.numbers import change, change_entry, holm_p, standing
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.report.grid import Grid, grid, left
-from orchestrator.report.numbers import entry, estimate, or_dash, percent
+from orchestrator.report.numbers import entry, estimate, number, or_dash, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.sentence import Sentence
 
@@ -124,44 +124,53 @@ def gradient_grids(run: GnqRun, setting: str) -> list[Grid | None]:
 
 
 def gradient_verdict(run: GnqRun, setting: str) -> list[Sentence]:
-    """Say whether gradients give points back, and whether GNQ foretells which ones, at every search."""
+    """Say whether gradients at the last checkpoint give points back, and whether GNQ foretells which, over searches."""
     rows = {(*key(row), row.given): row for row in of_setting(run.result.gradient_inversions, setting)}
-    gains = {
-        key(row): row
+    gains = [
+        row
         for row in of_setting(run.result.gradient_inversion_gains, setting)
         if (row.measure, row.against) == (JUDGE, OTHER)
-    }
+    ]
     if not gains:
         return []
+    last = max(row.step for row in gains)
     parts = [
-        f"{where(rows[*way, OWN])}: SSIM {estimate(rows[*way, OWN].ssim)}, by the control’s gradient "
-        f"{estimate(rows[*way, OTHER].ssim)}, difference {change(gain)}."
-        for way, gain in gains.items()
+        f"{where(gain)}: SSIM {estimate(rows[*key(gain), OWN].ssim)}, by the control’s gradient "
+        f"{estimate(rows[*key(gain), OTHER].ssim)}, difference {change(gain)}: "
+        f"{standing(gain, run.level, 'further from the point', 'closer to the point', 'not closer, a null result')}."
+        for gain in gains
+        if gain.step == last
     ]
-    said = [
-        Sentence("leak" if any(gain.clear(run.level) > 0 for gain in gains.values()) else "plain",
-                 "Gradient inversion", " ".join(parts))
-    ]  # fmt: skip
+    shown = any(gain.clear(run.level) > 0 for gain in gains if gain.step == last)
+    said = [Sentence("leak" if shown else "plain", "Gradient inversion", " ".join(parts))]
     if ranks := foretold(run, setting):
-        said.append(Sentence("plain", "GNQ and what gradients give back", " ".join(ranks)))
+        said.append(Sentence("plain", "GNQ and what gradients give back", ranks))
     return said
 
 
-def foretold(run: GnqRun, setting: str) -> list[str]:
-    """Return a sentence for each search: how GNQ ranks what comes back, and against ‖g‖², loss and control images."""
-    parts = []
-    beside = [row for row in of_setting(run.result.recovery_gains, setting) if row.outcome == JUDGE]
-    for row in of_setting(run.result.recovery_correlations, setting):
-        if (row.given, row.score, row.outcome) != (OWN, "gnq", JUDGE) or not row.spearman.known:
-            continue
-        others = [
-            f"minus {against(gain.control, gain.given)} {change(gain)}: "
-            f"{standing(gain, run.level, 'less', 'more', 'not told from it, a null result')}"
-            for gain in beside
-            if key(gain) == key(row)
-        ]
-        parts.append(f"{where(row)}: Spearman of GNQ with SSIM {estimate(row.spearman)}; {'; '.join(others)}.")
-    return parts
+def foretold(run: GnqRun, setting: str) -> str:
+    """Return how GNQ ranks what comes back over all searches, and how often it differs from each control."""
+    own = [
+        row.spearman
+        for row in of_setting(run.result.recovery_correlations, setting)
+        if (row.given, row.score, row.outcome) == (OWN, "gnq", JUDGE) and row.spearman.known
+    ]
+    if not own:
+        return ""
+    least, most = (number(end) for end in (min(map(float, own)), max(map(float, own))))
+    text = (
+        f"Over {len(own)} searches (checkpoint × batch size × method) Spearman of GNQ with SSIM is {least} to {most}."
+    )
+    beside: dict[str, list[int]] = {}
+    for row in of_setting(run.result.recovery_gains, setting):
+        if row.outcome == JUDGE:
+            beside.setdefault(against(row.control, row.given), []).append(row.clear(run.level))
+    for words, sides in beside.items():
+        more, less = sides.count(1), sides.count(-1)
+        found = f"more in {more}, less in {less} of {len(sides)} after Holm’s correction"
+        null = "" if more or less else ": a null result"
+        text += f" Minus {words}: {found}{null}."
+    return text
 
 
 def key(row: Searched) -> tuple[int, int, str]:

@@ -43,7 +43,6 @@ Recovered = Mapping[int, Sequence[Sequence[Found]]]
 
 SIGNS = {"ssim": 1.0, "mse": -1.0}
 """Measures of likeness, and whether a larger value is closer."""
-WITHIN = {"ssim": CORRELATION, "mse": (0.0, math.inf)}
 SHOWN_POINTS = 2
 """Points of the first target of a pool that are shown: the first of its sample."""
 
@@ -92,7 +91,8 @@ def gradient_inversions(setting: str, found: Recovered, level: float) -> list[Gr
                 GradientInversionRow(
                     setting=setting, **way._asdict(), given=given, points=sum(len(row["ssim"]) for row in targets),
                     labels_right=sum(right) / len(right) if right else None,
-                    **{name: interval(likeness(found, way, given, name), level, WITHIN[name]) for name in SIGNS},
+                    ssim=interval(likeness(found, way, given, "ssim"), level, CORRELATION),
+                    mse=interval(likeness(found, way, given, "mse"), level, (0.0, math.inf)),
                 )
             )  # fmt: skip
     return rows
@@ -104,8 +104,8 @@ def gradient_inversion_gains(setting: str, found: Recovered, level: float) -> li
     for way in searches(found):
         for against in (OTHER, CLASS_MEAN):
             for name in SIGNS:
-                values = [likeness(found, way, given, name) for given in (OWN, against)]
-                difference, p = paired(*values, level)
+                own, other = (likeness(found, way, given, name) for given in (OWN, against))
+                difference, p = paired(own, other, level)
                 rows.append(
                     GradientInversionGainRow(
                         setting=setting, **way._asdict(), against=against, measure=name, difference=difference, p=p

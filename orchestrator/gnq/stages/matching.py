@@ -108,28 +108,31 @@ def scores(context: Context, target: Watched, sample: Sample, place: int) -> dic
 
 
 def found(
-    context: Context, target: Watched, sample: Sample, place: int
+    context: Context, target: Watched, sample: Sample, look: int
 ) -> tuple[list[dict[str, Any]], dict[str, torch.Tensor]]:
     """Return one row a batch size, method and gradient given, with SSIM and squared error of each point; and images."""
     design = context.design
     asked, chunk = design.plan.audit.gradient_inversion, design.plan.compute.chunk
     assert asked is not None, "a plan without gradient inversion has no job of this stage"
     value_range, seed = range_of(design.data), context.seed(PURPOSE, target.name)
-    model = made_auditable(weights_at(context, target, place))
+    model = made_auditable(weights_at(context, target, look))
     own = point_gradients(model, sample.x, sample.y, chunk)
     given = {OWN: own, OTHER: others(context, model, own, target, sample)}
     rows, images = [told(sample, CLASS_MEAN, sample.class_means, value_range)], {CLASS_MEAN: sample.class_means}
     for batch, method in settings(asked.batches, asked.methods):
         batches = torch.arange(asked.points, device=sample.y.device).reshape(-1, batch)
-        for name, gradients in given.items():
-            means = mean_of(gradients, batches)
-            labels = sample.y[batches] if batch > 1 else inferred_labels(model, means)[:, None]
-            seen = reconstruct(
-                model, means, labels, design.data.shape, method, asked.settings, seed=seed, value_range=value_range,
-                chunk=chunk,
-            ).images  # fmt: skip
-            ordered = in_order(seen, sample.x[batches]).flatten(0, 1)
-            right = float((labels == sample.y[batches]).double().mean()) if batch == 1 and name == OWN else None
+        parts = [mean_of(gradients, batches) for gradients in given.values()]
+        means = {name: torch.cat([part[name] for part in parts]) for name in own}  # all are searched side by side
+        known = sample.y[batches].repeat(len(given), 1)
+        labels = known if batch > 1 else inferred_labels(model, means)[:, None]
+        seen = reconstruct(
+            model, means, labels, design.data.shape, method, asked.settings, seed=seed, value_range=value_range,
+            chunk=chunk,
+        ).images  # fmt: skip
+        for place, name in enumerate(given):
+            part = slice(place * len(batches), (place + 1) * len(batches))
+            ordered = in_order(seen[part], sample.x[batches]).flatten(0, 1)
+            right = float((labels == known)[part].double().mean()) if batch == 1 and name == OWN else None
             rows.append({"batch": batch, "method": method, **told(sample, name, ordered, value_range), "right": right})
             images[picture_name(batch, method, name)] = ordered
     return rows, images

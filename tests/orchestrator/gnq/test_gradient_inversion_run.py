@@ -22,6 +22,8 @@ from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.payloads import unpack_arrays
 from orchestrator.engine.store.store import Store
 from orchestrator.gnq.kind import KIND
+from orchestrator.gnq.page.gradient_inversion import gradient_verdict
+from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.plan import GnqPlan, GradientInversion
 from orchestrator.gnq.result.gradient_inversions import gradient_inversion_warnings
 from orchestrator.gnq.stages.context import Context
@@ -200,6 +202,27 @@ def test_the_page_shows_points_and_what_each_search_gives_and_trackers_get_numbe
     metrics = KIND.metrics(finished.to_json(), "base")
     assert metrics["gradient_inversion.4.1.analytic.own.ssim"] > 0.999
     assert -1 <= metrics["gradient_inversion.4.2.dlg.own.ssim.gnq"] <= 1
+
+
+def test_the_verdict_counts_where_gnq_differs_from_controls(finished: Result) -> None:
+    told = finished.to_json()
+    for row in told["gradient_inversion_gains"]:
+        row |= {"difference": 0.2, "low": 0.1, "high": 0.3, "p_holm": 0.5 if row["batch"] == 2 else 0.01}
+    for row in told["recovery_gains"]:
+        side = {"squared_norm": 1, "loss": -1}.get(row["control"], 0)
+        row |= {"difference": side, "low": side - 0.1, "high": side + 0.1, "p_holm": 0.01}
+    found, ranks = gradient_verdict(GnqRun.of(told), "base")
+    assert found.kind == "leak" and found.text.count("after 4 steps") == 5 == found.text.count("closer to the point")
+    assert "DLG, batches of 2, after 4 steps" in found.text and "not after Holm" in found.text
+    assert "Over 12 searches" in ranks.text
+    assert "Minus ‖g‖²: more in 12, less in 0 of 12" in ranks.text and "Minus loss: more in 0, less in 12" in ranks.text
+    assert "(control): more in 0, less in 0 of 12 after Holm’s correction: a null result." in ranks.text
+    for row in told["gradient_inversion_gains"]:
+        row["low"] = -0.1
+    plain, _ = gradient_verdict(GnqRun.of(told), "base")
+    assert plain.kind == "plain" and "not closer, a null result" in plain.text
+    older = {name: value for name, value in told.items() if not name.startswith(("gradient", "recovery"))}
+    assert gradient_verdict(GnqRun.of(older), "base") == []
 
 
 def test_without_it_every_other_key_is_the_same(place: Path) -> None:
