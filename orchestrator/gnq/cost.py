@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.engine.plan.sections import Model
     from orchestrator.gnq.plan import GnqPlan
 
-TWICE = 8
+TWICE = 10
 """Training steps on as many points that a gradient of their gradients, weights apart for each problem, is worth."""
 
 

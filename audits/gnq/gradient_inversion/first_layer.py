@@ -49,4 +49,4 @@ def first_layer_inputs(
     silent = scale == 0
     bias, weight = bias / scale.masked_fill(silent, 1), weight / scale.masked_fill(silent, 1)[:, :, None]
     found = torch.einsum("pu,pud->pd", bias, weight) / bias.square().sum(1, keepdim=True).masked_fill(silent, 1)
-    return found.masked_fill(silent, sum(value_range) / 2).unflatten(1, tuple(shape))
+    return found.masked_fill(silent, sum(value_range) / 2).reshape(-1, *shape)
