@@ -151,31 +151,6 @@ def inversion(plan: Values) -> Settings:
     return {"base": {"audit.inversion": plan["audit"]["inversion"] or {}, "defences": one}}
 
 
-def gradient_inversion(plan: Values) -> Settings:
-    """Return few points a model, sought from their gradients without a defence: of a CNN with kinks and a smooth one.
-
-    Setting ``mlp`` is the positive control: method analytic gives every point back from a first fully connected layer.
-    A model that reads something else than images stands alone, and the data are then refused.
-    """
-    points, own = min(200, plan["split"]["train_size"]), plan["model"]
-    few = {"split.train_size": points, "split.shadows": 8, "split.test": min(1000, plan["split"]["test"])}
-    few |= {"recipe.epochs": 16, "recipe.batch_size": min(50, points), "audit.attacks": ["loss", "lira"]}
-    few |= {"audit.checkpoints": 4, "audit.looks": "apart", "audit.in_batch": False}
-    asked = plan["audit"]["gradient_inversion"] or {"points": 16, "looks": [0, 1, -1], "steps": 150}
-    searches, cnn = ["dlg", "geiping"], {"channels": [8, 16], "hidden": 64}
-    made: dict[str, tuple[dict[str, Any], list[str]]] = {
-        "cnn": ({"name": "cnn", "settings": cnn}, searches),
-        "cnn-tanh": ({"name": "cnn", "settings": {**cnn, "activation": "tanh"}}, searches),
-        "mlp": ({"name": "mlp", "settings": {"hidden": [128, 128]}}, ["analytic"]),
-    }
-    if not any(own["name"] in family for family in FAMILIES):
-        made = {own["name"]: (dict(own), searches)}
-    return {
-        name: {**NOT_DEFENDED, **few, "model": model, "audit.gradient_inversion": {**asked, "methods": methods}}
-        for name, (model, methods) in made.items()
-    }
-
-
 def seeds(plan: Values) -> Settings:
     """Return the plan's removal by uniqueness, by loss and at random on each of ``SEEDS``, and nothing else.
 
@@ -231,16 +206,6 @@ sweep(
         inversion,
         "SSIM of reconstructions to the image, by the target's model and by its twin's",
         "Fig. 6 of arXiv 2510.10902, with plan gnq-faces",
-    )
-)
-sweep(
-    Sweep(
-        "gnq-gradient-inversion",
-        "Points sought from their gradients along training, one by one and in batches, of a CNN with and without kinks",
-        "gnq-fashion14",
-        gradient_inversion,
-        "Spearman of GNQ, ‖g‖² and loss with the SSIM of what comes back, beside controls",
-        "whether GNQ ranks the points that gradients give back best",
     )
 )
 sweep(

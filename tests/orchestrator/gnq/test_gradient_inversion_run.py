@@ -16,6 +16,7 @@ from audits.gnq.gradient_inversion.matching import reconstruct
 from audits.gnq.gradient_inversion.settings import GradientInversionSettings
 from audits.gnq.inversion import mse, ssim
 from audits.statistics.intervals import ibragimov_mueller_t
+from audits.uniqueness.accumulate import fit_kept
 from orchestrator.engine.jobs.job import keys_by_stage, of_stage
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.run.worker import WorkerContext
@@ -27,6 +28,7 @@ from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.plan import GnqPlan, GradientInversion
 from orchestrator.gnq.result.gradient_inversions import gradient_inversion_warnings
 from orchestrator.gnq.stages.context import Context
+from orchestrator.gnq.stages.finished import seed_of, untrained
 from orchestrator.gnq.stages.matching import FOUND, PICTURES, weights_at
 from orchestrator.gnq.stages.stored import tensors, trace_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
@@ -110,7 +112,11 @@ def test_what_is_found_comes_from_the_weights_of_the_checkpoint_and_controls_fro
     context = context_of(plan_of(place), place)
     targets, arrays = left[2, 1]
     (target, _), told = context.design.of(1, "target"), targets[0]
-    model = weights_at(context, target, 1).double()
+    points, recipe = tensors(context, context.design.points(target)), context.design.plan.recipe
+    model = untrained(context, target.seed)
+    kept = fit_kept(model, points, recipe, seed=seed_of(target.seed), every=2)  # trained once more
+    model.load_state_dict(kept[2])
+    model = model.double().eval()
     ids = context.design.drawn.pools[1]
     pool_x, pool_y = tensors(context, ids).all()
     own = [ids.tolist().index(point) for point in told["point_ids"]]
@@ -122,8 +128,8 @@ def test_what_is_found_comes_from_the_weights_of_the_checkpoint_and_controls_fro
         slow = torch.autograd.grad(loss(model(pool_x[rows].double()), pool_y[rows]), list(model.parameters()))
         means = {name: each[None] for (name, _), each in zip(model.named_parameters(), slow, strict=True)}
         found = reconstruct(model, means, pool_y[rows][None], (1, 14, 14), "geiping", settings, seed=seed).images[0]
-        kept = torch.from_numpy(arrays["geiping-2-own"][0, first : first + 2]).double()
-        assert min(float((kept - found[order]).abs().max()) for order in ([0, 1], [1, 0])) < 1e-3
+        stored = torch.from_numpy(arrays["geiping-2-own"][0, first : first + 2]).double()
+        assert min(float((stored - found[order]).abs().max()) for order in ([0, 1], [1, 0])) < 1e-3
     # Read off the control's own gradient, the other point of the class is there as it is.
     for place_, row in enumerate(own):
         other = torch.from_numpy(arrays["analytic-1-other"][0, place_])
