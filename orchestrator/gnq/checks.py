@@ -19,6 +19,7 @@ from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.gnq.design import check_images
+from orchestrator.gnq.inversion_checks import gradient_inversion_problems, inversion_problems, reads_first_layer
 from orchestrator.gnq.plan import READS_MODE, Defence, GnqPlan, arm_labels
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def contradictions(plan: GnqPlan) -> list[str]:
         *split_problems(plan),
         *look_problems(plan),
         *inversion_problems(plan),
+        *gradient_inversion_problems(plan),
         *defence_problems(plan),
     ]
 
@@ -100,22 +102,6 @@ def look_problems(plan: GnqPlan) -> list[str]:
             f"audit.look_shards is {audit.look_shards}; allowed: 1 to {plan.split.train_size}, the points that a model "
             "trains on (split.train_size)"
         )
-    return lines
-
-
-def inversion_problems(plan: GnqPlan) -> list[str]:
-    """Return what is wrong with the choice of images that are sought in models."""
-    asked = plan.audit.inversion
-    if asked is None:
-        return []
-    lines = []
-    if asked.images > plan.split.train_size:
-        lines.append(
-            f"audit.inversion.images is {asked.images}; allowed: 1 to {plan.split.train_size}, the points that a "
-            "target trains on (split.train_size)"
-        )
-    if "ridge" not in plan.audit.modes:
-        lines.append("audit.inversion seeks points by gnq_log, which reads mode ridge; add it to audit.modes")
     return lines
 
 
@@ -226,11 +212,12 @@ def check_data(plan: GnqPlan, absent: bool) -> None:
     if len(class_indices(plan.split.classes, facts.classes, "split.classes")) < 2:
         raise BadInput("split.classes leaves one class; give two or more, or null for all")
     check_points(plan, facts)
-    if facts.shape and plan.audit.inversion is not None:
-        check_images(facts)
+    if facts.shape:
+        check_images(plan, facts)
     if facts.shape and (facts.classes or facts.present):
         check_build(plan.model, plan.recipe, facts, "model")
         check_gradients(plan, facts)
+        reads_first_layer(plan, facts)
         for index, defence in enumerate(plan.defences):
             if defence.recipe is not None:
                 check_build(plan.model, defence.recipe, facts, f"defences.{index}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from audits.gnq.attacks import POOL_ATTACKS
+from audits.gnq.gradient_inversion.settings import ANALYTIC
 from audits.uniqueness.scores import needs_gram
 from orchestrator.engine.cost.timing import LOOK, TrainingProbe
 from orchestrator.engine.queries import Queries
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job
     from orchestrator.engine.plan.sections import Model
     from orchestrator.gnq.plan import GnqPlan
+
+TWICE = 10
+"""Training steps on as many points that a gradient of their gradients, weights apart for each problem, is worth."""
 
 
 class GnqProbe(TrainingProbe):
@@ -58,6 +62,8 @@ class GnqProbe(TrainingProbe):
                     LOOK * job.document["images"] * search["starts"] * (search["steps"] + 1) / recipe.batch_size
                 )
                 return steps
+            case "match":
+                return matched(job) / recipe.batch_size
             case _:
                 models = 2 * (len(job.document["watched"]) + len(job.document["defended"]))
                 return float(models * epoch * ("white_box" in audit.attacks))
@@ -73,6 +79,17 @@ def looked(job: Job) -> float:
         case "joined":
             return float(sum(not needs_gram((mode,)) for mode in job.document["modes"]))
     return float(max(1, len(job.document["modes"])))
+
+
+def matched(job: Job) -> float:
+    """Return how many points' training steps the searches of a job of stage match are worth.
+
+    Two targets, own gradients and controls, each evaluation a gradient of a gradient of every point.
+    """
+    document = job.document
+    search, searched = document["search"], [name for name in document["methods"] if name != ANALYTIC]
+    evaluations = len(searched) * len(document["batches"]) * search["starts"] * (search["steps"] + 1)
+    return float(TWICE * 2 * 2 * document["points"] * evaluations)
 
 
 def queries(settings: Sequence[tuple[GnqPlan, Sequence[Job]]]) -> Iterator[Queries]:

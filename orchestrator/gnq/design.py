@@ -170,7 +170,13 @@ class GnqDesign(ABC):
     @cached_property
     def looks(self) -> tuple[int, ...]:
         """The steps taken before each look at a model's training."""
-        return checkpoint_steps(self.total_steps, self.every)
+        return look_steps(self.plan)
+
+    @cached_property
+    def matched_looks(self) -> tuple[int, ...]:
+        """The places among ``looks`` at which gradients are inverted, in their order; none without that."""
+        asked = self.plan.audit.gradient_inversion
+        return tuple(sorted(look % len(self.looks) for look in asked.looks)) if asked else ()
 
     @cached_property
     def total_steps(self) -> int:
@@ -212,10 +218,19 @@ class GnqDesign(ABC):
             raise BadInput(under("model", str(error))) from None
 
 
-def check_images(facts: Description | Dataset) -> None:
+def look_steps(plan: GnqPlan) -> tuple[int, ...]:
+    """Return the steps taken before each look at the training of a watched model of ``plan``."""
+    total = steps_of(plan.recipe, plan.split.train_size)
+    return checkpoint_steps(total, max(1, -(-total // plan.audit.checkpoints)))
+
+
+def check_images(plan: GnqPlan, facts: Description | Dataset) -> None:
     """Refuse inversion where points are no images of a bounded range, or too small to be compared by SSIM."""
-    if len(facts.shape) != 3 or facts.value_range is None or min(facts.shape[1:]) < WINDOW:
-        raise BadInput(
-            f"audit.inversion: points of {facts.name} have shape {facts.shape}; allowed: images (channels, height, "
-            f"width) of {WINDOW} pixels or more a side, which SSIM needs; set audit.inversion to null"
-        )
+    if len(facts.shape) == 3 and facts.value_range is not None and min(facts.shape[1:]) >= WINDOW:
+        return
+    for field in ("inversion", "gradient_inversion"):
+        if getattr(plan.audit, field) is not None:
+            raise BadInput(
+                f"audit.{field}: points of {facts.name} have shape {facts.shape}; allowed: images (channels, height, "
+                f"width) of {WINDOW} pixels or more a side, which SSIM needs; set audit.{field} to null"
+            )

@@ -13,6 +13,7 @@ from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.keyed_jobs import OneArchitecture
 from orchestrator.gnq.design import GnqDesign, Watched, check_images
+from orchestrator.gnq.inversion_documents import matched, sought
 from orchestrator.gnq.plan import NONE
 
 if TYPE_CHECKING:
@@ -32,14 +33,14 @@ class GnqJobs(GnqDesign, OneArchitecture):
 
     def jobs(self) -> Sequence[Job]:
         """Return every job of the plan; BadInput for inversion of data that are no images."""
-        if self.inverts:
-            check_images(self.data)  # a sweep may have asked for it, and its plan is checked against the data before
+        check_images(self.plan, self.data)  # a sweep may have asked for inversion, and its plan is checked before
         arms = [arm for arm in self.plan.arms if arm != NONE]
         return [
             *(self.train_job(model) for model in self.models.values()),
             *(job for model in self.models.values() for job in self.look_units(model)),
             *(self.defend_job(model, arm) for arm in arms for model in self.models.values()),
             *(self.invert_job(pool, arm) for pool, arm in (self.places if self.inverts else ())),
+            *(self.match_job(pool, place) for place in self.matched_looks for pool in range(self.plan.split.pools)),
             *(self.score_job(pool, arm) for pool, arm in self.places),
         ]
 
@@ -66,6 +67,8 @@ class GnqJobs(GnqDesign, OneArchitecture):
                 return self.defend_job(self.models[job.member], job.label)
             case "invert":
                 return self.invert_job(job.unit, job.label)
+            case "match":
+                return self.match_job(job.unit, job.shard)
         return self.score_job(job.unit, job.label)
 
     def fitting(self, model: Watched, recipe: Recipe) -> dict[str, Any]:
@@ -200,28 +203,22 @@ class GnqJobs(GnqDesign, OneArchitecture):
 
     def invert_job(self, pool: int, arm: str) -> Job:
         """Return the job in which the most exposed images of a pool's targets are sought in the models of an arm."""
-        asked = self.plan.audit.inversion
-        assert asked is not None, "a plan without inversion seeks no images"
         targets = self.of(pool, "target")
         watched = [self.train_job(model).key for model in targets]  # their traces rank the images, whatever the arm
         looks = self.looks_at(targets)
         defended = [] if arm == NONE else [self.defend_job(model, arm).key for model in targets]
-        document = {
-            "watched": watched,
-            **looks,
-            "defended": defended,
-            "data": self.data.fingerprint,
-            "classes": list(self.classes),
-            "model": self.plan.model.model_dump(mode="json"),
-            "pool": digest(self.drawn.pools[pool]),
-            "halves": digest(self.halves(targets)),
-            "images": asked.images,
-            "search": asdict(asked.settings),
-            "seed": self.plan.seed,
-            "unit": pool,
-        }
+        document = {"watched": watched, **looks, "defended": defended, **sought(self, pool)}
         needs = chain(watched, *looks.values(), defended)
         return self.job("invert", document, needs, self.architecture, (), label=arm, unit=pool)
+
+    def match_job(self, pool: int, place: int) -> Job:
+        """Return the job in which points of a pool's targets are sought from their gradients at a checkpoint."""
+        targets = self.of(pool, "target")
+        watched = [self.train_job(model).key for model in targets]
+        looks = self.looks_at(targets)
+        document = {"watched": watched, **looks, **matched(self, pool, place)}
+        needs = chain(watched, *looks.values())
+        return self.job("match", document, needs, self.architecture, (), unit=pool, shard=place)
 
     def score_job(self, pool: int, arm: str) -> Job:
         """Return the job in which all attacks judge the targets of a pool under an arm."""

@@ -15,6 +15,7 @@ from orchestrator.gnq.result.metrics import comparison, metrics
 from orchestrator.gnq.stages.defending import defend
 from orchestrator.gnq.stages.inverting import invert
 from orchestrator.gnq.stages.looking import look
+from orchestrator.gnq.stages.matching import match
 from orchestrator.gnq.stages.scoring import score
 from orchestrator.gnq.stages.training import train
 from orchestrator.report.result import main_setting_of
@@ -24,6 +25,7 @@ STAGES = (
     Stage("look", look, "measurement"),
     Stage("defend", defend, "model"),
     Stage("invert", invert, "evidence"),
+    Stage("match", match, "evidence"),
     Stage("score", score, "scores"),
 )
 

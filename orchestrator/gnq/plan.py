@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from audits.gnq.gradient_inversion.settings import GradientInversionSettings
 from audits.gnq.inversion_settings import InversionSettings
 from audits.gnq.private_recipe import private_recipe
 from audits.training.recipe import Recipe
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     pass
 
 if TYPE_CHECKING:
+    from audits.gnq.gradient_inversion.settings import GradientInversionSettings
     from audits.gnq.inversion_settings import InversionSettings
 
 NONE = "none"
@@ -50,6 +52,29 @@ class Inversion(Section):
         return InversionSettings(**self.model_dump(exclude={"images"}))
 
 
+class GradientInversion(Section):
+    """Gradient inversion: ``points`` own points of each target, drawn at random, are sought from their gradients.
+
+    ``batches``: of how many of these points a gradient is the mean, 1 for single points; ``methods``: names of
+    ``METHODS``; ``looks``: at which of the target's checkpoints, counted from 0, before training, or from −1, after
+    it. The other fields are those of ``GradientInversionSettings``.
+    """
+
+    points: Positive = 16
+    batches: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1, 8)
+    methods: Annotated[tuple[str, ...], Field(min_length=1)] = ("dlg", "geiping")
+    looks: Annotated[tuple[int, ...], Field(min_length=1)] = (0, -1)
+    steps: Annotated[int, Field(ge=0)] = 300
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    tv: NotNegative = 1e-2
+    starts: Positive = 1
+
+    @property
+    def settings(self) -> GradientInversionSettings:
+        """How inputs are searched for."""
+        return GradientInversionSettings(**self.model_dump(exclude={"points", "batches", "methods", "looks"}))
+
+
 class Audit(Section):
     """How points are scored and which attacks judge the defences.
 
@@ -61,7 +86,8 @@ class Audit(Section):
     (apart), of ``look_shards`` jobs more that share out the rows of its Gram matrix;
     ``held_out``: how many models more are trained for each watched one, on halves of its points; their loss on the
     other half is the ranking ``held_out_loss``, a control; 0 for none;
-    ``inversion``: which images are sought in the models, null for none.
+    ``inversion``: which images are sought in the models, null for none;
+    ``gradient_inversion``: which points are sought from their gradients, null for none.
     """
 
     kind: Literal["gnq"] = "gnq"
@@ -77,6 +103,7 @@ class Audit(Section):
     level: Share = 0.95
     held_out: Annotated[int, Field(ge=0)] = 0
     inversion: Inversion | None = None
+    gradient_inversion: GradientInversion | None = None
 
 
 class Split(Section):

@@ -18,9 +18,10 @@ PUBLIC = {
         make_partition""",
     "audits.data": """CATALOGUE Dataset Description Request Source TensorSet describe fingerprint load names points_of
         write_shards""",
-    "audits.gnq": """CANARIES GROUPS GroupAuc Inversion InversionSettings Likeness Onion POOL_ATTACKS PoolAnswers
-        PoolAttack Pools Twins bin_aucs canary_ranks compare compared draw_pools draw_twins exposure fit_noised
-        group_aucs invert kept_points loss_gap noise_scale planted two_sided_auc vulnerability""",
+    "audits.gnq": """CANARIES GROUPS GradientInversionSettings GroupAuc Inversion InversionSettings Likeness Onion
+        POOL_ATTACKS PoolAnswers PoolAttack Pools Reconstruction Twins bin_aucs canary_ranks compare compared draw_pools
+        draw_twins exposure fit_noised group_aucs inferred_labels invert kept_points loss_gap noise_scale planted
+        point_gradients reconstruct two_sided_auc vulnerability""",
     "audits.gradients": """LAYERS LayerRule OuterRule check_auditable from_rows gradients gram_rows made_auditable
         row_shards rule_of squared_norms white_box_features""",
     "audits.models": "Architecture Layer MODELS layers_of make_model",
@@ -48,6 +49,7 @@ LIGHT = (
     "audits.data.catalogue",
     "audits.data.dataset",
     "audits.gnq.attacks",
+    "audits.gnq.gradient_inversion.settings",
     "audits.gnq.inversion_settings",
     "audits.queries.access",
     "audits.queries.hop_skip_jump_schedule",

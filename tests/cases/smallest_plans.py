@@ -39,6 +39,7 @@ GNQ: dict[str, Any] = {
     "audit.checkpoints": 1,
     "audit.bins": 2,
     "audit.inversion": {"images": 1, "steps": 2, "starts": 1, "learning_rate": 0.05, "tv": 0.05, "spread": 0.2},
+    "audit.gradient_inversion": {"points": 4, "batches": [1, 2], "methods": ["analytic", "dlg", "geiping"], "steps": 2},
 }
 REMOVAL = {"method": "remove", "ranking": "gnq_log", "share": 0.2}
 SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
@@ -53,7 +54,16 @@ SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
         {**TMIA, "variants": {}, "audit.attacks": list(TMIA_ATTACKS), "audit.selectors": list(SELECTORS)},
     ),
     "gnq": ("gnq-smoke", GNQ),
-    "gnq, looks apart": ("gnq-smoke", {**GNQ, "audit.looks": "apart", "audit.inversion": None, "defences": [REMOVAL]}),
+    "gnq, looks apart": (
+        "gnq-smoke",
+        {
+            **GNQ,
+            "audit.looks": "apart",
+            "audit.inversion": None,
+            "audit.gradient_inversion": None,
+            "defences": [REMOVAL],
+        },
+    ),
 }
 
 

@@ -197,6 +197,18 @@ def test_inversion_removes_one_point_and_keeps_the_search_of_the_plan(name: str)
     assert plan.notes == base.notes
 
 
+def test_gradient_inversion_varies_the_model_alone_and_has_a_positive_control() -> None:
+    found = settings_of("gnq-gradient-inversion", plan_of("gnq-fashion14"))
+    assert list(found) == ["cnn", "cnn-tanh", "mlp"]
+    asked = {name: plan.audit.gradient_inversion for name, plan in found.items()}
+    assert all(each is not None and each.points == 16 and each.batches == (1, 8) for each in asked.values())
+    assert [each.methods for each in asked.values() if each] == [("dlg", "geiping"), ("dlg", "geiping"), ("analytic",)]
+    for plan in found.values():
+        check_against_data(plan)
+    (alone,) = settings_of("gnq-gradient-inversion", plan_of("gnq-imdb")).values()
+    assert alone.model.name == "bert"
+
+
 def test_the_plan_for_faces_takes_all_images_as_they_are(tmp_path: Path) -> None:
     for person in range(1, 41):
         (tmp_path / "att_faces" / f"s{person}").mkdir(parents=True)

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.gnq.page.glossary import arm_words
 from orchestrator.gnq.page.numbers import change, change_entry, holm_p, standing
 from orchestrator.gnq.page.reading import NONE, GnqRun
-from orchestrator.gnq.result.rows import PairedRow
+from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.report.grid import Grid, grid, left
 from orchestrator.report.numbers import entry, estimate, number, percent
 from orchestrator.report.result import of_setting

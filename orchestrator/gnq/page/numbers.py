@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from orchestrator.gnq.page.reading import clear
-from orchestrator.gnq.result.rows import ArmRow, Onion, PairedRow
+from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.gnq.result.rows import ArmRow, Onion
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import entry, estimate, or_dash, small_p
 from orchestrator.report.rows import Estimate

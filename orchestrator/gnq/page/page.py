@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.gnq.page import figures, inversion, predictions, sweep_figures, sweeps
+from orchestrator.gnq.page import figures, gradient_inversion, inversion, predictions, sweep_figures, sweeps
 from orchestrator.gnq.page.checks import control
 from orchestrator.gnq.page.frontier import frontier
 from orchestrator.gnq.page.glossary import GLOSSARY, arm_words, words
@@ -41,6 +41,7 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
     """Write figures and page of a run under ``out``; ``images`` are shown beside the most exposed points."""
     setting = run.main_setting
     inverted = inversion.inversion_grid(run, setting)
+    gradients = [each for each in gradient_inversion.gradient_grids(run, setting) if each]
     return writing.write_page(
         out,
         "orchestrator.gnq.page",
@@ -66,6 +67,8 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
         inversion=inverted,
         inversion_gains=inversion.inversion_gain_grid(run, setting),
         pictures=inversion.inversion_pictures(run, setting),
+        gradient_inversion=gradients,
+        gradient_pictures=gradient_inversion.gradient_pictures(run, setting),
         overview=setting_grid(run),
         predicted=predictions.prediction_setting_grid(run),
         seeds=sweeps.seed_grid(run),
@@ -73,7 +76,7 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
         bin_settings=sweeps.bin_setting_grid(run),
         cuts=sweeps.cut_grid(run),
         without_headline=[arm_words(arm) for arm in run.arms(setting) if arm.headline is None],
-        glossary=GLOSSARY | (inversion.TERMS if inverted else {}),
+        glossary=GLOSSARY | (inversion.TERMS if inverted else {}) | (gradient_inversion.TERMS if gradients else {}),
     )
 
 

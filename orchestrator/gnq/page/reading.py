@@ -10,7 +10,8 @@ from typing import Any, Protocol, Self
 
 from orchestrator.gnq.plan import FIRST
 from orchestrator.gnq.result.controls import judged
-from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, GnqResult, PairedRow
+from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, GnqResult
 from orchestrator.report.result import of_setting, read_run, run_of
 from orchestrator.report.words import RANKINGS
 

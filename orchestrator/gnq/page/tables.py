@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from orchestrator.gnq.page import inversion, predictions, sweeps
+from orchestrator.gnq.page import gradient_inversion, inversion, predictions, sweeps
 from orchestrator.gnq.page.glossary import GROUPS, MOMENTS, REFERENCES, SHADOWS, arm_words, words
 from orchestrator.gnq.page.numbers import change_entry, headline, onion_change
 from orchestrator.gnq.page.reading import (
@@ -53,6 +53,7 @@ def all_grids(run: GnqRun) -> list[Grid]:
         grids += [removed_grid(run, setting), onion_grid(run, setting), predictions.bin_grid(run, setting)]
         grids += [predictions.correlation_grid(run, setting), predictions.gain_grid(run, setting)]
         grids += [inversion.inversion_grid(run, setting), inversion.inversion_gain_grid(run, setting)]
+        grids += gradient_inversion.gradient_grids(run, setting)
         grids.append(area_grid(run, setting))
     return [each for each in grids if each]
 

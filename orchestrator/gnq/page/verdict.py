@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from orchestrator.gnq.page.checks import control, luck, predictions
 from orchestrator.gnq.page.glossary import arm_words, words
+from orchestrator.gnq.page.gradient_inversion import gradient_verdict
 from orchestrator.gnq.page.inversion import inversion_verdict
 from orchestrator.gnq.page.numbers import change, headline, onion_change, standing
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, GnqRun, clear
@@ -35,7 +36,8 @@ def verdict(run: GnqRun) -> list[Sentence]:
     sentences += [other_arm(run, setting, arm) for arm in run.arms(setting) if arm.method in ("dp_sgd", "noise")]
     if any(arm.method == "remove" for arm in run.arms(setting)):
         sentences.append(removal(run, setting))
-    sentences += [*inversion_verdict(run, setting), control(run, setting), *predictions(run, setting), luck(run)]
+    sentences += [*inversion_verdict(run, setting), *gradient_verdict(run, setting), control(run, setting)]
+    sentences += [*predictions(run, setting), luck(run)]
     return sentences
 
 

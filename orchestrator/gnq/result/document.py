@@ -12,6 +12,15 @@ from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.arms import arms, at_random, comparisons, epsilons, table
 from orchestrator.gnq.result.controls import control_warnings, judged
 from orchestrator.gnq.result.gather import Assessments, Found, mean
+from orchestrator.gnq.result.gradient_inversions import (
+    gradient_inversion_gains,
+    gradient_inversion_pictures,
+    gradient_inversion_warnings,
+    gradient_inversions,
+    read_recovered,
+    recovery_correlations,
+    recovery_gains,
+)
 from orchestrator.gnq.result.inversions import (
     inversion_gains,
     inversion_pictures,
@@ -47,6 +56,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         here, found, level = setting.name, assessments(setting, store), setting.plan.audit.level
         assessed[here] = found
         likeness, fitted = read_likeness(setting, store), fits(setting, store, found)
+        recovered = read_recovered(setting, store)
         areas = table(here, found, level)
         parts: dict[str, Sequence[Any]] = {
             "arms": arms(here, setting.plan, found, fitted, areas, level),
@@ -62,6 +72,11 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             "inversions": inversions(here, likeness, level),
             "inversion_gains": inversion_gains(here, likeness, at_random(setting.plan), level),
             "inversion_pictures": inversion_pictures(setting, store, finished.design.data),
+            "gradient_inversions": gradient_inversions(here, recovered, level),
+            "gradient_inversion_gains": gradient_inversion_gains(here, recovered, level),
+            "recovery_correlations": recovery_correlations(here, recovered, level),
+            "recovery_gains": recovery_gains(here, recovered, level),
+            "gradient_inversion_pictures": gradient_inversion_pictures(setting, store, finished.design.data),
         }
         for field, these in parts.items():
             rows.setdefault(field, []).extend(these)
@@ -70,6 +85,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             *diverged_warnings(setting, store),
             *fit_warnings(fitted),
             *inversion_warnings(likeness),
+            *gradient_inversion_warnings(recovered),
         ]
         warnings += [f"setting {here}: {line}" for line in said]
     rows["table"] = list(judged(rows["table"], plan.audit.level))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.gnq.result.arms import table
 from orchestrator.gnq.result.document import assessments
+from orchestrator.gnq.result.gradient_rows import GradientInversionRow, RecoveryCorrelation
 from orchestrator.gnq.result.rows import AreaRow, ArmRow, InversionRow, ScoreCorrelation
 from orchestrator.report.metrics import Logged, flat, rows_of
 
@@ -20,13 +21,16 @@ COMPARED = (Logged("{arm}.{attack}.{shadows}.{metric}", ("auc",)),)
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
     """Return ``arm.group.attack.shadows.metric`` of the published models of a setting, and ``arm.metric`` of its arms.
 
-    Also ``arm.inversion.model.ssim_image`` and ``predicts.outcome.score``.
+    Also ``arm.inversion.model.ssim_image``, ``predicts.outcome.score``, and of gradient inversion
+    ``gradient_inversion.step.batch.method.given.ssim`` and ``….given.outcome.score``.
     """
     return (
         flat(row for row in rows_of(document, "table", AreaRow, setting) if row.moment == "after")
         | flat(rows_of(document, "arms", ArmRow, setting))
         | flat(rows_of(document, "inversions", InversionRow, setting))
         | flat(rows_of(document, "correlations", ScoreCorrelation, setting))
+        | flat(rows_of(document, "gradient_inversions", GradientInversionRow, setting))
+        | flat(rows_of(document, "recovery_correlations", RecoveryCorrelation, setting))
     )
 
 

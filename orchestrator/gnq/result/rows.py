@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from orchestrator.gnq.result.gradient_rows import (
+    GradientInversionGainRow,
+    GradientInversionPicture,
+    GradientInversionRow,
+    RecoveryCorrelation,
+    RecoveryGainRow,
+)
+from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import Estimate, keys
@@ -111,19 +119,6 @@ class AreaRow:
     p: float | None = None
     p_holm: float | None = None
     off: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairedRow:
-    """A difference paired by pool, with its p-value before and after Holm's correction; None of a single pool."""
-
-    difference: Estimate = field(metadata=keys("difference", "low", "high"))
-    p: float | None
-    p_holm: float | None = None
-
-    def clear(self, level: float) -> int:
-        """Return the side of zero on which the difference lies, also after Holm's correction; 0 for neither."""
-        return self.difference.side if self.p_holm is None or self.p_holm <= 1.0 - level else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,4 +298,9 @@ class GnqResult(FinishedRun):
     inversions: tuple[InversionRow, ...] = ()
     inversion_gains: tuple[InversionGainRow, ...] = ()
     inversion_pictures: tuple[InversionPicture, ...] = ()
+    gradient_inversions: tuple[GradientInversionRow, ...] = ()
+    gradient_inversion_gains: tuple[GradientInversionGainRow, ...] = ()
+    recovery_correlations: tuple[RecoveryCorrelation, ...] = ()
+    recovery_gains: tuple[RecoveryGainRow, ...] = ()
+    gradient_inversion_pictures: tuple[GradientInversionPicture, ...] = ()
     level: float

@@ -206,6 +206,7 @@ def test_an_mlp_has_the_layers_it_was_asked_for() -> None:
         ("cnn", {"channels": []}, "channels is"),
         ("cnn", {"channels": [4, 0]}, "channels is"),
         ("cnn", {"dropout": -0.1}, "dropout is -0.1"),
+        ("cnn", {"activation": "gelu"}, "activation is 'gelu'; allowed: relu, tanh, sigmoid"),
         ("cnn", {"hidden": 0}, "hidden is 0"),
         ("resnet18", {"width": 0}, "width is 0"),
         ("resnet18", {"stem": "large"}, "stem is 'large'; allowed: cifar, imagenet"),

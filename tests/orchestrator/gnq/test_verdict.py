@@ -8,7 +8,7 @@ from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL, verdict
 from orchestrator.gnq.result.controls import control_warnings
 from orchestrator.gnq.result.gather import CORRELATION, RATE, interval
-from orchestrator.gnq.result.rows import PairedRow
+from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.rows import Estimate
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
