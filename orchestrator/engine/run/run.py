@@ -79,7 +79,7 @@ class Run:
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
-        self.design = self.lay_out(plan, data_of(plan.data.name, plan.data.root), device_of(plan))
+        self.design = self.lay_out(plan, data_of(plan.data.name, plan.data.root, plan.data.groups), device_of(plan))
         self.workers = workers_of(plan, self.design.device, self.store, terminal)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
