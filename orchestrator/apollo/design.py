@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.apollo.design.partition import make_partition, ranked_pool, ranking_members
 from audits.apollo.design.pools import check_grouping
+from audits.data.duplicates import Borders, borders
 from audits.models import MODELS
 
 if TYPE_CHECKING:
@@ -57,6 +58,20 @@ class ApolloDesign(ABC):
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know about the partition."""
         return self.partition.warnings
+
+    def borders(self) -> Borders:
+        """Return what is kept apart: each target's forget and retain set, the halves, test points, each candidate."""
+        import numpy as np
+
+        found = self.partition
+        halves = [
+            np.unique(np.concatenate([member.train for member in found.members if member.group == group]))
+            for group in (1, 2)
+        ]
+        forgotten, retained = ([getattr(one, name) for one in self.targets] for name in ("forget", "retain"))
+        asked = np.unique(np.concatenate([candidates.ids for candidates in found.candidates]))
+        parts = [*forgotten, *retained, *halves, found.test]
+        return borders(len(self.data), parts, asked, self.data.groups, mates=[*forgotten, *retained])
 
     @property
     def ranked(self) -> bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from audits.data.classes import points_of
+from audits.data.duplicates import Borders, borders
 from audits.errors import BadInput
 from audits.gnq.inversion import WINDOW
 from audits.gnq.pools import draw_pools
@@ -89,6 +90,10 @@ class GnqDesign(ABC):
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know about the design: nothing beside the plan's own warnings."""
         return ()
+
+    def borders(self) -> Borders:
+        """Return what is kept apart: test points, and each point of the pools, on either side of twins."""
+        return borders(len(self.data), [self.drawn.test], self.drawn.pools.ravel(), self.data.groups)
 
     @cached_property
     def classes(self) -> tuple[int, ...]:

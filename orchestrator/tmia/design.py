@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from audits.data.classes import points_of
+from audits.data.duplicates import Borders, borders
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed, numpy_generator
 from audits.tmia.design import FILLER_FACTOR, SEEDED, make_membership, other_side
@@ -129,6 +130,11 @@ class TmiaDesign(ABC):
     def sets(self) -> MembershipDesign:
         """Who trains on which candidates; raises BadInput when the points do not suffice."""
         return make_membership(self.points("own"), sizes(self.plan), self.plan.seed, self.data.groups)
+
+    def borders(self) -> Borders:
+        """Return what is kept apart on the candidates' side: attacker's points, filler, each candidate."""
+        found = self.sets
+        return borders(len(self.data), [found.attacker_points, found.filler], found.candidates, self.data.groups)
 
     @property
     def warnings(self) -> tuple[str, ...]:
