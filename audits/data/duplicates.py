@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from audits.arrays import Floats, Ids
 from audits.data.dataset import Dataset
+from audits.errors import BadInput
 
 NEAR = 0.2
 """Nearest neighbours closer than this share of the median one are near copies. Where points fill k dimensions evenly,
@@ -76,14 +77,31 @@ def copies(data: Dataset, found: Borders) -> Copies | None:
         return None
     used = np.flatnonzero(found.side >= 0).astype(np.int64)
     exact = exact_copies(data.inputs, used, found)
-    near: dict[int, int] = {}
-    if comparable(data.inputs, used):
-        nearest, distance = nearest_across(data.inputs, used, found)
-        some = distance[np.isfinite(distance)]
-        close = distance < NEAR * (np.median(some) if len(some) else 0.0)
-        near = {int(one): int(two) for one, two in zip(found.asked[close], nearest[close], strict=True)}
+    near = near_copies(data.inputs, used, found)
     example = next(iter((exact or near).items()), None)
     return Copies(len(found.asked), len(exact), len(near.keys() - exact.keys()), example)
+
+
+def copy_groups(data: Dataset) -> Ids:
+    """Return groups (N,) int64 that hold each point together with its copies, for ``data.groups``.
+
+    A point goes with its exact copies and with its nearest neighbour where that is a near copy, and these with theirs.
+    Takes 2·N²·D floating-point operations for N points of D values, memory as in ``copies`` with A = N. Raises BadInput
+    for images that stay in their files.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not isinstance(data.inputs, np.ndarray):
+        raise BadInput(f"the images of {data.name} stay in their files and are not compared; give a smaller size")
+    everyone = np.arange(len(data), dtype=np.int64)
+    alone = Borders(everyone, everyone)
+    links = list(exact_copies(data.inputs, everyone, alone).items())
+    links += near_copies(data.inputs, everyone, alone).items()
+    one, two = np.array(links, np.int64).reshape(-1, 2).T
+    table = coo_array((np.ones(len(one)), (one, two)), shape=(len(data), len(data)))
+    groups: Ids = connected_components(table, directed=False)[1].astype(np.int64)
+    return groups
 
 
 def exact_copies(inputs: npt.NDArray[Any], used: Ids, found: Borders) -> dict[int, int]:
@@ -99,6 +117,16 @@ def exact_copies(inputs: npt.NDArray[Any], used: Ids, found: Borders) -> dict[in
         if others:
             pairs[point] = others[0]
     return pairs
+
+
+def near_copies(inputs: npt.NDArray[Any], used: Ids, found: Borders) -> dict[int, int]:
+    """Return the asked points that have a near copy among the used points of other sides, and the nearest one."""
+    if not comparable(inputs, used):
+        return {}
+    nearest, distance = nearest_across(inputs, used, found)
+    some = distance[np.isfinite(distance)]
+    close = distance < NEAR * (np.median(some) if len(some) else 0.0)
+    return {int(one): int(two) for one, two in zip(found.asked[close], nearest[close], strict=True)}
 
 
 def comparable(inputs: npt.NDArray[Any], used: Ids) -> bool:

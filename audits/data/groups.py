@@ -75,6 +75,15 @@ def read_groups(path: str, points: int) -> Ids:
     return numbered(what, np.array(names)[np.argsort(places)], points)
 
 
+def write_groups(path: str, groups: Ids) -> None:
+    """Write ``groups`` (N,) as a CSV file that ``read_groups`` reads; BadInput when it cannot be written."""
+    lines = [",".join(COLUMNS), *(f"{point},{group}" for point, group in enumerate(groups.tolist()))]
+    try:
+        Path(path).expanduser().write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}; give the path of a file") from None
+
+
 def _csv(path: Path, what: str) -> tuple[list[str], list[str]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -14,8 +14,8 @@ def copy_warnings(design: Design) -> list[str]:
         return []
     count, (one, two) = told.exact + told.near, told.example
     return [
-        f"{count} of {told.asked} points asked about have a copy on the other side of a border of the split "
-        f"({told.exact} exact, {told.near} near; such as points {one} and {two}): a never-seen point whose copy was "
-        "trained on is a member in all but name, and counts as a false alarm where it is found; put copies into one "
-        "group (data.groups), or leave them out of the data"
+        f"{count} of {told.asked} points asked about {'has' if count == 1 else 'have'} a copy on the other side of a "
+        f"border of the split ({told.exact} exact, {told.near} near; such as points {one} and {two}): a never-seen "
+        "point whose copy was trained on is a member in all but name, and counts as a false alarm where it is found; "
+        f"`orch data duplicates {design.data.name} FILE` writes groups that keep copies together, for data.groups"
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from audits.data import duplicates
 from audits.data.catalogue import Dataset, load
-from audits.data.duplicates import NEAR, Borders, borders, copies, exact_copies, nearest_across
+from audits.data.duplicates import NEAR, Borders, borders, copies, copy_groups, exact_copies, nearest_across
 from tests.cases.small_data_sets import small_dataset
 
 
@@ -105,6 +105,21 @@ def test_a_shift_in_brightness_is_a_near_copy_and_few_values_are_no_ground_for_o
     small = small_dataset(40)
     told = copies(small, found)
     assert told is not None and told.near == 0
+
+
+def test_groups_hold_each_point_with_its_copies_and_theirs() -> None:
+    rng = np.random.default_rng(0)
+    inputs = rng.integers(0, 256, (60, 1, 8, 8)).astype(np.uint8)
+    inputs[[7, 19, 33]] = inputs[2]
+    inputs[40] = inputs[50]
+    inputs[41] = inputs[50]
+    inputs[41, 0, 0, 0] ^= 3
+    data = Dataset("made", inputs, np.arange(60, dtype=np.int64) % 2, ("a", "b"), (0.0, 1.0))
+    groups = copy_groups(data)
+    together = [set(np.flatnonzero(groups == name).tolist()) for name in np.unique(groups)]
+    assert sorted(map(sorted, (one for one in together if len(one) > 1))) == [[2, 7, 19, 33], [40, 41, 50]]
+    told = copies(data.grouped(groups), borders(60, [], np.arange(60), groups))
+    assert told is not None and told.example is None
 
 
 def test_designs_without_two_sides_have_no_copies() -> None:

@@ -83,6 +83,9 @@ def test_retained_candidates_are_retained_and_forgotten_ones_forgotten() -> None
             target = found.members[asked.target[place]]
             assert (point in target.forget) == asked.forgotten[place]
             assert (point in target.retain) == asked.retained[place]
+        for target in found.members[:4]:
+            kept = asked.ids[asked.retained & (asked.target == target.index)]
+            assert disjoint(kept, np.setdiff1d(target.retain, kept))
 
 
 def test_designs_that_cut_through_groups_are_refused() -> None:
