@@ -69,5 +69,5 @@ def open_design(
     plan: BasePlan, store: Store | None = None, data: Dataset | None = None, device: str | None = None
 ) -> Design:
     """Return ``plan`` laid out on its data set or on ``data``, by its kind."""
-    found = data or data_of(plan.data.name, plan.data.root)
+    found = data or data_of(plan.data.name, plan.data.root, plan.data.groups)
     return kind_named(plan.kind).lay_out(plan, found, device or device_of(plan), store)

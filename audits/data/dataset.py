@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,7 +32,9 @@ class Dataset:
     files that are decoded when they are asked for; ``labels``: (N,) int64 in 0..C-1 with C = ``len(classes)``;
     ``value_range``: the allowed interval of every coordinate as the models see it, or None where inputs are unbounded;
     ``fingerprint``: sha256 of the contents (not of the name), made here when it is not given (of files it must be
-    given). The arrays are read-only. Raises BadInput when the parts do not fit together.
+    given). ``groups``: (N,) int64, which points belong together (``audits.data.groups``), or None; with groups the
+    fingerprint is one of contents and groups, and ``ungrouped`` that of the contents alone, made here. The arrays are
+    read-only. Raises BadInput when the parts do not fit together.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Dataset:
     classes: tuple[str, ...]
     value_range: tuple[float, float] | None
     fingerprint: str = ""
+    groups: npt.NDArray[np.int64] | None = None
+    ungrouped: str = ""
 
     def __post_init__(self) -> None:
         if self.inputs.dtype != np.uint8 and self.inputs.dtype != np.float32:
@@ -67,6 +71,30 @@ class Dataset:
             object.__setattr__(
                 self, "fingerprint", fingerprint(self.inputs, self.labels, self.classes, self.value_range)
             )
+        if self.groups is not None:
+            self._take_groups(self.groups)
+
+    def _take_groups(self, groups: npt.NDArray[np.int64]) -> None:
+        if groups.dtype != np.int64 or groups.shape != self.labels.shape:
+            raise BadInput(
+                f"data set {self.name!r}: groups are {groups.dtype} of shape {groups.shape}; "
+                f"needed: int64 of shape ({len(self.labels)},)"
+            )
+        object.__setattr__(self, "groups", _read_only(groups))
+        if not self.ungrouped:
+            digest = hashlib.sha256(f"{self.fingerprint} in groups ".encode())
+            digest.update(np.ascontiguousarray(groups).data)
+            object.__setattr__(self, "ungrouped", self.fingerprint)
+            object.__setattr__(self, "fingerprint", digest.hexdigest())
+
+    def grouped(self, groups: npt.NDArray[np.int64]) -> Dataset:
+        """Return the same points, divided into ``groups`` (N,) int64."""
+        return replace(self, fingerprint=self.contents, groups=groups, ungrouped="")
+
+    @property
+    def contents(self) -> str:
+        """The fingerprint of the points alone, whatever their groups."""
+        return self.ungrouped or self.fingerprint
 
     @property
     def in_memory(self) -> bool:

@@ -37,7 +37,7 @@ class Header:
     @staticmethod
     def of(dataset: Dataset) -> Header:
         """Return the header of ``dataset``; images in files are decoded for the fingerprint of their pixels."""
-        content = dataset.fingerprint
+        content = dataset.contents
         if not dataset.in_memory:
             content = fingerprint(dataset.inputs, dataset.labels, dataset.classes, dataset.value_range)
         return Header(
@@ -114,7 +114,7 @@ def unpack(name: str, files: list[bytes], place: str) -> Dataset:
 
 
 def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = 65_536) -> list[str]:
-    """Write ``dataset`` as ``part-00000.parquet``, ... into the folder ``uri`` and return the paths.
+    """Write ``dataset``, without its groups, as ``part-00000.parquet``, ... into the folder ``uri``; return the paths.
 
     ``uri`` is a local path or an address of any file system that pyarrow knows. BadInput when the folder already
     holds Parquet files (they would mix) or cannot be written.

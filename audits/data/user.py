@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.groups import numbered
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput, did_you_mean
 
@@ -20,18 +21,22 @@ from audits.errors import BadInput, did_you_mean
 def checked(name: str, returned: object) -> Dataset:
     """Return what a user's function returned as a Dataset with its own fingerprint.
 
-    ``returned`` is a Dataset or ``(inputs, labels)``: uint8 images (N, C, H, W) or floats (N, ...), which become
-    float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without gaps. BadInput otherwise. A
-    Dataset whose images stay in files is returned as it is.
+    ``returned`` is a Dataset, ``(inputs, labels)`` or ``(inputs, labels, groups)``: uint8 images (N, C, H, W) or floats
+    (N, ...), which become float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without gaps; the
+    group of each point (N,), a whole number or a name (``audits.data.groups``). BadInput otherwise. A Dataset whose
+    images stay in files is returned as it is.
     """
     if isinstance(returned, Dataset) and not returned.in_memory:
         return returned  # made by this library, which has checked it
     if isinstance(returned, Dataset):
         parts: tuple[Any, ...] = (returned.inputs, returned.labels)
-    elif isinstance(returned, (tuple, list)) and len(returned) == 2:
+    elif isinstance(returned, (tuple, list)) and len(returned) in (2, 3):
         parts = tuple(returned)
     else:
-        raise BadInput(f"{name} returned {type(returned).__name__}; allowed: (inputs, labels) or a Dataset")
+        raise BadInput(
+            f"{name} returned {type(returned).__name__}; allowed: (inputs, labels), (inputs, labels, groups) or a "
+            "Dataset"
+        )
     inputs, labels = _inputs(name, _array(name, "inputs", parts[0])), _array(name, "labels", parts[1])
     if labels.dtype.kind not in "iu" or labels.shape != inputs.shape[:1]:
         raise BadInput(
@@ -49,7 +54,9 @@ def checked(name: str, returned: object) -> Dataset:
             )
         classes = tuple(str(label) for label in used)
         value_range = IMAGE_RANGE if inputs.dtype == np.uint8 else None
-    return Dataset(name, inputs, labels.astype(np.int64), classes, value_range)
+    found = Dataset(name, inputs, labels.astype(np.int64), classes, value_range)
+    groups = returned.groups if isinstance(returned, Dataset) else parts[2] if len(parts) == 3 else None
+    return found if groups is None else found.grouped(numbered(name, groups, len(found)))
 
 
 def _array(name: str, what: str, value: object) -> npt.NDArray[Any]:
@@ -125,7 +132,7 @@ def _describe(request: Request) -> Description:
     dataset = _load(request)
     return Description(
         request.name, len(dataset), dataset.shape, dataset.classes, dataset.value_range, [request.place], True,
-        "the owner's", "write a function that returns (inputs, labels)",
+        "the owner's", "write a function that returns (inputs, labels) or (inputs, labels, groups)",
     )  # fmt: skip
 
 

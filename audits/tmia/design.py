@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.arrays import Ids
+from audits.data.groups import Part, check_groups, deal, halves
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed, numpy_generator
 from audits.tmia.shared_pool import pool_warning
@@ -89,20 +90,22 @@ class MembershipDesign:
     warnings: tuple[str, ...]
 
 
-def make_membership(ids: Ids, split: MembershipSplit, seed: int) -> MembershipDesign:
+def make_membership(ids: Ids, split: MembershipSplit, seed: int, groups: Ids | None = None) -> MembershipDesign:
     """Return the design on the points ``ids`` (N,): all of a data set, or those of some classes (``points_of``).
 
     Equal arguments give equal sets. Each model has a seed of its own, so more targets, reference or null models leave
     the training sets of the others as they are. Targets come in pairs with complementary candidates, which balances the
-    random design in rows and columns. Raises BadInput, with the field to change, when the points do not suffice.
+    random design in rows and columns. ``groups``: (N,) the group of every point of the data set; each group is then
+    among the candidates, the attacker's points or the filler alone, and a target trains on all its candidates or on
+    none (``audits.data.groups.deal``; what it cuts off is part of the rest). Raises BadInput, with the field to change,
+    when the points do not suffice.
     """
     if len(np.unique(ids)) != len(ids):
         raise BadInput(f"the {len(ids)} ids of a membership design name a point twice; give each once")
     filler = check_sizes(len(ids), split)
-    order = numpy_generator(derive_seed(seed, Purpose.MEMBERSHIP)).permutation(np.asarray(ids, dtype=np.int64))
-    ends = np.cumsum([split.candidates, split.attacker_points, filler])
-    candidates, attacker_points, others, rest = np.split(order, ends)
-    membership = balanced(split.targets, split.candidates, seed)
+    candidates, attacker_points, others, rest = cut_points(np.asarray(ids, dtype=np.int64), split, filler, seed, groups)
+    together = None if groups is None else groups[candidates]
+    membership = balanced(split.targets, split.candidates, seed, together)
     size = split.train_size
     return MembershipDesign(
         split=split,
@@ -114,16 +117,49 @@ def make_membership(ids: Ids, split: MembershipSplit, seed: int) -> MembershipDe
         reference=rows(attacker_points, split.reference_models, size, seed, Purpose.MEMBERSHIP_REFERENCE, replace=True),
         null=rows(others, split.null_models, size, seed, Purpose.MEMBERSHIP_NULL, replace=False),
         membership=membership,
-        warnings=warnings_of(split, filler),
+        warnings=warnings_of(split, len(others)),
     )
 
 
-def balanced(targets: int, candidates: int, seed: int) -> NDArray[np.bool_]:
-    """Return (targets, candidates) bool: half of each row and half of each column; rows 2i and 2i + 1 are opposite."""
+def cut_points(
+    ids: Ids, split: MembershipSplit, filler: int, seed: int, groups: Ids | None
+) -> tuple[Ids, Ids, Ids, Ids]:
+    """Return candidates, attacker's points, filler and the rest of ``ids``, in random order, or group by group."""
+    rng = numpy_generator(derive_seed(seed, Purpose.MEMBERSHIP))
+    if groups is None:
+        first, second, third, fourth = np.split(
+            rng.permutation(ids), np.cumsum([split.candidates, split.attacker_points, filler])
+        )
+        return first, second, third, fourth
+    parts = [
+        Part("split.candidates", split.candidates, halved=True),
+        Part("split.attacker_points", split.attacker_points),
+        *([Part("split.filler", filler)] if split.filler is not None else []),
+    ]
+    check_groups(ids, groups, parts)
+    candidates, attacker_points, *others = deal(ids, parts, groups, rng)
+    needed = split.train_size if split.null_models else split.filler_per_target
+    if len(others[0]) < needed:
+        raise BadInput(
+            f"split.filler: data.groups leave {len(others[0])} points of whole groups for it, but a model draws "
+            f"{needed}; lower split.attacker_points or split.train_size"
+        )
+    rest = np.setdiff1d(ids, np.concatenate([candidates, attacker_points, others[0]]))
+    return candidates, attacker_points, others[0], rest
+
+
+def balanced(targets: int, candidates: int, seed: int, groups: Ids | None = None) -> NDArray[np.bool_]:
+    """Return (targets, candidates) bool: half of each row and half of each column; rows 2i and 2i + 1 are opposite.
+
+    ``groups``: (candidates,) of the candidates, where those of one group are in a row all or none.
+    """
     found = np.zeros((targets, candidates), dtype=np.bool_)
     for pair in range(targets // 2):
         rng = numpy_generator(derive_seed(seed, Purpose.MEMBERSHIP_PAIR, pair))
-        found[2 * pair, rng.permutation(candidates)[: candidates // 2]] = True
+        if groups is None:
+            found[2 * pair, rng.permutation(candidates)[: candidates // 2]] = True
+        else:
+            found[2 * pair] = halves(groups, rng)
         found[2 * pair + 1] = ~found[2 * pair]
     return found
 

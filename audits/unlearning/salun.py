@@ -13,7 +13,8 @@ from audits.data.tensors import TensorSet
 from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
 from audits.unlearning.base import UNLEARNERS, Unlearner
-from audits.unlearning.random_label import wrongly_labelled
+from audits.unlearning.mixture import Draws, Labels
+from audits.unlearning.random_label import random_labels
 from audits.unlearning.settings import Count, Fraction, Momentum, NotNegative, Positive, Size
 from audits.unlearning.student import student_logits
 from audits.unlearning.task import Task
@@ -30,6 +31,11 @@ class SalUn(Unlearner):
     bit for bit what they were (Apollo's reference masks the gradient only, so weight decay moves the rest).
     BatchNorm running statistics are no weights: they follow the student's batches, as in the references and in
     fine-tuning.
+
+    The authors' code draws labels from all classes (``labels``: any), anew for each epoch (``draws``: epoch). For
+    CIFAR-100 and TinyImageNet it mixes both sets in its batches, for CIFAR-10 and SVHN each epoch goes through the
+    forget set first and then through the retain set (``batches``: apart). It lowers the learning rate in steps, of
+    which none comes in its ten epochs by default: ``schedule`` constant.
     """
 
     learning_rate: Positive = 7e-3
@@ -40,9 +46,13 @@ class SalUn(Unlearner):
     momentum: Momentum = 0.9
     weight_decay: NotNegative = 5e-4
     schedule: Literal["constant", "cosine"] = "cosine"
+    batches: Literal["mixed", "apart"] = "mixed"
+    labels: Labels = "wrong"
+    draws: Draws = "once"
 
     def _update(self, task: Task) -> nn.Module:
-        student, data = task.student, wrongly_labelled(task)
+        student, found = task.student, random_labels(task, self.labels, self.draws)
+        data = found.data
         keep = saliency_mask(student, task.forget, self.fraction)
         start = [parameter.detach().clone() for parameter in student.parameters()]
         optimizer = make_optimizer(student, self.tuning())
@@ -50,14 +60,22 @@ class SalUn(Unlearner):
         order = task.generator(Purpose.ORDER)
         with task.dropout():
             for _ in range(self.epochs):
-                for rows in batches(len(data), self.batch_size, order):
+                for rows in self.rows(len(task.retain), len(task.forget), order):
                     x, y = data.batch(rows.to(data.y.device))
                     optimizer.zero_grad(set_to_none=True)
                     F.cross_entropy(student_logits(student, x), y).backward()
                     optimizer.step()
                     hold(student, keep, start, optimizer)
                 schedule.step()
+                found.renew()
         return student
+
+    def rows(self, retain: int, forget: int, order: torch.Generator) -> list[torch.Tensor]:
+        """Return the batches of an epoch as places in the mixture, where ``forget`` points stand behind ``retain``."""
+        if self.batches == "mixed":
+            return batches(retain + forget, self.batch_size, order)
+        first = [retain + rows for rows in batches(forget, self.batch_size, order)]
+        return [*first, *batches(retain, self.batch_size, order)]
 
 
 def saliency_mask(student: nn.Module, forget: TensorSet, fraction: float, chunk: int = 256) -> list[torch.Tensor]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 
+from audits.errors import BadInput
 from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
-from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
+from audits.unlearning.settings import Count, Fraction, Momentum, NotNegative, Positive, Size
 from audits.unlearning.student import student_logits
 from audits.unlearning.task import Task
 
@@ -25,6 +27,13 @@ class Scrub(Unlearner):
     Per epoch: while epoch < ``ascent_epochs`` (msteps), maximise KL_T(original ‖ student) on the forget set; then
     minimise γ·CE + α·KL_T on the retain set. KL_T is at temperature T, times T², mean over the batch. Teacher logits
     stay floats (Apollo's reference casts them to integers).
+
+    The authors' code also lowers the learning rate: behind each of ``decay_epochs`` (its ``lr_decay_epochs``, e.g. 5, 8
+    and 9 of 10 epochs, counted from 1) it is multiplied by ``decay_rate``; none by default, as in Apollo's reference.
+    Its first release adds ``smoothing``·Σ‖θ − θ̄‖ over the parameters to both losses (.5 in most notebooks, 0 in that
+    for large scale); θ̄ is an average that begins behind the last epoch of all of them, and so the original weights, as
+    here. The authors removed the term later. Their batches have a size of their own for each set, as
+    ``forget_batch_size`` allows. They count epochs of ascent as here; a rewrite, ``scrub.py``, ascends once more.
     """
 
     learning_rate: Positive = 5e-4
@@ -38,6 +47,17 @@ class Scrub(Unlearner):
     optimizer: Literal["adamw", "adam", "sgd"] = "adam"
     momentum: Momentum = 0.9
     weight_decay: NotNegative = 5e-4
+    decay_epochs: tuple[int, ...] = ()
+    decay_rate: Fraction = 0.1
+    smoothing: NotNegative = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse epochs behind which no learning rate can fall."""
+        super().__post_init__()
+        object.__setattr__(self, "decay_epochs", tuple(self.decay_epochs))  # a plan's list
+        odd = [epoch for epoch in self.decay_epochs if epoch < 1]
+        if odd:
+            raise BadInput(f"scrub.decay_epochs has {odd[0]}; allowed: epochs, counted from 1")
 
     def _update(self, task: Task) -> nn.Module:
         student, forget, retain = task.student, task.forget, task.retain
@@ -47,18 +67,35 @@ class Scrub(Unlearner):
         teacher_retain = teacher_logits(task.original, retain)
         with task.dropout():
             for epoch in range(self.epochs):
+                self.lower_rate(optimizer, epoch)
                 if epoch < self.ascent_epochs:
                     for rows in batches(len(forget), self.forget_batch_size, order):
                         x, _ = forget.batch(rows.to(forget.y.device))
                         optimizer.zero_grad(set_to_none=True)
                         output = student_logits(student, x)
-                        (-divergence(output, teacher_forget[rows], self.temperature)).backward()
+                        away = -divergence(output, teacher_forget[rows], self.temperature)
+                        self.smoothed(away, task).backward()
                         optimizer.step()
                 for rows in batches(len(retain), self.batch_size, order):
                     x, y = retain.batch(rows.to(retain.y.device))
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)
                     stay = divergence(output, teacher_retain[rows], self.temperature)
-                    (self.gamma * F.cross_entropy(output, y) + self.alpha * stay).backward()
+                    self.smoothed(self.gamma * F.cross_entropy(output, y) + self.alpha * stay, task).backward()
                     optimizer.step()
         return student
+
+    def lower_rate(self, optimizer: torch.optim.Optimizer, epoch: int) -> None:
+        """Set the learning rate of ``epoch``, counted from 0."""
+        if self.decay_epochs:
+            falls = sum(last <= epoch for last in self.decay_epochs)
+            for group in optimizer.param_groups:
+                group["lr"] = self.learning_rate * self.decay_rate**falls
+
+    def smoothed(self, loss: torch.Tensor, task: Task) -> torch.Tensor:
+        """Return ``loss`` plus ``smoothing``·Σ‖θ − θ_original‖, norm by norm over the parameters; no term at 0."""
+        if not self.smoothing:
+            return loss
+        pairs = zip(task.student.parameters(), task.original.parameters(), strict=True)
+        gaps = [torch.linalg.vector_norm(own - first.detach()) for own, first in pairs]
+        return loss + self.smoothing * torch.stack(gaps).sum()

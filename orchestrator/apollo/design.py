@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from audits.apollo.design.partition import make_partition, ranked_pool, ranking_members
+from audits.apollo.design.pools import check_grouping
+from audits.data.duplicates import Borders, borders
 from audits.models import MODELS
 
 if TYPE_CHECKING:
@@ -28,8 +30,11 @@ class ApolloDesign(ABC):
 
     @cached_property
     def split(self) -> Split:
-        """The sizes of the plan's split, classes by index."""
-        return self.plan.split.design(self.data.classes)
+        """The sizes of the plan's split, classes by index. Raises BadInput where groups cannot be kept whole."""
+        found = self.plan.split.design(self.data.classes)
+        if self.data.groups is not None:
+            check_grouping(found)
+        return found
 
     @cached_property
     def resolved(self) -> dict[str, Any]:
@@ -40,12 +45,33 @@ class ApolloDesign(ABC):
     def partition(self) -> Partition:
         """The design that the plan's split and seed give on this data set. Raises BadInput before points are ranked."""
         ranking = self.ranking() if self.ranked else None
-        return make_partition(len(self.data), self.split, self.plan.seed, labels=self.data.labels, ranking=ranking)
+        return make_partition(
+            len(self.data),
+            self.split,
+            self.plan.seed,
+            labels=self.data.labels,
+            ranking=ranking,
+            groups=self.data.groups,
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know about the partition."""
         return self.partition.warnings
+
+    def borders(self) -> Borders:
+        """Return what is kept apart: each target's forget and retain set, the halves, test points, each candidate."""
+        import numpy as np
+
+        found = self.partition
+        halves = [
+            np.unique(np.concatenate([member.train for member in found.members if member.group == group]))
+            for group in (1, 2)
+        ]
+        forgotten, retained = ([getattr(one, name) for one in self.targets] for name in ("forget", "retain"))
+        asked = np.unique(np.concatenate([candidates.ids for candidates in found.candidates]))
+        parts = [*forgotten, *retained, *halves, found.test]
+        return borders(len(self.data), parts, asked, self.data.groups, mates=[*forgotten, *retained])
 
     @property
     def ranked(self) -> bool:

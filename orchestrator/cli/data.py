@@ -1,13 +1,16 @@
-"""``orch data``: the catalogue of data sets, and Parquet shards."""
+"""``orch data``: the catalogue of data sets, Parquet shards, duplicates."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict
 
 import click
 
 from audits.data.catalogue import load
+from audits.data.duplicates import copy_groups
+from audits.data.groups import write_groups
 from audits.data.shards import write_shards
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.cli.options import json_option
@@ -15,7 +18,7 @@ from orchestrator.cli.options import json_option
 
 @click.group("data")
 def command() -> None:
-    """List data sets, or write one as Parquet shards."""
+    """List data sets, write one as Parquet shards, or find its duplicates."""
 
 
 @command.command("ls")
@@ -44,3 +47,22 @@ def shard(name: str, out: str, root: str | None, points: int) -> None:
     """Write the data set NAME as Parquet shards into the folder or URI OUT."""
     paths = write_shards(load(name, root), out, points_per_shard=points)
     click.echo(f"wrote {len(paths)} shard{'s' * (len(paths) > 1)} to {out}; use it as data.name: parquet:{out}")
+
+
+@command.command("duplicates")
+@click.argument("name")
+@click.argument("file", type=click.Path())
+@click.option("--root", type=click.Path(), metavar="DIR", help="Look for the data here (or set ORCH_DATA).")
+def duplicates(name: str, file: str, root: str | None) -> None:
+    """Find exact and near copies in the data set NAME and write FILE (CSV), groups that keep them together.
+
+    All pairs of points are compared: the time grows with the square of their number.
+    """
+    groups = copy_groups(load(name, root))
+    write_groups(file, groups)
+    sizes = Counter(groups.tolist()).values()
+    found = [size for size in sizes if size > 1]
+    click.echo(
+        f"{sum(found)} of {len(groups)} points have copies, in {len(found)} groups of {min(found, default=0)} to "
+        f"{max(found, default=0)}; wrote {file}: use it as data.groups: {file}"
+    )

@@ -6,6 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from audits.data.catalogue import load
+from audits.data.groups import read_groups
+from audits.errors import BadInput
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -13,9 +15,14 @@ if TYPE_CHECKING:
 
 
 @cache
-def data_of(name: str, root: str | None) -> Dataset:
-    """Return the data set, loaded once per process."""
-    return load(name, root)
+def data_of(name: str, root: str | None, groups: str | None = None) -> Dataset:
+    """Return the data set, loaded once per process; ``groups``: the file that says which points belong together."""
+    found = load(name, root)
+    if groups is None:
+        return found
+    if found.groups is not None:
+        raise BadInput(f"data.groups is {groups!r}, but {name} returns groups of its own; give them in one place")
+    return found.grouped(read_groups(groups, len(found)))
 
 
 def device_of(plan: BasePlan) -> str:

@@ -17,6 +17,7 @@ from orchestrator.engine.jobs.keys import artefact_key
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
+    from audits.data.duplicates import Borders
     from orchestrator.engine.kind import Stage
     from orchestrator.engine.store.store import Store
 
@@ -57,6 +58,10 @@ class KeyedJobs(ABC):
     def priced_jobs(self) -> Sequence[Job]:
         """Return the jobs as ``jobs`` does, for an estimate."""
         return self.jobs()
+
+    def borders(self) -> Borders | None:
+        """Return which points the design keeps apart, and which it asks about; None: nobody looks for copies."""
+        return None
 
     @property
     def weight(self) -> int:

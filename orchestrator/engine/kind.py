@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from audits.data.dataset import Dataset
+    from audits.data.duplicates import Borders
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.queries import Queries
     from orchestrator.engine.setting import Setting
@@ -55,6 +56,10 @@ class Design(Protocol):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know about the design."""
+        ...
+
+    def borders(self) -> Borders | None:
+        """Return which points the design keeps apart, and which it asks about; None: nobody looks for copies."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from audits.data.classes import points_of
+from audits.data.duplicates import Borders, borders
 from audits.errors import BadInput
 from audits.gnq.inversion import WINDOW
 from audits.gnq.pools import draw_pools
@@ -90,6 +91,10 @@ class GnqDesign(ABC):
         """What a reader of the result must know about the design: nothing beside the plan's own warnings."""
         return ()
 
+    def borders(self) -> Borders:
+        """Return what is kept apart: test points, and each point of the pools, on either side of twins."""
+        return borders(len(self.data), [self.drawn.test], self.drawn.pools.ravel(), self.data.groups)
+
     @cached_property
     def classes(self) -> tuple[int, ...]:
         """The indices of the classes that take part."""
@@ -97,20 +102,28 @@ class GnqDesign(ABC):
 
     @cached_property
     def drawn(self) -> Pools:
-        """The points of the pools, and the test points; raises BadInput when they do not suffice."""
+        """The points of the pools, and the test points; raises BadInput when they do not suffice or to be grouped."""
         split = self.plan.split
         ids = points_of(self.data.labels, self.classes)
-        return draw_pools(ids, split.pools, split.train_size, split.test, self.plan.seed)
+        if self.data.groups is not None and self.plan.audit.held_out:
+            raise BadInput(
+                f"audit.held_out is {self.plan.audit.held_out}, whose models halve the points of a model whatever "
+                "their groups; set it to 0, or leave data.groups out"
+            )
+        return draw_pools(ids, split.pools, split.train_size, split.test, self.plan.seed, self.data.groups)
 
     @cached_property
     def models(self) -> dict[str, Watched]:
         """All models by name, pool by pool, targets first."""
         found = {}
         for pool in range(self.plan.split.pools):
+            together = None if self.data.groups is None else self.data.groups[self.drawn.pools[pool]]
             groups: tuple[tuple[Group, int], ...] = (("target", 2), ("shadow", self.plan.split.shadows))
             for group, count in groups:
                 for pair in range(count // 2):
-                    twins = draw_twins(2 * self.plan.split.train_size, self.plan.seed, pool, group, pair)
+                    twins = draw_twins(
+                        2 * self.plan.split.train_size, self.plan.seed, pool, group, pair, groups=together
+                    )
                     for side in range(2):
                         index = 2 * pair + side
                         name = f"{pool}-{group}-{index}"

@@ -139,6 +139,11 @@ def transfer_problems(plan: TmiaPlan) -> list[str]:
             "(in modes I and II the teachers train on candidates)"
         )
     lines += teacher_input_problems(plan)
+    if transfer.data is not None and transfer.data.groups is not None:
+        lines.append(
+            "transfer.data.groups is given, but all models draw from the other side alike, so that nothing there is "
+            "kept apart; leave it out (data.groups keeps the groups of candidates out of the other side)"
+        )
     if not plan.transferred and transfer.n_frozen:
         lines.append(f"transfer.n_frozen is {transfer.n_frozen} in mode I, which has no student; leave it at 0")
     return lines

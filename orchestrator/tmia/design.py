@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from audits.data.classes import points_of
+from audits.data.duplicates import Borders, borders
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed, numpy_generator
 from audits.tmia.design import FILLER_FACTOR, SEEDED, make_membership, other_side
@@ -128,7 +129,12 @@ class TmiaDesign(ABC):
     @cached_property
     def sets(self) -> MembershipDesign:
         """Who trains on which candidates; raises BadInput when the points do not suffice."""
-        return make_membership(self.points("own"), sizes(self.plan), self.plan.seed)
+        return make_membership(self.points("own"), sizes(self.plan), self.plan.seed, self.data.groups)
+
+    def borders(self) -> Borders:
+        """Return what is kept apart on the candidates' side: attacker's points, filler, each candidate."""
+        found = self.sets
+        return borders(len(self.data), [found.attacker_points, found.filler], found.candidates, self.data.groups)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -186,8 +192,8 @@ class TmiaDesign(ABC):
             return np.sort(rng.permutation(rest)[:TEST_POINTS])
 
         pool = self.points("other")
-        if self.data.fingerprint == self.other.fingerprint:
-            pool = pool[~np.isin(pool, self.sets.candidates)]
+        if self.data.contents == self.other.contents:
+            pool = pool[~np.isin(pool, self.with_groups(self.sets.candidates))]
         sets = other_side(pool, self.sets.split.models, self.plan.transfer.train_size, self.plan.seed)
         named = {(model.group, model.index): model.name for model in teachers}
         return [
@@ -198,6 +204,13 @@ class TmiaDesign(ABC):
             for group, rows in sets.items()
             for index, ids in enumerate(rows)
         ]  # fmt: skip
+
+    def with_groups(self, ids: Ids) -> Ids:
+        """Return the points ``ids`` and, where the data have groups, all others of their groups."""
+        import numpy as np
+
+        groups = self.data.groups
+        return ids if groups is None else np.flatnonzero(np.isin(groups, groups[ids])).astype(np.int64)
 
     @property
     def asked_side(self) -> Side:

@@ -50,6 +50,22 @@ class Rule(ABC):
     def of_target(self, drawn: Ids, fixed: Fixed, rng: np.random.Generator) -> Ids:
         """Return the forget set of a target that trains on ``fixed`` and ``drawn``; candidates come first."""
 
+    def draw(self, pool: Ids, size: int, rng: np.random.Generator) -> Ids:
+        """Return ``size`` points of ``pool`` at random: for a target that has no share of its own in it."""
+        return rng.choice(pool, size, replace=False)
+
+    def retained(self, target: Member, rng: np.random.Generator) -> Ids:
+        """Return the points that a target retains, in the order in which they are asked about."""
+        return rng.permutation(target.retain)
+
+    def dealt(self, asked: Ids) -> Ids:
+        """Return what complementary shadows share out of the candidates ``asked``, sorted: the points."""
+        return asked
+
+    def points_inside(self, asked: Ids, dealt: Inside) -> Inside:
+        """Return the candidates, of ``asked``, that a shadow has of what it was ``dealt``: the points themselves."""
+        return dealt
+
     def comparable(self, pool: Ids, forgotten: Ids, count: int) -> Ids:
         """Return ``count`` points of ``pool`` (fewer if it lacks them) that labels cannot tell from ``forgotten``."""
         return pool[:count]

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from audits.apollo.design.exposure import ExposedSplit, chosen, deal_exposed, draw_watched, points_ranked
 from audits.apollo.design.forget_sets import Rule, rule_of
+from audits.apollo.design.group_rule import GroupRule
 from audits.apollo.design.memorisation import Deal, available_points, deal_memorised, draw_ranking
+from audits.apollo.design.pools import Pools, check_grouping, cut_pools
 from audits.apollo.design.population import FORGET, GROUPS, RETAINED, UNSEEN, Candidates, Member, Role
 from audits.apollo.design.shadow_sets import draw_offline_shadows, draw_shadows, shared_half_warnings
 from audits.apollo.design.split import ForgetClasses, ForgetIds, Split, check_split, overlap, overlap_warnings
@@ -71,15 +73,6 @@ class Partition:
         return np.stack([np.isin(ids, member.train) for member in members])
 
 
-@dataclass(frozen=True)
-class Pools:
-    """The three disjoint pools, in random order: (a), the two halves of (b), (c)."""
-
-    target: Ids
-    halves: tuple[Ids, Ids]
-    test: Ids
-
-
 def make_partition(
     points: int,
     split: Split,
@@ -87,18 +80,22 @@ def make_partition(
     *,
     labels: Labels | None = None,
     ranking: NDArray[np.float64] | None = None,
+    groups: Ids | None = None,
 ) -> Partition:
     """Return the design for a data set of ``points`` points. Equal arguments give equal index sets.
 
     ``labels``: (points,) class indices, needed unless a fraction is forgotten. ``ranking``: (points,) memorisation or
     exposure of each point, NaN where it was not ranked, needed when memorised or exposed points are audited: candidates
     of all groups are then the top of one ranked pool, dealt at random, since memorised points told from typical ones
-    say nothing about the model. Raises ``BadInput`` when the pools are too small for the design or one of these is
-    missing.
+    say nothing about the model. ``groups``: (points,) the group of each point, which is then on one side of every
+    border (``pools.grouped_pools``, ``group_rule``). Raises ``BadInput`` when the pools are too small for the design or
+    one of these is missing.
     """
     check_split(points, split)
-    rule = rule_of(points, split, labels)
-    pools = cut_pools(points, split, seed)
+    if groups is not None:
+        check_grouping(split)
+    rule = rule_of(points, split, labels) if groups is None else GroupRule(split, groups)
+    pools = cut_pools(points, split, seed, groups)
     deal = dealt(pools, split, ranking, seed)
     targets = draw_targets(deal.rest if deal else pools.target, split, rule, deal, seed)
     unseen, test = (deal.unseen, left_to_test(pools, split)) if deal else draw_unseen(pools.test, targets, split, rule)
@@ -115,17 +112,6 @@ def make_partition(
         warnings += shared_half_warnings((first, second), asked.ids)
         members += [*shadows, *draw_offline_shadows(pools.halves, split, rule, own, seed)]
     return Partition(split, tuple(members), tuple(candidates), test, tuple(dict.fromkeys(warnings)))
-
-
-def cut_pools(points: int, split: Split, seed: int) -> Pools:
-    """Return the pools; points that are forgotten by name are in none of them."""
-    order = numpy_generator(derive_seed(seed, Purpose.POOLS)).permutation(points).astype(np.int64)
-    if split.forget_ids:
-        order = order[~np.isin(order, split.forget_ids)]
-    target, shadow, test = np.split(
-        order[: split.points - len(split.forget_ids)], [split.target_pool, split.target_pool + split.shadow_pool]
-    )
-    return Pools(target, (shadow[: len(shadow) // 2], shadow[len(shadow) // 2 :]), test)
 
 
 def ranked_pool(points: int, split: Split, seed: int) -> Ids:
@@ -169,7 +155,7 @@ def draw_targets(pool: Ids, split: Split, rule: Rule, deal: Deal | None, seed: i
         if (index + 1) * size <= len(pool):
             drawn = pool[index * size : (index + 1) * size]
         else:
-            drawn = rng.choice(pool, size, replace=False)
+            drawn = rule.draw(pool, size, rng)
         forget = rule.of_target(drawn, fixed, rng)
         train = rng.permutation(np.concatenate([fixed.forget, fixed.keep, drawn])) if size < split.train_size else drawn
         shadow_set = index // split.targets_per_shadow_set
@@ -199,7 +185,7 @@ def draw_retained(target: Member, split: Split, rule: Rule, deal: Deal | None, s
     """Return the retained candidates of a target."""
     if deal:
         return deal.fixed[target.index].keep
-    pool = numpy_generator(derive_seed(seed, Purpose.RETAINED, target.index)).permutation(target.retain)
+    pool = rule.retained(target, numpy_generator(derive_seed(seed, Purpose.RETAINED, target.index)))
     kept = rule.comparable(pool, target.forget[: split.candidates_forget], split.candidates_retained)
     if len(kept) < split.candidates_retained:
         raise BadInput(

@@ -24,10 +24,11 @@ def draw_shadows(
     """
     shadows = []
     unique, shadow_set = np.unique(asked.ids), targets[0].shadow_set
+    units = rule.dealt(unique)
     for group, half in enumerate(halves, start=1):
         for index in range(split.shadows // 2):
             draw = roles_of_pair if split.candidates_retained else halves_of_pair
-            inside = draw(unique, seed, shadow_set, group, index // 2)[index % 2]
+            inside = rule.points_inside(unique, draw(units, seed, shadow_set, group, index // 2)[index % 2])
             rng = numpy_generator(derive_seed(seed, Purpose.SHADOW, shadow_set, group, index))
             train, forget = rule.of_shadow(half, inside, targets, rng)
             name = f"set-{shadow_set:03d}-shadow-{group}-{index:03d}"

@@ -116,7 +116,8 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
     """
     store = Store(plan.compute.store or default_store_uri())
     present = describe(plan.data.name, plan.data.root).present
-    data, device = data_of(plan.data.name, plan.data.root) if present else stand_in(plan), device_of(plan)
+    data = data_of(plan.data.name, plan.data.root, plan.data.groups) if present else stand_in(plan)
+    device = device_of(plan)
     changes = sweep.settings(plan.resolved()) if sweep else plan.settings()
     tuning = kind.tuning if sweep and sweep.measures == "utility" else None
     settings: list[tuple[BasePlan, Sequence[Job]]] = []

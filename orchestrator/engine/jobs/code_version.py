@@ -14,6 +14,7 @@ OURS = ("orchestrator", "actors", "tune_spaces", "audits")
 """Packages whose modules count, beside those of the modules that are asked about (a kind of the user's own)."""
 
 CANNOT_CHANGE_A_RESULT = (
+    "audits.data.duplicates",
     "audits.errors",
     "audits.registry",
     "orchestrator.engine.kind",
@@ -22,7 +23,7 @@ CANNOT_CHANGE_A_RESULT = (
     "orchestrator.engine.store",
     "orchestrator.report",
 )
-"""Modules, and packages with all that is in them, that find names, word messages, draw, or keep what was computed."""
+"""Modules, and packages with all that is in them, that find names, word messages, warn, draw, keep what was made."""
 
 COUNTS_ALL_THE_SAME = ("orchestrator.engine.store.payloads",)
 """Exceptions from that: how arrays and tables become bytes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from audits.data.catalogue import describe
+from audits.data.groups import read_groups
 from audits.errors import BadInput, did_you_mean
 from audits.training.private import check_private
 from orchestrator.engine.plan.errors import shown, under
@@ -37,11 +38,16 @@ def class_indices(given: Any, names: Sequence[str], field: str) -> tuple[int, ..
 
 
 def facts_of(data: Data, absent: bool) -> Description:
-    """Return what is known of a data set; ``BadInput`` when it is not there (``absent``: nor its size known)."""
+    """Return what is known of a data set; ``BadInput`` when it is not there (``absent``: nor its size known).
+
+    The file of its groups, if there is one, is read too.
+    """
     facts = describe(data.name, data.root)
     known = facts.points and facts.shape and facts.classes
     if not facts.present and not (absent and known and data.root is None):
         raise facts.missing()
+    if data.groups is not None and facts.points:
+        read_groups(data.groups, facts.points)
     return facts
 
 

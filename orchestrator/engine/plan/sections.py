@@ -39,10 +39,15 @@ class Section(BaseModel):
 
 
 class Data(Section):
-    """A data set of the catalogue and the folder in which it is looked for (null: the usual places)."""
+    """A data set of the catalogue and the folder in which it is looked for (null: the usual places).
+
+    ``groups``: a CSV or Parquet file (columns ``id`` and ``group``) that says which points belong together; each group
+    then stays on one side of every border of the design (``audits.data.groups``).
+    """
 
     name: Annotated[str, Field(min_length=1)] = "fashion14"
     root: str | None = None
+    groups: Annotated[str, Field(min_length=1)] | None = None
 
 
 class Model(Section):

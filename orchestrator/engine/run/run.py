@@ -21,6 +21,7 @@ from orchestrator.engine.kind import Design, Finished, Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.attempts import FAILED
 from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.output_folder import write_outputs
 from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result
@@ -80,7 +81,7 @@ class Run:
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
-        self.design = self.lay_out(plan, data_of(plan.data.name, plan.data.root), device_of(plan))
+        self.design = self.lay_out(plan, data_of(plan.data.name, plan.data.root, plan.data.groups), device_of(plan))
         self.most = self.workers = workers_of(plan, self.design.device, self.store, terminal)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
@@ -90,6 +91,7 @@ class Run:
     def audit(self) -> Result:
         """Run the plan as it is: its one setting, or each of those that it names."""
         settings = self.laid_out(self.plan.settings())
+        self.look_for_copies()
         with self.session(settings):
             counts = self.prepare(settings)
             self.attack(settings)
@@ -98,6 +100,7 @@ class Run:
     def sweep(self, sweep: Sweep) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
         settings = self.laid_out(sweep.settings(self.plan.resolved()))
+        self.look_for_copies()
         with self.session(settings):
             counts = self.prepare(settings)
             self.trials(sweep, settings)
@@ -127,10 +130,17 @@ class Run:
         plans = {name: self.plan.changed(overrides) if overrides else self.plan for name, overrides in changes.items()}
         designs = {name: self.lay_out(plan, self.design.data, self.design.device) for name, plan in plans.items()}
         self.do_first(list(designs.values()))
+        self.base = next(iter(designs.values()))
         return [
             Setting(name, changes[name], plans[name], tuple(design.jobs()), design.weight)
             for name, design in designs.items()
         ]
+
+    def look_for_copies(self) -> None:
+        """Warn of copies across the borders of the first setting's design; the result says so too."""
+        self.copies = copy_warnings(self.base)
+        for text in self.copies:
+            self.terminal.line(f"warning: {text}")
 
     def do_first(self, designs: Sequence[Design]) -> None:
         """Do the jobs that must be done before the others can be laid out, such as a ranking of the points."""
@@ -241,6 +251,7 @@ class Run:
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
             finished = Finished(self.name, settings, scores, self.store, self.design, counts)
             document = {**head(finished), **self.kind.summarise(finished)}
+            document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)

@@ -60,7 +60,7 @@ class OpenContexts:
 
         plan = self.kind.check(self.plans[plan_hash], ())
         torch.set_num_threads(plan.compute.threads)
-        data = data_of(plan.data.name, plan.data.root)
+        data = data_of(plan.data.name, plan.data.root, plan.data.groups)
         if data.fingerprint != self.fingerprint:
             raise BadInput(
                 f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "

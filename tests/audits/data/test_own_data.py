@@ -58,7 +58,8 @@ LABELS = np.array([0, 1, 0, 1])
     ("returned", "says"),
     [
         (IMAGES, "returned ndarray"),
-        ((IMAGES, LABELS, 3), "returned tuple"),
+        ((IMAGES, LABELS, LABELS, 3), "returned tuple"),
+        ((IMAGES, LABELS, 3), r"groups have shape \(\)"),
         ((IMAGES[:, 0], LABELS), r"needed: \(N, C, H, W\)"),
         ((np.zeros((4, 5, 5, 3), np.uint8), LABELS), "channels first"),
         ((IMAGES.astype(np.int32), LABELS), "inputs are int32"),

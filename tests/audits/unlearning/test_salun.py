@@ -40,13 +40,32 @@ def slow_mask(model: nn.Module, fraction: float) -> list[NDArray[np.bool_]]:
     return kept
 
 
-def slow_mixture(seed: int) -> tuple[Floats, NDArray[np.int64]]:
-    """Return inputs and labels of the retain set and, behind it, of the forget set, each label another one."""
+def slow_mixtures(seed: int, settings: dict[str, Any]) -> tuple[Floats, list[NDArray[np.int64]]]:
+    """Return inputs of the retain set and, behind it, of the forget set, and the labels in each epoch."""
     forget, retain = points(FORGET, 1, torch.float64), points(RETAIN, 2, torch.float64)
-    draws = torch.Generator().manual_seed(derive_seed(seed, "labels"))
-    shifts = torch.randint(1, CLASSES, (FORGET,), generator=draws).tolist()
-    wrong = [(label + shift) % CLASSES for label, shift in zip(forget.y.tolist(), shifts, strict=True)]
-    return np.concatenate([retain.x.numpy(), forget.x.numpy()]), np.array(retain.y.tolist() + wrong)
+    generator = torch.Generator().manual_seed(derive_seed(seed, "labels"))
+    found: list[NDArray[np.int64]] = []
+    for _ in range(settings["epochs"]):
+        if found and settings.get("draws", "once") == "once":
+            found.append(found[0])
+        elif settings.get("labels", "wrong") == "any":
+            drawn = torch.randint(CLASSES, (FORGET,), generator=generator).tolist()
+            found.append(np.array(retain.y.tolist() + drawn))
+        else:
+            shifts = torch.randint(1, CLASSES, (FORGET,), generator=generator).tolist()
+            wrong = [(label + shift) % CLASSES for label, shift in zip(forget.y.tolist(), shifts, strict=True)]
+            found.append(np.array(retain.y.tolist() + wrong))
+    return np.concatenate([retain.x.numpy(), forget.x.numpy()]), found
+
+
+def slow_batches(settings: dict[str, Any], order: torch.Generator) -> list[NDArray[np.int64]]:
+    """Return the batches of an epoch, of eight points of both sets, or of the forget set and then of the retain set."""
+    if settings.get("batches", "mixed") == "mixed":
+        shuffled = torch.randperm(FORGET + RETAIN, generator=order).numpy()
+        return [shuffled[:8], shuffled[8:16], shuffled[16:24], shuffled[24:]]
+    forget = RETAIN + torch.randperm(FORGET, generator=order).numpy()
+    retain = torch.randperm(RETAIN, generator=order).numpy()
+    return [forget[:8], forget[8:], retain[:8], retain[8:16], retain[16:]]
 
 
 def slow_descent(
@@ -59,12 +78,12 @@ def slow_descent(
     if settings["optimizer"] == "sgd":
         optimizer = SlowSGD(net, settings["momentum"], settings["weight_decay"])
     moments = [optimizer.speed] if isinstance(optimizer, SlowSGD) else [optimizer.first, optimizer.second]
-    x, y = slow_mixture(seed)
+    x, labels = slow_mixtures(seed, settings)
     order = torch.Generator().manual_seed(derive_seed(seed, "order"))
     for epoch in range(settings["epochs"]):
         rate = settings["learning_rate"] * (1 + math.cos(math.pi * epoch / settings["epochs"])) / 2
-        shuffled = torch.randperm(FORGET + RETAIN, generator=order).numpy()
-        for rows in (shuffled[:8], shuffled[8:16], shuffled[16:24], shuffled[24:]):
+        y = labels[epoch]
+        for rows in slow_batches(settings, order):
             optimizer.step(net.gradients(x[rows], net.entropy_gradient(x[rows], y[rows])), rate)
             for i, inside in enumerate(kept or []):
                 net.weights[i][~inside] = start[i][~inside]
@@ -89,6 +108,31 @@ def settings_of(optimizer: str) -> dict[str, Any]:
 def test_random_label_is_the_written_out_update(optimizer: str) -> None:
     model, settings = plain(), settings_of(optimizer)
     assert largest_difference(run("random_label", model, **settings), slow_descent(model, settings, seed=4)) < 1e-10
+
+
+SOURCE = {"labels": "any", "draws": "epoch"}
+
+
+@pytest.mark.parametrize("change", [SOURCE, {"labels": "any"}, {"draws": "epoch"}], ids=["source", "any", "epoch"])
+def test_label_draws_of_the_source_are_the_written_out_ones(change: dict[str, str]) -> None:
+    model, settings = plain(), settings_of("sgd") | change
+    found = run("random_label", model, **settings)
+    assert largest_difference(found, slow_descent(model, settings, seed=4)) < 1e-10
+    usual = run("random_label", model, **settings_of("sgd"))
+    assert not same_state(found, usual)
+    kept = slow_mask(model, 0.2)
+    for batches in ("mixed", "apart"):
+        settings["batches"] = batches
+        wanted = slow_descent(model, settings, seed=4, kept=kept)
+        assert largest_difference(run("salun", model, fraction=0.2, **settings), wanted) < 1e-10
+
+
+def test_labels_of_any_class_are_drawn_evenly_the_right_one_too() -> None:
+    data = points(6000, 1)
+    found = relabelled(data, CLASSES, torch.Generator().manual_seed(0), "any").y
+    for label in range(CLASSES):
+        drawn = found[data.y == label].bincount(minlength=CLASSES)
+        assert (drawn / drawn.sum() - 1 / CLASSES).abs().max() < 0.05
 
 
 def test_wrong_labels_are_wrong_drawn_evenly_and_decided_by_the_seed() -> None:

@@ -10,7 +10,9 @@ import pytest
 import torch
 from torch import nn
 
+from audits.errors import BadInput
 from audits.seeds import derive_seed
+from audits.unlearning import make_unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from tests.audits.unlearning.cases import CLASSES, FORGET, RETAIN, plain, points, run, trained
 from tests.cases.slow_net import SlowAdam, SlowNet, SlowSGD, largest_difference, one_hot, softmax
@@ -57,25 +59,45 @@ def slow_scrub(model: nn.Module, settings: dict[str, Any], seed: int) -> SlowNet
         gap = softmax(net.logits(x) / temperature) - softmax(teacher.logits(x) / temperature)
         return temperature * gap / len(x)
 
+    start = [weight.copy() for weight in net.weights]
+
+    def pull() -> list[np.ndarray]:
+        gaps = [weight - first for weight, first in zip(net.weights, start, strict=True)]
+        return [settings["smoothing"] * gap / (np.sqrt((gap**2).sum()) or 1.0) for gap in gaps]
+
+    def step(gradients: list[np.ndarray], epoch: int) -> None:
+        rate = settings["learning_rate"]
+        for last in settings["decay_epochs"]:
+            if epoch + 1 > last:  # epochs are counted from 1 there
+                rate *= settings["decay_rate"]
+        optimizer.step([one + two for one, two in zip(gradients, pull(), strict=True)], rate)
+
     for epoch in range(settings["epochs"]):
         if epoch < settings["ascent_epochs"]:
             shuffled = torch.randperm(FORGET, generator=order).numpy()
             for rows in (shuffled[:4], shuffled[4:8], shuffled[8:]):
                 x = forget.x.numpy()[rows]
-                optimizer.step(net.gradients(x, -away(x)), settings["learning_rate"])
+                step(net.gradients(x, -away(x)), epoch)
         shuffled = torch.randperm(RETAIN, generator=order).numpy()
         for rows in (shuffled[:8], shuffled[8:16], shuffled[16:]):
             x, y = retain.x.numpy()[rows], retain.y.numpy()[rows]
             entropy = (softmax(net.logits(x)) - one_hot(y, CLASSES)) / len(x)
             at_logits = settings["gamma"] * entropy + settings["alpha"] * away(x)
-            optimizer.step(net.gradients(x, at_logits), settings["learning_rate"])
+            step(net.gradients(x, at_logits), epoch)
     return net
 
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"optimizer": "sgd", "learning_rate": 0.05}, {"alpha": 0.7, "temperature": 1.5}, {"ascent_epochs": 0}],
-    ids=["adam", "sgd", "strong teacher", "no ascent"],
+    [
+        {},
+        {"optimizer": "sgd", "learning_rate": 0.05},
+        {"alpha": 0.7, "temperature": 1.5},
+        {"ascent_epochs": 0},
+        {"decay_epochs": [1, 3, 3], "decay_rate": 0.5},
+        {"smoothing": 0.5, "optimizer": "sgd", "learning_rate": 0.05},
+    ],
+    ids=["adam", "sgd", "strong teacher", "no ascent", "falling rate", "smoothing"],
 )
 def test_a_run_of_scrub_is_the_written_out_one(change: dict[str, Any]) -> None:
     settings = {
@@ -90,8 +112,16 @@ def test_a_run_of_scrub_is_the_written_out_one(change: dict[str, Any]) -> None:
         "optimizer": "adam",
         "momentum": 0.9,
         "weight_decay": 5e-4,
+        "decay_epochs": [],
+        "decay_rate": 0.1,
+        "smoothing": 0.0,
     } | change
     # Student and teacher agree at the start, so the first ascent follows the weight decay alone; without it Adam would
     # divide rounding by rounding and no two implementations would agree.
     model = plain()
     assert largest_difference(run("scrub", model, **settings), slow_scrub(model, settings, seed=4)) < 1e-10
+
+
+def test_epochs_behind_which_no_rate_can_fall_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"^scrub\.decay_epochs has 0; allowed: epochs, counted from 1$"):
+        make_unlearner("scrub", {"decay_epochs": [5, 0]})

@@ -28,6 +28,14 @@ def test_data_are_listed_and_sharded(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["validate", "apollo-smoke", "--set", "data.name=parquet:out"]) == 0
 
 
+def test_groups_of_duplicates_are_written_for_plans(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "duplicates", "digits", "groups.csv"]) == 0
+    assert " of 1797 points have copies, in " in capsys.readouterr().out
+    assert main(["validate", "apollo-smoke", "--set", "data.groups=groups.csv"]) == 0
+    assert main(["data", "duplicates", "digits", "absent/groups.csv"]) == 2
+    assert "absent/groups.csv cannot be written" in capsys.readouterr().err
+
+
 def test_doctor_names_what_is_wrong_and_the_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

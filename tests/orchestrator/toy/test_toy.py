@@ -98,6 +98,16 @@ def test_it_is_stored_and_a_second_run_trains_and_scores_nothing(finished: Resul
     assert pack_table(again.scores) == pack_table(finished.scores)
 
 
+def test_copies_across_borders_are_told_at_the_start_and_in_the_result(
+    finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestrator.engine.run.run.copy_warnings", lambda design: [f"copies in {design.data.name}"])
+    document = audited(bench.plan(), bench.place / "copies").document
+    assert document["warnings"] == [*finished.document["warnings"], "copies in digits"]
+    told = capsys.readouterr().out
+    assert told.index("warning: copies in digits") < told.index("population:")
+
+
 def test_two_workers_change_no_bit(finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its workers know the kind by its place alone: nobody registered it there."""
     plan = bench.plan(compute__workers=2, compute__store=str(bench.place / "other"))

@@ -1,0 +1,156 @@
+"""Groups of points: read, refused in one line, and dealt whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audits.arrays import Ids
+from audits.data.catalogue import Dataset
+from audits.data.groups import Part, check_groups, deal, halves, numbered, read_groups
+from audits.data.shards import read_shards, write_shards
+from audits.data.user import checked
+from audits.errors import BadInput
+from tests.cases.small_data_sets import small_dataset
+
+
+@st.composite
+def dealt(draw: st.DrawFn) -> tuple[Ids, list[Part], Ids, int]:
+    """Return ids, parts that they surely fill, the group of every point, and a seed."""
+    parts = [
+        Part(f"split.{place}", 2 * draw(st.integers(0, 12)) if halved else draw(st.integers(0, 20)), halved)
+        for place, halved in enumerate(draw(st.lists(st.booleans(), min_size=1, max_size=4)))
+    ]
+    most = draw(st.integers(1, 6))
+    count = sum(part.size for part in parts) + 4 * most * len(parts)
+    seed = draw(st.integers(0, 2**32))
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(count), rng.integers(1, most + 1, count))[:count])
+    return 3 * np.arange(count), parts, np.repeat(groups, 3), seed
+
+
+@given(dealt())
+@settings(max_examples=60)
+def test_parts_have_their_sizes_and_share_no_group_and_halves_are_even(
+    case: tuple[Ids, list[Part], Ids, int],
+) -> None:
+    ids, parts, groups, seed = case
+    *found, left = deal(ids, parts, groups, np.random.default_rng(seed))
+    assert [len(one) for one in found] == [part.size for part in parts]
+    everything = np.concatenate([*found, left])
+    assert len(np.unique(everything)) == len(everything) and np.isin(everything, ids).all()
+    owners: dict[int, int] = {}
+    for place, one in enumerate([*found, left]):
+        for group in set(groups[one].tolist()):
+            assert owners.setdefault(group, place) == place
+    for part, one in zip(parts, found, strict=True):
+        if part.halved and part.size:
+            first = halves(groups[one], np.random.default_rng(seed))
+            assert first.sum() == len(one) // 2
+            assert not set(groups[one][first].tolist()) & set(groups[one][~first].tolist())
+            assert sorted(np.bincount(groups[one][first])[np.unique(groups[one][first])]) == sorted(
+                np.bincount(groups[one][~first])[np.unique(groups[one][~first])]
+            )
+
+
+def test_groups_of_every_size_are_dealt_to_every_part_alike() -> None:
+    groups = np.concatenate([np.arange(60), np.repeat(np.arange(60, 72), 5)])
+    share = np.zeros(2)
+    for seed in range(300):
+        first, second, _ = deal(np.arange(120), [Part("a", 40), Part("b", 40)], groups, np.random.default_rng(seed))
+        share += [(groups[one] >= 60).mean() for one in (first, second)]
+    assert np.abs(share / 300 - 0.5).max() < 0.04  # s.e. .006; large groups first would give .8 and .4
+
+
+def test_what_a_border_cuts_off_is_used_nowhere() -> None:
+    groups = np.repeat(np.arange(10), 4)
+    first, second, left = deal(np.arange(40), [Part("a", 6), Part("b", 6)], groups, np.random.default_rng(0))
+    assert len(first) == len(second) == 6 and len(left) == 40 - 2 * 8
+
+
+def test_too_few_points_and_too_large_groups_are_refused() -> None:
+    groups = np.repeat(np.arange(10), 4)
+    parts = [*([Part("split.a", 17)] * 2), Part("split.b", 5)]
+    with pytest.raises(BadInput, match=r"40 points in 10 groups do not fill 34 × split\.a, 5 × split\.b .*split\.b"):
+        deal(np.arange(40), parts, groups, np.random.default_rng(0))
+    with pytest.raises(
+        BadInput, match=r"a group has 4 points, more than half of split\.b \(3\); raise it to 8 or more"
+    ):
+        check_groups(np.arange(40), groups, [Part("split.a", 4), Part("split.b", 6, halved=True)])
+    with pytest.raises(BadInput, match="3 groups of 2 points cannot be halved"):
+        halves(np.repeat(np.arange(3), 2), np.random.default_rng(0))
+
+
+def test_names_of_groups_do_not_count_and_a_file_says_what_a_function_says(tmp_path: Path) -> None:
+    data, names = small_dataset(6), ["p1", "p2", "p1", "p3", "p2", "p3"]
+    lines = [f"{place},{name}" for place, name in enumerate(names)]
+    (tmp_path / "groups.csv").write_text("\n".join(["id,group,comment", *(f"{line},x" for line in reversed(lines))]))
+    pq.write_table(pa.table({"id": list(range(6)), "group": [7, 5, 7, 1, 5, 1]}), tmp_path / "groups.parquet")
+    wanted = [0, 1, 0, 2, 1, 2]
+    for name in ("groups.csv", "groups.parquet"):
+        assert read_groups(str(tmp_path / name), 6).tolist() == wanted
+    own = checked("python:own:data", (data.inputs, data.labels, names))
+    assert own.groups is not None and own.groups.tolist() == wanted
+    plain = checked("python:own:data", (data.inputs, data.labels))
+    assert own.fingerprint == plain.grouped(np.array(wanted)).fingerprint != plain.fingerprint == own.contents
+    assert checked("python:own:data", own).fingerprint == own.fingerprint
+    assert plain.grouped(np.arange(6)).fingerprint != own.fingerprint
+
+
+def test_shards_hold_the_points_and_not_their_groups(tmp_path: Path) -> None:
+    data = small_dataset(6)
+    write_shards(data.grouped(np.array([0, 0, 1, 1, 2, 2])), str(tmp_path / "shards"))
+    assert read_shards("again", str(tmp_path / "shards")).fingerprint == data.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such points\); give each of 3 points one line"),
+        ("id,group\n0,a\n1,a\n1,b\n", r"names point 1 2 times \(2 such points\)"),
+        ("id,group\n0,a\n1,a\n3,b\n", "has the id '3'; allowed: 0 to 2"),
+        ("id,group\n0,a\n1,a\nx,b\n", "has the id 'x'; allowed: 0 to 2"),
+        ("id,group\n0,a\n1,\n2,b\n", "has an empty group for point 1"),
+        ("point,patient\n0,a\n", "has the columns point, patient; needed: id and group"),
+        ("", r"has the columns \(none\); needed: id and group"),
+    ],
+)
+def test_files_that_do_not_say_a_group_for_each_point_are_refused(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "groups.csv").write_text(text)
+    with pytest.raises(BadInput, match=says) as caught:
+        read_groups(str(tmp_path / "groups.csv"), 3)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["absent.csv", "absent.parquet", "broken.parquet"])
+def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "broken.parquet").write_text("id,group\n")
+    with pytest.raises(BadInput, match=r"cannot be read: .*; give a CSV or Parquet file") as caught:
+        read_groups(str(tmp_path / name), 3)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("groups", "says"),
+    [
+        ([1, 2], r"groups have shape \(2,\); needed: \(3,\)"),
+        ([1.0, 2.0, float("nan")], "groups are float64, or some are missing"),
+        (["a", None, "b"], "some are missing; allowed: whole numbers or names"),
+        ([[1], [2, 3], [4]], "one whole number or name a point"),
+    ],
+)
+def test_groups_that_a_function_returns_are_checked(groups: object, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        numbered("python:own:data", groups, 3)
+
+
+def test_groups_of_a_data_set_are_checked() -> None:
+    data = small_dataset(6)
+    with pytest.raises(BadInput, match=r"groups are int64 of shape \(5,\); needed: int64 of shape \(6,\)"):
+        Dataset("mine", data.inputs, data.labels, data.classes, (0.0, 1.0), groups=np.arange(5))
