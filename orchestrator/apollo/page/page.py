@@ -20,8 +20,8 @@ from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import SHADOWS
 from orchestrator.apollo.page.tables import (
     all_grids,
+    closing_lines,
     discovery_grid,
-    exposure_lines,
     found_points_grid,
     gain_grid,
     paper_rule_grid,
@@ -129,4 +129,4 @@ def _effort(run: ApolloRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, exposure_lines)
+PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines)

@@ -7,11 +7,12 @@ from orchestrator.apollo.page.by_setting import area_grid, difference_entry, ove
 from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.paper_rule import EITHER_RULE
+from orchestrator.apollo.page.promises import void_lines, void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
 from orchestrator.report.grid import Entry, Grid, grid, left, red
-from orchestrator.report.numbers import DASH, bounds, entry, number, percent, small_p
+from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate
 from orchestrator.report.words import access_level
 
@@ -46,7 +47,7 @@ def discovery_grid(run: ApolloRun) -> Grid | None:
     """Return what false discovery rate control finds in the main setting, by access; None for older results."""
     rows = [row for row in run.result.discoveries if row.setting == run.main_setting]
     rows.sort(key=lambda row: (run.unlearners.index(row.unlearner), access_level(row.access)))
-    title = "Points found at the promised false discovery rate"
+    title = void_title("Points found at the promised false discovery rate", any(row.void for row in rows))
     return grid("discoveries", title, discovery_columns(run), map(discovery_line, rows)) if rows else None
 
 
@@ -56,6 +57,7 @@ def found_points_grid(run: ApolloRun) -> Grid | None:
     body = [[row.setting, *discovery_line(row)] for row in rows if row.discoveries]
     rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row.claimed_fdr for row in rows))
     title = f"Single points found at a promised false discovery rate of {rates}"
+    title = void_title(title, any(row.void for row in rows if row.discoveries))
     if not body:
         title = f"No point is found at a promised false discovery rate of {rates}, by any attack"
     return grid("found-points", title, [left("setting"), *discovery_columns(run)], body) if rows else None
@@ -69,10 +71,15 @@ def discovery_columns(run: ApolloRun) -> list[object]:
 
 
 def discovery_line(row: DiscoveryRow) -> list[object]:
-    """Return one row of discoveries; a found proportion whose interval lies above the promise is red."""
+    """Return one row of discoveries; a found proportion whose interval lies above the promise is red.
+
+    By p-values that do not hold nothing is found; what proportion was false stands, as the found rate does.
+    """
     missed = row.fdp.above(row.claimed_fdr)
     found = entry(row.fdp, tone=red(missed)) if row.discoveries else Entry(DASH)
     names = words(row.unlearner), words(row.attack), words(row.access)
+    if row.void:
+        return [*names, f"{row.claimed_fdr:g}", VOID, found, VOID]
     return [*names, f"{row.claimed_fdr:g}", row.discoveries, found, entry(row.power)]
 
 
@@ -160,13 +167,19 @@ def radius_grid(run: ApolloRun) -> Grid | None:
     return grid("radii", "Radii that the theory expects", columns, body) if body else None
 
 
+def closing_lines(run: ApolloRun) -> list[str]:
+    """Return the lines below the tables of a terminal: broken promises first, then points that are found one by one."""
+    return [*void_lines(run), *exposure_lines(run)]
+
+
 def exposure_lines(run: ApolloRun) -> list[str]:
     """Return how many deleted points are still detectable one by one, by method; nothing without a list."""
     exposed = run.result.exposed
     if not exposed:
         return []
     names = dict.fromkeys(row.unlearner for row in run.result.table)
-    found = [point.unlearner for point in exposed.points]
-    counted = ", ".join(f"{words(name)} {found.count(name)}" for name in names)
+    found, place = [point.unlearner for point in exposed.points], (exposed.setting, exposed.attack)
+    void = {row.unlearner for row in run.result.table if row.void and (row.setting, row.attack) == place}
+    counted = ", ".join(f"{words(name)} {'void' if name in void else found.count(name)}" for name in names)
     head = f"deleted points still detectable ({words(exposed.attack)}, false discovery rate {exposed.fdr:g})"
     return [f"{head}: {counted}"]

@@ -120,8 +120,8 @@ def budgeted(part: Mapping[str, Any]) -> set[str]:
 
 def at_budget(
     parts: Sequence[Mapping[str, Any]], attack: str, place: int, rate: float, level: float
-) -> dict[str, Estimate]:
-    """Return AUC and TPR of one method × attack at the budget in ``place`` of the ladder, as the table has them."""
+) -> dict[str, Any]:
+    """Return AUC and TPR (estimates) of one method × attack at the budget in ``place`` of the ladder, as the table has them."""
     forgotten, target = (np.concatenate([part[name] for part in parts]) for name in ("forgotten", "target"))
     score, decision = (
         np.concatenate([part[f"budget.{attack}.{name}"][place] for part in parts]) for name in ("score", "decision")

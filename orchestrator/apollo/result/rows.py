@@ -20,6 +20,8 @@ class AttackRow:
     """One attack on one unlearning method at one promised false-positive rate.
 
     ``found_fpr_p``: of "the rate is at most the promised one"; ``…_off``: above it also after Holm's correction;
+    ``found_fpr_below_p``, ``found_fpr_below``: the same of a rate below it, which is on the careful side; ``void``: the
+    promise is broken, so that TPR and what else rests on it must not be quoted (``void.void_cells``);
     ``control``: of rows about ``retrain`` and ``identity``, whether the control held, or how not (``controls.judged``).
     """
 
@@ -53,6 +55,9 @@ class AttackRow:
     found_fpr_p: float | None = None
     found_fpr_p_holm: float | None = None
     found_fpr_off: bool = False
+    found_fpr_below_p: float | None = None
+    found_fpr_below: bool = False
+    void: bool = False
     control: str | None = None
     control_p_holm: float | None = None
 
@@ -96,7 +101,7 @@ class SettingUtilityRow:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoveryRow:
-    """Single points that false discovery rate control finds by one attack."""
+    """Single points that false discovery rate control finds by one attack; ``void``: by p-values that do not hold."""
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{unlearner}.{attack}.{metric}", ("discoveries", "fdp", "power")),)
 
@@ -109,11 +114,12 @@ class DiscoveryRow:
     false: int
     fdp: Estimate
     power: Estimate
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExposedPoint:
-    """A deleted point that is still detectable, in one target."""
+    """A deleted point that is still detectable, in one target; ``void``: by p-values that do not hold."""
 
     unlearner: str
     target: int
@@ -122,6 +128,7 @@ class ExposedPoint:
     score: float
     p: float
     q: float
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,13 +197,14 @@ class PaperRuleRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetRow:
-    """Power of an attack that may ask so many labels per point."""
+    """Power of an attack that may ask so many labels per point; ``void``: its TPR must not be quoted."""
 
     unlearner: str
     attack: str
     queries: int
     auc: Estimate
     tpr: Estimate
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
