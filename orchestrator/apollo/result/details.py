@@ -118,10 +118,8 @@ def budgeted(part: Mapping[str, Any]) -> set[str]:
     return {name.split(".")[1] for name in part if name.startswith("budget.")}
 
 
-def at_budget(
-    parts: Sequence[Mapping[str, Any]], attack: str, place: int, rate: float, level: float
-) -> dict[str, Any]:
-    """Return AUC and TPR (estimates) of one method × attack at the budget in ``place`` of the ladder, as the table has them."""
+def at_budget(parts: Sequence[Mapping[str, Any]], attack: str, place: int, rate: float, level: float) -> dict[str, Any]:
+    """Return AUC and TPR of one method × attack at the budget in ``place`` of the ladder, as the table has them."""
     forgotten, target = (np.concatenate([part[name] for part in parts]) for name in ("forgotten", "target"))
     score, decision = (
         np.concatenate([part[f"budget.{attack}.{name}"][place] for part in parts]) for name in ("score", "decision")
