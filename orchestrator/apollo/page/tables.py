@@ -8,9 +8,11 @@ from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.paper_rule import EITHER_RULE
 from orchestrator.apollo.page.promises import void_lines, void_title
+from orchestrator.apollo.page.radii import REFERENCES, counts
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
+from orchestrator.apollo.stages.radii import WAYS
 from orchestrator.report.grid import Entry, Grid, grid, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate
@@ -155,15 +157,23 @@ def utility_grid(run: ApolloRun) -> Grid:
 
 
 def radius_grid(run: ApolloRun) -> Grid | None:
-    """Return unlearner × side: estimated intervals of radii, and where labels flipped; None without ``audit.radii``."""
+    """Return unlearner × reference of Δ_r × side: intervals of radii, what labels say of them, and where they flipped.
+
+    None without ``audit.radii``.
+    """
     body = []
     for row in run.result.radii:
-        for side, found in (("UNDER", row.under), ("OVER", row.over)):
+        moved = f"{row.median_unlearned_distance:.2f} / {row.median_retrained_distance:.2f}"
+        for side, found in zip(WAYS, (row.under, row.over), strict=True):
             ends = bounds(Estimate(None, found.low, found.high)) or DASH
-            flips = f"{found.flips} ({found.at_x})", number(found.flip), found.inside, found.early
-            body.append([words(row.unlearner), side, row.points, found.intervals, ends, *flips])
-    columns = [left("unlearning", merge=True), left("side"), "points", "with an\ninterval", "median\ninterval"]
-    columns += ["labels flipped\n(at the point itself)", "median\nradius", "inside", "early"]
+            expected, refuted, undecided = counts(row.candidates, side)
+            flips = f"{found.flips} ({found.at_x})", number(found.flip), found.early
+            said = expected, Entry(str(refuted), tone=red(refuted > 0)), undecided
+            place = words(row.unlearner), REFERENCES[row.reference], moved, side.upper()
+            body.append([*place, row.points, found.intervals, ends, *said, *flips])
+    columns = [left("unlearning", merge=True), left("Δ_r to"), "Δ_u / Δ_r\n(medians)", left("side"), "points"]
+    columns += ["with an\ninterval", "median\ninterval", "borne\nout", "refuted", "open"]
+    columns += ["labels of θ_u flipped\n(at the point itself)", "median\nradius", "early"]
     return grid("radii", "Radii that the theory expects", columns, body) if body else None
 
 

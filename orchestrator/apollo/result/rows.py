@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate, Span, keys
+from orchestrator.report.rows import SPARSE, Estimate, Span, keys
 
 Floats = tuple[float, ...]
 Matrix = tuple[Floats, ...]
@@ -209,7 +209,10 @@ class BudgetRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RadiusSide:
-    """Estimated intervals of radii on one side of the boundary, and flips of labels."""
+    """Estimated intervals of radii on one side of the boundary, flips of labels, and what they say of the intervals.
+
+    ``expected``, ``refuted``, ``open``: intervals by ``radii.answers``; older results counted flips ``inside`` them.
+    """
 
     intervals: int
     low: float | None
@@ -217,8 +220,11 @@ class RadiusSide:
     flips: int
     at_x: int
     flip: float | None
-    inside: int
     early: int
+    expected: int | None = field(default=None, metadata=SPARSE)
+    refuted: int | None = field(default=None, metadata=SPARSE)
+    open: int | None = field(default=None, metadata=SPARSE)
+    inside: int | None = field(default=None, metadata=SPARSE)
 
 
 Ends = tuple[float | None, float | None]
@@ -234,13 +240,19 @@ class RadiusPoints:
     over: tuple[Ends, ...]
     flip_under: tuple[float | None, ...]
     flip_over: tuple[float | None, ...]
+    answer_under: tuple[str | None, ...] = ()
+    answer_over: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RadiusRow:
-    """Radii that the theorems expect of one unlearning method, beside those at which labels flipped."""
+    """Radii that the theorems expect of one unlearning method, beside those at which labels flipped.
+
+    ``reference``: the model that Δ_r is measured to, ``own_start`` or ``retrain``.
+    """
 
     unlearner: str
+    reference: str = "retrain"
     points: int
     under: RadiusSide
     over: RadiusSide

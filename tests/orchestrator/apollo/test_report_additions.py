@@ -19,6 +19,7 @@ from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.tables import all_grids, exposure_lines
 from orchestrator.apollo.page.verdict import PAIRS, search_gains, verdict
 from orchestrator.apollo.result.metrics import metrics
+from orchestrator.apollo.result.rows import RadiusPoints
 from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import number
 from orchestrator.report.pictures import thumbnail
@@ -26,6 +27,7 @@ from orchestrator.report.style import drawing, save
 from orchestrator.report.words import access_level
 from tests.cases.apollo_result import AREA, transfers, write_whole_run
 
+NONE = float("nan")
 ADDED = {"budget", "transfer", "three_way", "setting_utility"}
 
 
@@ -177,12 +179,19 @@ def test_thumbnails_keep_the_pixels(shape, tmp_path):
 def test_radius_figure_shows_intervals_and_flips(tmp_path):
     under = np.array([[0.1, 0.5], [0.2, 0.3], [np.nan, np.nan]])
     over = np.full((3, 2), np.nan)
+
+    def points(under, over, flips):
+        spans = (tuple((low, high) for low, high in span.tolist()) for span in (under, over))
+        return RadiusPoints(**dict(zip(("under", "over"), spans, strict=True)), flip_under=flips, flip_over=(NONE,) * 3)
+
     with drawing("radii"):
-        figure = radii.radius_figure(under, over, np.array([0.3, 0.9, np.nan]), np.array([np.nan] * 3))
-    assert len(figure.axes) == 1 and "1 of 2 flips inside, 2 intervals" in figure.axes[0].get_title(loc="left")
+        figure = radii.method_radii(points(under, over, (0.3, 0.9, NONE)))
+    assert len(figure.axes) == 1 and figure.axes[0].get_title(loc="left").endswith("2 intervals, 1 refuted")
+    said = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert said == ["θ_u still says y inside (1)", "θ_u flips before the end: refuted (1)", "not asked (0)"]
     save(figure, "radii", tmp_path)
     assert (tmp_path / "radii.svg").stat().st_size > 5000 and (tmp_path / "radii.png").stat().st_size > 5000
-    assert radii.radius_figure(over, over, np.full(3, np.nan), np.full(3, np.nan)) is None
+    assert radii.method_radii(points(over, over, (NONE,) * 3)) is None
 
 
 def test_inline_figures_of_a_whole_run_share_no_ids(whole):
