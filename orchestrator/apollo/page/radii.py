@@ -16,8 +16,8 @@ from orchestrator.report.style import GRID, INK, LABELS, SERIES
 TITLES: dict[Side, str] = {"under": "UNDER (Theorem III.3)", "over": "OVER (Theorem III.4)"}
 COLOURS = {EXPECTED: LABELS, REFUTED: SERIES[1], OPEN: GRID}
 SAID = {
-    "under": {EXPECTED: "θ_u still says y inside", REFUTED: "θ_u flips before the end: refuted", OPEN: "not asked"},
-    "over": {EXPECTED: "θ_u flips inside", REFUTED: "θ_u flips before it: refuted", OPEN: "no flip seen inside"},
+    "under": {EXPECTED: "θ_u says y where asked", REFUTED: "flip before the end: refuted", OPEN: "not asked inside"},
+    "over": {EXPECTED: "θ_u flips inside", REFUTED: "flip before it: refuted", OPEN: "no flip seen inside"},
 }
 REFERENCES = {
     "own_start": "retrained from the target’s own start",
@@ -72,7 +72,7 @@ def method_radii(points: RadiusPoints) -> Figure | None:
         for said, colour in COLOURS.items():
             own = answer[shown] == said
             label = f"{SAID[side][said]} ({int(own.sum())})"
-            axes.vlines(place[own], *span[shown[own]].T, color=colour, linewidth=width, label=label)
+            axes.vlines(place[own], *span[shown[own]].T, color=colour, alpha=0.7, linewidth=width, label=label)
         against = answer[shown] == REFUTED
         look: dict[str, Any] = {"color": INK, "linestyle": "", "marker": "o", "markersize": 3.5}
         axes.plot(place[~against], radius[shown[~against]], **look)
@@ -81,6 +81,6 @@ def method_radii(points: RadiusPoints) -> Figure | None:
         axes.set_ylabel("L2 radius")
         axes.set_ylim(bottom=0.0)
         axes.grid(axis="x", visible=False)
-        axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=3, borderaxespad=0.0)
+        axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=3, borderaxespad=0.0, fontsize=7.5)
     panels[-1].set_xlabel("point, by estimated lower radius, then by the radius found", labelpad=24)
     return figure

@@ -188,7 +188,7 @@ def test_radius_figure_shows_intervals_and_flips(tmp_path):
         figure = radii.method_radii(points(under, over, (0.3, 0.9, NONE)))
     assert len(figure.axes) == 1 and figure.axes[0].get_title(loc="left").endswith("2 intervals, 1 refuted")
     said = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert said == ["θ_u still says y inside (1)", "θ_u flips before the end: refuted (1)", "not asked (0)"]
+    assert said == ["θ_u says y where asked (1)", "flip before the end: refuted (1)", "not asked inside (0)"]
     save(figure, "radii", tmp_path)
     assert (tmp_path / "radii.svg").stat().st_size > 5000 and (tmp_path / "radii.png").stat().st_size > 5000
     assert radii.method_radii(points(over, over, (NONE,) * 3)) is None
