@@ -16,7 +16,7 @@ __getattr__, __dir__ = lazily(
         ),
         "audits.statistics.null": ("NullBand", "holm", "null_band", "permutation_p"),
         "audits.statistics.precision": ("Outcome", "Rate", "measure", "measure_null"),
-        "audits.statistics.radii": ("answers", "radius_intervals"),
+        "audits.statistics.radii": ("radius_intervals",),
         "audits.statistics.rank_correlation": ("spearman",),
         "audits.statistics.roc": ("auc", "tpr_at_fpr", "within_auc"),
         "audits.statistics.summary": ("Cell", "cells", "paired_difference", "per_target_auc", "summarise"),

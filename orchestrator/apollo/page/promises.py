@@ -42,7 +42,8 @@ def some(void: Sequence[AttackRow], own: Sequence[AttackRow], name: str, before:
     if part.keys() == whole.keys():
         return ""
     many = f"{len(part)} of {len(whole)} {name}s"
-    return before + (" and ".join(map(words, part)) if len(part) <= 3 else many)
+    named = map(words, part) if name == "unlearner" else part
+    return before + (" and ".join(named) if len(part) <= 3 else many)
 
 
 def void_lines(run: ApolloRun) -> list[str]:
