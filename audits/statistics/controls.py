@@ -54,16 +54,20 @@ def interval_p(value: float, low: float, high: float, null: float, level: float,
     return min(1.0, 2.0 * float(stdtr(degrees, -away / half * float(stdtrit(degrees, 0.5 + level / 2.0)))))
 
 
-def clustered_rate_p(successes: ArrayLike, trials: ArrayLike, promised: float, level: float = 0.95) -> float:
+def clustered_rate_p(
+    successes: ArrayLike, trials: ArrayLike, promised: float, level: float = 0.95, *, below: bool = False
+) -> float:
     """Return the one-sided p-value of "the true rate is at most ``promised``" for a rate counted in clusters.
 
     P(at least as many successes | ``promised``) at the effective sample size of ``clustered_rate`` at ``level``: at
-    most (1 − level)/2 exactly where the lower end of that interval is at least ``promised``.
+    most (1 − level)/2 exactly where the lower end of that interval is at least ``promised``. ``below``: of "the true
+    rate is at least ``promised``", P(at most as many successes), and the upper end.
     """
     from scipy.special import betainc
 
     hits, size = effective_counts(successes, trials, level)
-    return 1.0 if hits <= 0 else float(betainc(hits, size - hits + 1.0, promised))
+    many, odds = (size - hits, 1.0 - promised) if below else (hits, promised)
+    return 1.0 if many <= 0 else float(betainc(many, size - many + 1.0, odds))
 
 
 def corrected(p_values: Sequence[float | None]) -> list[float | None]:

@@ -1,9 +1,15 @@
-"""At which radii Apollo's theorems expect labels to flip: margins, Lipschitz constants and parameter distances.
+"""At which radii Apollo's theorems expect labels to flip, and to stay: margins, Lipschitz constants, distances.
 
 Source: Apollo (arXiv 2506.09923), Lemma III.1 and Theorems III.3 and III.4: with the margin m_θ(x) = f_θ(x)_y −
 max_{j≠y} f_θ(x)_j of the model before unlearning, Δ_u = ‖θ_u − θ‖ and Δ_r = ‖θ_r − θ‖ (unlearned and retrained),
 
     UNDER:  ((m − L_θ Δ_r) / L_x)_+ ≤ r < (m − L_θ Δ_u) / L_x,      OVER: the same with Δ_u and Δ_r exchanged.
+
+Why: by the lemma a model at distance Δ keeps the margin m_θ'(x') ≥ m − L_x r − L_θ Δ, hence the label y, at every x' of
+a radius r below (m − L_θ Δ) / L_x, and may leave it from there on. In the interval of UNDER the unlearned model thus
+still says y, and the retrained one may have flipped: a flip of the unlearned model there *refutes* the estimate. In
+that of OVER the retrained model still says y, and the unlearned one may have flipped: its flip there is what the
+theorem is about, and one before the interval refutes. :func:`answers` tells these apart.
 
 The paper leaves the constants open. Estimated here: L_x by the largest input gradient of the margin at random points of
 a ball around x, L_θ by its parameter gradient at x. Both are local and are lower bounds of true Lipschitz constants, so
@@ -13,12 +19,18 @@ an interval is an estimate that labels may contradict, not a certificate; it is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.func import functional_call
 
 from audits.errors import BadInput
+
+Side = Literal["under", "over"]
+EXPECTED, REFUTED, OPEN = "expected", "refuted", "open"
 
 
 @dataclass(frozen=True)
@@ -59,13 +71,43 @@ def radius_intervals(
     along = input_lipschitz(original, x, y, radius=radius, samples=samples, seed=seed, chunk=chunk)
     across = parameter_lipschitz(original, x, y)
     moved, needed = distance(unlearned, original), distance(retrained, original)
+    under, over = sides(value, along, across, moved=moved, needed=needed)
     return RadiusIntervals(
-        under=_interval(value, along, across, lower=needed, upper=moved),
-        over=_interval(value, along, across, lower=moved, upper=needed),
+        under=under,
+        over=over,
         margin=value,
         lipschitz_input=along,
         lipschitz_parameters=across,
     )
+
+
+def sides(
+    value: torch.Tensor, along: torch.Tensor, across: torch.Tensor, *, moved: float, needed: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the intervals (K, 2) of UNDER and OVER from margins, L_x, L_θ (K,), Δ_u ``moved`` and Δ_r ``needed``."""
+    return (
+        _interval(value, along, across, lower=needed, upper=moved),
+        _interval(value, along, across, lower=moved, upper=needed),
+    )
+
+
+def answers(side: Side, span: ArrayLike, flip: ArrayLike, asked: ArrayLike) -> NDArray[np.str_]:
+    """Return (K,) what the labels of the unlearned model say of each interval; "" where there is none.
+
+    ``span``: (K, 2) intervals of ``side``, NaN where there is none; ``flip``: (K,) the smallest radius at which the
+    unlearned model was seen not to say y, NaN for none; ``asked``: (K,) whether it was asked inside the interval.
+
+    "refuted": it flipped where the estimate says that it cannot, before the end of an interval of UNDER or before the
+    beginning of one of OVER. "expected": asked inside, it still said y (UNDER), or had flipped there (OVER). "open":
+    not asked inside, or it did not flip there (OVER; another x' may).
+    """
+    ends, radius = np.asarray(span, dtype=float).reshape(-1, 2), np.asarray(flip, dtype=float)
+    low, high = ends[:, 0], ends[:, 1]
+    real, seen = np.isfinite(ends).all(axis=1), np.asarray(asked, dtype=bool)
+    refuted = radius < (high if side == "under" else low)
+    expected = seen if side == "under" else (low <= radius) & (radius < high)
+    found = np.where(refuted, REFUTED, np.where(expected, EXPECTED, OPEN))
+    return np.where(real, found, "")
 
 
 def margin(model: nn.Module, x: torch.Tensor, y: torch.Tensor, *, chunk: int = 128) -> torch.Tensor:

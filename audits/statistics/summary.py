@@ -102,9 +102,10 @@ def summarise(
     ``auc_p_holm`` ≤ 1 − level. Permutations are raised to what Holm needs where the request is too small.
     ``tpr`` and ``found_fpr``: shares of forget and of unseen points that the attack calls "unlearned" at the threshold
     fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
-    the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", for the correction of
-    :mod:`audits.statistics.controls`. ``roc_tpr``: TPR at that FPR with the threshold from the unseen points of the
-    other targets; None with a single target. Raises BadInput for an FPR that the unseen points cannot resolve.
+    the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", ``found_fpr_below_p``:
+    of "it is at least that", for the correction of :mod:`audits.statistics.controls`. ``roc_tpr``: TPR at that FPR with
+    the threshold from the unseen points of the other targets; None with a single target. Raises BadInput for an FPR
+    that the unseen points cannot resolve.
     """
     rows: list[Row] = []
     setting_cells: dict[str, list[Cell]] = {}
@@ -204,6 +205,7 @@ def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
     roc.check_resolvable(fpr, int((~cell.member).sum()))
     targets = np.unique(cell.target).size
     crossed = roc.cross_fitted_tpr(cell.scores, cell.member, cell.target, fpr) if targets > 1 else None
+    called = _calls(cell, ~cell.member, f"decision_{fpr:g}")
     return {
         "setting": cell.setting,
         "unlearner": cell.unlearner,
@@ -213,7 +215,8 @@ def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
         "promised_fpr": float(fpr),
         **_rate(cell, cell.member, f"decision_{fpr:g}", "tpr", level),
         **_rate(cell, ~cell.member, f"decision_{fpr:g}", "found_fpr", level),
-        "found_fpr_p": controls.clustered_rate_p(*_calls(cell, ~cell.member, f"decision_{fpr:g}"), fpr, level),
+        "found_fpr_p": controls.clustered_rate_p(*called, fpr, level),
+        "found_fpr_below_p": controls.clustered_rate_p(*called, fpr, level, below=True),
         "roc_tpr": None if crossed is None else float(crossed.mean()),
         "queries_per_point": float(cell.columns["queries"].mean()),
         "targets": int(targets),

@@ -14,8 +14,8 @@ from orchestrator.apollo.components import complete
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.presets import untuned_warnings
 from orchestrator.apollo.split_checks import split_problems
-from orchestrator.engine.plan.base import Rules, validated
-from orchestrator.engine.plan.errors import PlanProblems
+from orchestrator.engine.plan.base import BasePlan, Rules, validated
+from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, facts_of
 from orchestrator.engine.plan.wording import multiple, repeats
 
@@ -115,7 +115,7 @@ def rate_problems(plan: ApolloPlan) -> list[str]:
 def weaknesses(plan: ApolloPlan) -> tuple[str, ...]:
     """Return what will weaken the result: shared training data, too few targets for an interval over targets."""
     design = plan.split.design()
-    lines = list(overlap_warnings(design))
+    lines = [*unlike_shadows(plan), *overlap_warnings(design)]
     if plan.split.targets < 2:
         lines.append("split.targets is 1: nothing shows how much targets differ; use 5 or more for honest intervals")
     if min(plan.split.shadows, plan.audit.search.shadows or plan.split.shadows) < 8:
@@ -143,6 +143,33 @@ def weaknesses(plan: ApolloPlan) -> tuple[str, ...]:
     if all(entry.method in ("identity", "retrain") for entry in plan.unlearning):
         lines.append("unlearning: only the controls; add a method that is worth auditing")
     return tuple(lines)
+
+
+def unlike_shadows(plan: BasePlan) -> list[str]:
+    """Return a line where shadows have another architecture or recipe than the targets, with what differs."""
+    resolved = plan.resolved()
+    different = [
+        line
+        for name in ("model", "recipe")
+        if resolved[f"shadow_{name}"]
+        for line in differences(name, resolved[f"shadow_{name}"], resolved[name])
+    ]
+    if not different:
+        return []
+    return [
+        f"shadows are trained unlike the targets ({', '.join(different)}): thresholds, p- and q-values hold only as "
+        "far as targets behave like shadows; expect broken promises, and read the found false-positive rates first"
+    ]
+
+
+def differences(path: str, shadows: Any, targets: Any) -> list[str]:
+    """Return the fields below ``path`` in which plain values differ, and both values."""
+    if isinstance(shadows, Mapping) and isinstance(targets, Mapping):
+        if shadows.get("name") != targets.get("name"):
+            return differences(f"{path}.name", shadows.get("name"), targets.get("name"))
+        names = dict.fromkeys([*shadows, *targets])
+        return [line for name in names for line in differences(f"{path}.{name}", shadows.get(name), targets.get(name))]
+    return [] if shadows == targets else [f"{path} {shown(shadows)} instead of {shown(targets)}"]
 
 
 def check_data(plan: ApolloPlan, absent: bool) -> None:

@@ -50,7 +50,7 @@ def queries_per_candidate(plan: ApolloPlan, kind: str) -> int:
 class ApolloProbe(TrainingProbe):
     """Seconds per unit of an Apollo plan, guessed from a few training steps."""
 
-    makes_models = ("train", "unlearn")
+    makes_models = ("train", "unlearn", "own_start")
 
     def fitting(self, job: Job) -> tuple[Model, Recipe]:
         """Return architecture and recipe of the models that a job makes, or mostly reads: targets' or shadows'."""
@@ -73,7 +73,7 @@ class ApolloProbe(TrainingProbe):
         split, batch = self.plan.split, recipe.batch_size
         training = float(recipe.epochs * math.ceil(split.train_size / batch))
         match job.stage:
-            case "train":
+            case "train" | "own_start":
                 return training
             case "unlearn" if job.document["method"] == "retrain":
                 return training

@@ -106,6 +106,10 @@ class ApolloDesign(ABC):
         """The plan's unlearning methods by label."""
         return {entry.label: entry for entry in self.plan.unlearning}
 
+    @abstractmethod
+    def own_start(self, member: Member) -> Reference:
+        """Return where the target stands that was trained again from its own start, without its forget set."""
+
     @property
     def retraining(self) -> UnlearningMethod:
         """The plan's control ``retrain``, the first of that name."""

@@ -61,8 +61,9 @@ def line(plan: ApolloPlan, unlearner: str, attack: str, access: str, values: Map
 def failed_controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
     """Return the controls that failed: ``retrain`` by any attack, ``identity`` by all attacks of ``counted`` lines.
 
-    An attack that sees nothing where nothing was unlearned says nothing where something was; one that sees something
-    where the points were never learnt sees something other than unlearning.
+    So does the promised rate of a ``counted`` line: what is void passes no limit. An attack that sees nothing where
+    nothing was unlearned says nothing where something was; one that sees something where the points were never learnt
+    sees something other than unlearning.
     """
     rows = document["table"]
     off = sorted({row["attack"] for row in rows if row.get("control") == OFF_CHANCE})
@@ -73,7 +74,8 @@ def failed_controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequ
         row = max(tested, key=lambda row: row["auc"])
         seen = f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}] by {row['attack']}"
         found.append(f"identity: without power, AUC {seen}, though nothing was unlearned")
-    return found
+    void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
+    return found + ([f"promised rate: not kept, so that {'; '.join(void)} is void"] if void else [])
 
 
 HEADLINE = Headline(

@@ -35,6 +35,7 @@ class ApolloJobs(StageJobs):
         return [
             *(self.train_job(member) for member in members),
             *(self.unlearn_job(member, entry) for entry in changed for member in members),
+            *(self.own_start_job(member) for member in (self.targets if audit.radii else ())),
             *(self.utility_job(member, entry) for entry in methods for member in self.targets),
             *(self.trace_job(*place, kind) for place in places for kind in traced),
             *(
@@ -75,6 +76,8 @@ class ApolloJobs(StageJobs):
                 return self.rank_job()
             case "unlearn":
                 return self.unlearn_job(self.by_name[job.member], self.by_label[job.label])
+            case "own_start":
+                return self.own_start_job(self.by_name[job.member])
             case "utility":
                 return self.utility_job(self.by_name[job.member], self.by_label[job.label])
             case "trace":

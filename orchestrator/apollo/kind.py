@@ -18,6 +18,7 @@ from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.score_table import pooled, whole_table
 from orchestrator.apollo.stages.disclosure import disclosure
 from orchestrator.apollo.stages.exposing import expose
+from orchestrator.apollo.stages.own_start import own_start
 from orchestrator.apollo.stages.radii import radii
 from orchestrator.apollo.stages.ranking import rank
 from orchestrator.apollo.stages.scoring import score
@@ -40,6 +41,7 @@ STAGES = (
     Stage("rank", rank, "evidence"),
     Stage("expose", expose, "evidence"),
     Stage("unlearn", unlearn, "model"),
+    Stage("own_start", own_start, "model"),
     Stage("utility", utility, "measurement"),
     Stage("trace", trace, "evidence"),
     Stage("search", search, "evidence"),

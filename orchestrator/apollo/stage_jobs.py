@@ -77,6 +77,22 @@ class StageJobs(RankingJobs):
         code = (*self.architecture(member), UNLEARNERS[entry.method])
         return self.job("unlearn", document, (train.key,), code, member=member.name, label=entry.label)
 
+    def own_start_job(self, member: Member) -> Job:
+        """Return the job that trains the target ``member`` again from its own start, without its forget set."""
+        document = {
+            "data": self.data.fingerprint,
+            "points": digest(member.retain),
+            "count": len(member.retain),
+            **self.fitting(member),
+            "seed": self.plan.seed,
+            "member": member.name,
+        }
+        return self.job("own_start", document, (), self.architecture(member), member=member.name)
+
+    def own_start(self, member: Member) -> Reference:
+        """Return where the target stands that was trained again from its own start."""
+        return Reference("own_start", self.own_start_job(member).key)
+
     def unlearned(self, member: Member, entry: UnlearningMethod) -> Reference:
         """Return where the unlearned model stands; ``identity`` is the trained model itself."""
         if entry.method == "identity":
@@ -188,7 +204,11 @@ class StageJobs(RankingJobs):
         """Return the job that sets estimated radii beside those at which the labels of a set's targets flip."""
         targets = self.targets_of(shadow_set)
         models = [
-            [self.trained(member).key, *(self.unlearned(member, each).key for each in (entry, self.retraining))]
+            [
+                self.trained(member).key,
+                *(self.unlearned(member, each).key for each in (entry, self.retraining)),
+                self.own_start(member).key,
+            ]
             for member in targets
         ]
         shards = range(self.shards(shadow_set))

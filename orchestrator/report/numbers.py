@@ -8,6 +8,8 @@ from orchestrator.report.grid import Entry, Tone
 from orchestrator.report.rows import Estimate, Span
 
 DASH = "–"
+VOID = Entry("void", tone="miss", tooltip="the promised rate did not hold: must not be quoted")
+"""In the place of a number that rests on a promise which was broken."""
 
 
 def number(value: float | None, *, signed: bool = False) -> str:

@@ -220,7 +220,8 @@ def write_run(
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
     rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)
-    rows = [{name: value for name, value in row.items() if name != "found_fpr_p"} for row in rows]
+    later = ("found_fpr_p", "found_fpr_below_p")
+    rows = [{name: value for name, value in row.items() if name not in later} for row in rows]
     utility = [
         {
             "unlearner": name,

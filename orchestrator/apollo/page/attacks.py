@@ -7,10 +7,11 @@ from collections.abc import Callable
 from audits.statistics.null import expected_misses
 from orchestrator.apollo.page.by_setting import area_entry
 from orchestrator.apollo.page.glossary import words
+from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.report.grid import Column, Entry, Grid, grid, group, left, red
-from orchestrator.report.numbers import DASH, bounds, entry, number, percent, small_p
+from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.words import WHO, access_level
 
 
@@ -34,7 +35,8 @@ def main_grid(run: ApolloRun) -> Grid:
         group(words(access), main_lines(run, access), WHO.get(access, "see the attack’s description."))
         for access in run.accesses
     ]
-    return Grid("attacks", "Attacks on unlearned models", tuple(columns), tuple(groups), "access", caption(run))
+    title = void_title("Attacks on unlearned models", any(row.void for row in run.rows()))
+    return Grid("attacks", title, tuple(columns), tuple(groups), "access", caption(run))
 
 
 def main_lines(run: ApolloRun, access: str) -> list[list[object]]:
@@ -56,7 +58,7 @@ def main_lines(run: ApolloRun, access: str) -> list[list[object]]:
 def rate_entries(row: AttackRow) -> list[Entry]:
     """Return TPR and found FPR at the promised rate of a row, red where that is not kept, and the TPR on the ROC."""
     return [
-        entry(row.tpr, tooltip=f"binomial interval {bounds(row.tpr_exact)}"),
+        VOID if row.void else entry(row.tpr, tooltip=f"binomial interval {bounds(row.tpr_exact)}"),
         entry(
             row.found_fpr,
             tone=red(row.found_fpr_off),
@@ -101,13 +103,15 @@ def matrix_grids(run: ApolloRun) -> list[Grid]:
     found = [matrix(run, "auc", title, run.fpr, area_entry)]
     for rate in run.rates:
         title = f"TPR / found FPR at a promised FPR of {rate:g}"
+        title = void_title(title, any(row.void for row in run.rows(rate=rate)))
         found.append(matrix(run, f"rates-{rate:g}", title, rate, both_rates))
     return found
 
 
 def both_rates(row: AttackRow) -> Entry:
-    """Return ``.152 / .049``."""
-    return Entry(f"{number(row.tpr.value)} / {number(row.found_fpr.value)}")
+    """Return ``.152 / .049``, or ``void / .220``."""
+    tpr = VOID.text if row.void else number(row.tpr.value)
+    return Entry(f"{tpr} / {number(row.found_fpr.value)}", tone=red(row.found_fpr_off))
 
 
 def matrix(run: ApolloRun, name: str, title: str, rate: float, shown: Callable[[AttackRow], Entry]) -> Grid:

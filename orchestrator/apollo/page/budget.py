@@ -18,7 +18,7 @@ MOST_COLUMNS = 5
 def budget_curves(rows: Sequence[BudgetRow]) -> Figure | None:
     """Draw AUC (upper rows) and TPR (lower) with interval bands against queries per point, a panel per unlearner.
 
-    None without rows.
+    None without rows; rates that are void are left out.
     """
     if not rows:
         return None
@@ -35,6 +35,7 @@ def budget_curves(rows: Sequence[BudgetRow]) -> Figure | None:
             axes = grid[2 * line + offset, column]
             for index, attack in enumerate(attacks):
                 own = [row for row in rows if (row.unlearner, row.attack) == (unlearner, attack)]
+                own = [row for row in own if name == "auc" or not row.void]
                 own.sort(key=lambda row: row.queries)
                 asked = [row.queries for row in own]
                 colour = SERIES[index % len(SERIES)]

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from orchestrator.apollo.page.forget_requests import requests_by_point
 from orchestrator.apollo.page.glossary import words
+from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import ExposedPoint, ExposureList
 from orchestrator.report.grid import Entry, Grid, grid, left
-from orchestrator.report.numbers import number, percent
+from orchestrator.report.numbers import VOID, number, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, pixels_of, thumbnail
 
 if TYPE_CHECKING:
@@ -44,14 +45,15 @@ def exposure_grid(run: ApolloRun, images: Images) -> Grid | None:
                     str(point.label),
                     str(point.target),
                     number(point.score),
-                    f"{point.p:.4f}",
-                    number(point.q),
+                    VOID if point.void else f"{point.p:.4f}",
+                    VOID if point.void else number(point.q),
                     *([percent(request.percentile if request else None, 0)] if requests else []),
                 ]
             )
     columns = [left("unlearning", merge=True), *([""] if pictured else []), "point", "label", "target"]
     columns += ["score", "p", "q", *(["GNQ,\npercentile"] if requests else [])]
-    return grid("exposed", f"Deleted points that {words(exposed.attack)} finds one by one", columns, body)
+    title = f"Deleted points that {words(exposed.attack)} finds one by one"
+    return grid("exposed", void_title(title, any(point.void for point in exposed.points)), columns, body)
 
 
 def shown_points(exposed: ExposureList) -> dict[str, list[ExposedPoint]]:

@@ -43,8 +43,12 @@ GLOSSARY = {
     ),
     "Promised and found FPR": (
         "The attack fixes its threshold on its own shadow models, before it asks the target, for a promised share of "
-        "false alarms; the found one is measured on unseen points. Where they disagree, the TPR beside them must not "
-        "be quoted."
+        "false alarms; the found one is measured on unseen points. Where it lies above the promise, the TPR beside it "
+        "must not be quoted; below is the careful side."
+    ),
+    "Void": (
+        "In the place of a TPR, or of p- and q-values: the promised rate was broken on never-seen points, also after "
+        "Holm’s correction, so that nothing that rests on it may be quoted. AUC and TPR on the ROC stand."
     ),
     "TPR on the ROC": (
         "TPR at the promised FPR with the threshold taken from the unseen points of the other targets: what a "

@@ -15,13 +15,13 @@ from orchestrator.apollo.page.exposure import exposure_grid, shown_images
 from orchestrator.apollo.page.forget_requests import foretold, request_words
 from orchestrator.apollo.page.glossary import GLOSSARY, words
 from orchestrator.apollo.page.paper_rule import paper_rule_figure, tau_curves
-from orchestrator.apollo.page.radii import method_radii
+from orchestrator.apollo.page.radii import REFERENCES, figure_name, method_radii
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import SHADOWS
 from orchestrator.apollo.page.tables import (
     all_grids,
+    closing_lines,
     discovery_grid,
-    exposure_lines,
     found_points_grid,
     gain_grid,
     paper_rule_grid,
@@ -74,6 +74,9 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         requests=request_words(run),
         paper_rule=paper_rule_grid(run),
         radii=radius_grid(run),
+        radius_figures=[
+            (figure_name(row), words(row.unlearner), REFERENCES[row.reference]) for row in run.result.radii
+        ],
         glossary=GLOSSARY,
         words=words,
     )
@@ -105,7 +108,7 @@ def draw(run: ApolloRun, folder: Path) -> dict[str, str]:
     for attack in sweeps.swept_attacks(run):
         makers[f"sweep_{attack}"] = lambda attack=attack: sweeps.sweep_curves(run, attack)  # type: ignore[misc]  # a default binds the loop's value
     for row in result.radii:
-        makers[f"radii_{row.unlearner}"] = lambda row=row: method_radii(row.candidates)  # type: ignore[misc]  # likewise
+        makers[figure_name(row)] = lambda row=row: method_radii(row.candidates)  # type: ignore[misc]  # likewise
     return writing.draw(makers, folder)
 
 
@@ -129,4 +132,4 @@ def _effort(run: ApolloRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, exposure_lines)
+PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines)

@@ -1,52 +1,86 @@
-"""Estimated intervals of Apollo's theorems beside the radii at which labels really flip."""
+"""Estimated intervals of Apollo's theorems, and what the labels of the unlearned model say of them."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from orchestrator.apollo.result.rows import RadiusPoints
-from orchestrator.report.style import GRID, LABELS, POSTERIORS
+from audits.statistics.radii import EXPECTED, OPEN, REFUTED, Side, answers
+from orchestrator.apollo.result.rows import RadiusPoints, RadiusRow
+from orchestrator.report.style import GRID, INK, LABELS, SERIES
+
+TITLES: dict[Side, str] = {"under": "UNDER (Theorem III.3)", "over": "OVER (Theorem III.4)"}
+COLOURS = {EXPECTED: LABELS, REFUTED: SERIES[1], OPEN: GRID}
+SAID = {
+    "under": {EXPECTED: "θ_u says y where asked", REFUTED: "flip before the end: refuted", OPEN: "not asked inside"},
+    "over": {EXPECTED: "θ_u flips inside", REFUTED: "flip before it: refuted", OPEN: "no flip seen inside"},
+}
+REFERENCES = {
+    "own_start": "retrained from the target’s own start",
+    "retrain": "retrained from another start (the control)",
+}
+
+
+def figure_name(row: RadiusRow) -> str:
+    """Return the name of the figure of a row."""
+    return f"radii_{row.unlearner}" + ("" if row.reference == "retrain" else f"_{row.reference}")
+
+
+def told(points: RadiusPoints, side: Side) -> NDArray[np.str_]:
+    """Return what labels say of each interval of a side; of older results, as if they were asked inside each."""
+    kept = points.answer_under if side == "under" else points.answer_over
+    if kept:
+        return np.array([answer or "" for answer in kept])
+    span, flip = columns(points, side)
+    return answers(side, span, flip, np.ones(len(flip), dtype=bool))
+
+
+def counts(points: RadiusPoints, side: Side) -> tuple[int, int, int]:
+    """Return how many intervals of a side the labels bear out, refute, and leave open."""
+    found = Counter(told(points, side).tolist())
+    return found[EXPECTED], found[REFUTED], found[OPEN]
+
+
+def columns(points: RadiusPoints, side: Side) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return intervals (K, 2) and flips (K,) of a side, NaN where there is none."""
+    span, flip = (points.under, points.flip_under) if side == "under" else (points.over, points.flip_over)
+    return np.asarray(span, dtype=float).reshape(-1, 2), np.asarray(flip, dtype=float)
 
 
 def method_radii(points: RadiusPoints) -> Figure | None:
-    """Draw the points of one unlearning method; None when they have neither intervals nor flips."""
-    under, over, found_under, found_over = (
-        np.asarray(column, dtype=float) for column in (points.under, points.over, points.flip_under, points.flip_over)
-    )
-    return radius_figure(under.reshape(-1, 2), over.reshape(-1, 2), found_under, found_over)
+    """Draw, per point of a row, the estimated interval and the radius at which the unlearned model's label flipped.
 
-
-def radius_figure(under: ArrayLike, over: ArrayLike, found_under: ArrayLike, found_over: ArrayLike) -> Figure | None:
-    """Draw, per point, the estimated interval of radii (grey) and the radius at which the label flipped (dot).
-
-    ``under``, ``over``: (K, 2) lowest and highest radius, NaN where the theorem allows none
-    (:mod:`audits.statistics.radii`); ``found_under``, ``found_over``: (K,) radii found, NaN where no label flipped.
-    Filled dots lie inside their interval. None when no side has an interval or a flip.
+    The colour of an interval is what the label says of it (``answers``); dots are flips, hollow where they refute.
+    None when no side has an interval or a flip.
     """
-    sides = [
-        ("UNDER (Theorem III.3)", np.asarray(under, float), np.asarray(found_under, float), LABELS),
-        ("OVER (Theorem III.4)", np.asarray(over, float), np.asarray(found_over, float), POSTERIORS),
-    ]
-    sides = [side for side in sides if np.isfinite(side[1]).all(axis=1).any() or np.isfinite(side[2]).any()]
+    sides = [side for side in TITLES if any(np.isfinite(column).any() for column in columns(points, side))]
     if not sides:
         return None
-    figure = Figure(figsize=(6.6, 2.7 * len(sides) + 0.3), layout="constrained")
+    figure = Figure(figsize=(6.6, 2.9 * len(sides) + 0.3), layout="constrained")
     panels = figure.subplots(len(sides), 1, squeeze=False)[:, 0]
-    for axes, (title, span, radius, colour) in zip(panels, sides, strict=True):
-        real = np.isfinite(span).all(axis=1)
+    for axes, side in zip(panels, sides, strict=True):
+        span, radius = columns(points, side)
+        answer = told(points, side)
+        real = answer != ""
         order = np.lexsort([radius, np.where(real, span[:, 0], np.inf)])
         shown = order[(real | np.isfinite(radius))[order]]
-        place = np.arange(shown.size)
-        axes.vlines(place, span[shown, 0], span[shown, 1], color=GRID, linewidth=max(1.0, min(6.0, 300 / shown.size)))
-        inside = (span[shown, 0] <= radius[shown]) & (radius[shown] <= span[shown, 1])
-        axes.plot(place[inside], radius[shown][inside], "o", color=colour, markersize=3.5)
-        axes.plot(place[~inside], radius[shown][~inside], "o", color=colour, markerfacecolor="none", markersize=3.5)
-        flipped = int(np.isfinite(radius[shown]).sum())
-        axes.set_title(f"{title}: {int(inside.sum())} of {flipped} flips inside, {int(real.sum())} intervals")
+        place, width = np.arange(shown.size), max(1.0, min(6.0, 300 / shown.size))
+        for said, colour in COLOURS.items():
+            own = answer[shown] == said
+            label = f"{SAID[side][said]} ({int(own.sum())})"
+            axes.vlines(place[own], *span[shown[own]].T, color=colour, alpha=0.7, linewidth=width, label=label)
+        against = answer[shown] == REFUTED
+        look: dict[str, Any] = {"color": INK, "linestyle": "", "marker": "o", "markersize": 3.5}
+        axes.plot(place[~against], radius[shown[~against]], **look)
+        axes.plot(place[against], radius[shown[against]], markerfacecolor="none", **look)
+        axes.set_title(f"{TITLES[side]}: {int(real.sum())} intervals, {int(against.sum())} refuted")
         axes.set_ylabel("L2 radius")
         axes.set_ylim(bottom=0.0)
         axes.grid(axis="x", visible=False)
-    panels[-1].set_xlabel("point, by estimated lower radius, then by the radius found")
+        axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.08), ncols=3, borderaxespad=0.0, fontsize=7.5)
+    panels[-1].set_xlabel("point, by estimated lower radius, then by the radius found", labelpad=24)
     return figure

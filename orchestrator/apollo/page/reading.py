@@ -15,6 +15,7 @@ from audits.errors import BadInput
 from audits.statistics.summary import Cell, cells
 from orchestrator.apollo.result.controls import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
+from orchestrator.apollo.result.void import marked
 from orchestrator.report.result import look_up, read_run, run_of
 from orchestrator.report.words import access_level
 
@@ -118,7 +119,7 @@ def level_of(result: ApolloResult) -> float:
 
 def controlled(result: ApolloResult) -> ApolloResult:
     """Return a result whose rows are judged by the rule of this version, also one that an older version wrote."""
-    return replace(result, table=judged(result.table, level_of(result)))
+    return marked(replace(result, table=judged(result.table, level_of(result))))
 
 
 def read_apollo_run(out: Path) -> ApolloRun:

@@ -64,10 +64,14 @@ def sweep_curves(run: ApolloRun, attack: str) -> Figure | None:
 
 
 def _curves(axes: Axes, run: ApolloRun, panel: Panel, attack: str, name: str) -> None:
-    """Draw one swept quantity: a line with intervals per unlearner, chance dashed, the plan's own value marked."""
+    """Draw one swept quantity: a line with intervals per unlearner, chance dashed, the plan's own value marked.
+
+    Rates that are void are left out.
+    """
     logarithmic = is_logarithmic(panel.values)
     for index, unlearner in enumerate(run.unlearners):
         rows = rows_along(run, panel, unlearner, attack)
+        rows = [(value, row) for value, row in rows if name == "auc" or not row.void]
         if not rows:
             continue
         nudge = (index - (len(run.unlearners) - 1) / 2) * 0.012  # keeps intervals of several unlearners apart

@@ -7,11 +7,14 @@ from orchestrator.apollo.page.by_setting import area_grid, difference_entry, ove
 from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.paper_rule import EITHER_RULE
+from orchestrator.apollo.page.promises import void_lines, void_title
+from orchestrator.apollo.page.radii import REFERENCES, counts
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
+from orchestrator.apollo.stages.radii import WAYS
 from orchestrator.report.grid import Entry, Grid, grid, left, red
-from orchestrator.report.numbers import DASH, bounds, entry, number, percent, small_p
+from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate
 from orchestrator.report.words import access_level
 
@@ -46,7 +49,7 @@ def discovery_grid(run: ApolloRun) -> Grid | None:
     """Return what false discovery rate control finds in the main setting, by access; None for older results."""
     rows = [row for row in run.result.discoveries if row.setting == run.main_setting]
     rows.sort(key=lambda row: (run.unlearners.index(row.unlearner), access_level(row.access)))
-    title = "Points found at the promised false discovery rate"
+    title = void_title("Points found at the promised false discovery rate", any(row.void for row in rows))
     return grid("discoveries", title, discovery_columns(run), map(discovery_line, rows)) if rows else None
 
 
@@ -56,6 +59,7 @@ def found_points_grid(run: ApolloRun) -> Grid | None:
     body = [[row.setting, *discovery_line(row)] for row in rows if row.discoveries]
     rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row.claimed_fdr for row in rows))
     title = f"Single points found at a promised false discovery rate of {rates}"
+    title = void_title(title, any(row.void for row in rows if row.discoveries))
     if not body:
         title = f"No point is found at a promised false discovery rate of {rates}, by any attack"
     return grid("found-points", title, [left("setting"), *discovery_columns(run)], body) if rows else None
@@ -69,10 +73,15 @@ def discovery_columns(run: ApolloRun) -> list[object]:
 
 
 def discovery_line(row: DiscoveryRow) -> list[object]:
-    """Return one row of discoveries; a found proportion whose interval lies above the promise is red."""
+    """Return one row of discoveries; a found proportion whose interval lies above the promise is red.
+
+    By p-values that do not hold nothing is found; what proportion was false stands, as the found rate does.
+    """
     missed = row.fdp.above(row.claimed_fdr)
     found = entry(row.fdp, tone=red(missed)) if row.discoveries else Entry(DASH)
     names = words(row.unlearner), words(row.attack), words(row.access)
+    if row.void:
+        return [*names, f"{row.claimed_fdr:g}", VOID, found, VOID]
     return [*names, f"{row.claimed_fdr:g}", row.discoveries, found, entry(row.power)]
 
 
@@ -148,16 +157,29 @@ def utility_grid(run: ApolloRun) -> Grid:
 
 
 def radius_grid(run: ApolloRun) -> Grid | None:
-    """Return unlearner × side: estimated intervals of radii, and where labels flipped; None without ``audit.radii``."""
+    """Return unlearner × reference of Δ_r × side: intervals of radii, what labels say of them, and where they flipped.
+
+    None without ``audit.radii``.
+    """
     body = []
     for row in run.result.radii:
-        for side, found in (("UNDER", row.under), ("OVER", row.over)):
+        moved = f"{row.median_unlearned_distance:.2f} / {row.median_retrained_distance:.2f}"
+        for side, found in zip(WAYS, (row.under, row.over), strict=True):
             ends = bounds(Estimate(None, found.low, found.high)) or DASH
-            flips = f"{found.flips} ({found.at_x})", number(found.flip), found.inside, found.early
-            body.append([words(row.unlearner), side, row.points, found.intervals, ends, *flips])
-    columns = [left("unlearning", merge=True), left("side"), "points", "with an\ninterval", "median\ninterval"]
-    columns += ["labels flipped\n(at the point itself)", "median\nradius", "inside", "early"]
+            expected, refuted, undecided = counts(row.candidates, side)
+            flips = f"{found.flips} ({found.at_x})", number(found.flip), found.early
+            said = expected, Entry(str(refuted), tone=red(refuted > 0)), undecided
+            place = words(row.unlearner), REFERENCES[row.reference], moved, side.upper()
+            body.append([*place, row.points, found.intervals, ends, *said, *flips])
+    columns = [left("unlearning", merge=True), left("Δ_r to"), "Δ_u / Δ_r\n(medians)", left("side"), "points"]
+    columns += ["with an\ninterval", "median\ninterval", "borne\nout", "refuted", "open"]
+    columns += ["labels of θ_u flipped\n(at the point itself)", "median\nradius", "early"]
     return grid("radii", "Radii that the theory expects", columns, body) if body else None
+
+
+def closing_lines(run: ApolloRun) -> list[str]:
+    """Return the lines below the tables of a terminal: broken promises first, then points that are found one by one."""
+    return [*void_lines(run), *exposure_lines(run)]
 
 
 def exposure_lines(run: ApolloRun) -> list[str]:
@@ -166,7 +188,8 @@ def exposure_lines(run: ApolloRun) -> list[str]:
     if not exposed:
         return []
     names = dict.fromkeys(row.unlearner for row in run.result.table)
-    found = [point.unlearner for point in exposed.points]
-    counted = ", ".join(f"{words(name)} {found.count(name)}" for name in names)
+    found, place = [point.unlearner for point in exposed.points], (exposed.setting, exposed.attack)
+    void = {row.unlearner for row in run.result.table if row.void and (row.setting, row.attack) == place}
+    counted = ", ".join(f"{words(name)} {'void' if name in void else found.count(name)}" for name in names)
     head = f"deleted points still detectable ({words(exposed.attack)}, false discovery rate {exposed.fdr:g})"
     return [f"{head}: {counted}"]

@@ -1,4 +1,4 @@
-"""The verdict of an Apollo run: controls first, then each unlearner, then how much of it luck would explain."""
+"""The verdict of an Apollo run: broken promises, controls, each unlearner, and how much of it luck would explain."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import Difference, paired_difference, per_target_auc
 from orchestrator.apollo.page.glossary import heading, words
+from orchestrator.apollo.page.promises import promise_sentences
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
-from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.words import access_level
@@ -49,9 +50,10 @@ def area(row: AttackRow) -> str:
 
 def verdict(run: ApolloRun) -> list[Sentence]:
     """Return the statements about the main setting, in the order in which they should be read."""
-    sentences = [_retrain(run), _identity(run)]
+    broken, promise = promise_sentences(run)
+    sentences = [*broken, _retrain(run), _identity(run)]
     sentences += [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
-    return [*sentences, *_exposed(run), _promise(run), _luck(run)]
+    return [*sentences, *_exposed(run), *promise, _luck(run)]
 
 
 def differs(run: ApolloRun, row: AttackRow) -> bool:
@@ -136,21 +138,6 @@ def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
     return text + (f" Below chance: {', '.join(below)}." if below else "")
 
 
-def _promise(run: ApolloRun) -> Sentence:
-    rows = run.rows()
-    missed = [row for row in rows if row.found_fpr_off]
-    tests = sum(row.found_fpr_p is not None for row in run.result.table)
-    head = f"Promised false-positive rate of {run.fpr * 100:g}\N{NO-BREAK SPACE}%"
-    rule = f"after Holm’s correction over the {tests} found rates of the run"
-    if not missed:
-        return Sentence("good", head, f"Kept: in none of {len(rows)} rows is the found rate above it {rule}.")
-    names = ", ".join(
-        f"{words(row.unlearner)} × {words(row.attack)} (found {percent(row.found_fpr.value)})" for row in missed[:6]
-    )
-    more = f" and {len(missed) - 6} more" if len(missed) > 6 else ""
-    return Sentence("bad", head, f"Not kept in {len(missed)} of {len(rows)} rows, also {rule}: {names}{more}.")
-
-
 def _exposed(run: ApolloRun) -> list[Sentence]:
     """Return how many deleted points are found one by one, and what share of the points found is false."""
     exposed = run.result.exposed
@@ -161,24 +148,33 @@ def _exposed(run: ApolloRun) -> list[Sentence]:
         for row in run.result.discoveries
         if (row.setting, row.attack) == (exposed.setting, exposed.attack)
     }
-    parts = [
-        f"{words(name)} {row.discoveries - row.false}" + (f" (beside {row.false} unseen ones)" if row.false else "")
-        for name, row in rows.items()
-    ]
+    parts = [f"{words(name)} {_discovered(row)}" for name, row in rows.items()]
     head = f"Single deleted points, {words(exposed.attack)} at a false discovery rate of {percent(exposed.fdr, 0)}"
     elsewhere = sorted(
         {
             row.setting
             for row in run.result.discoveries
-            if row.discoveries > row.false and row.setting != exposed.setting and row.unlearner not in CONTROLS
+            if _found(row) and row.setting != exposed.setting and row.unlearner not in CONTROLS
         }
     )
     more = f" Points are found in other settings: {', '.join(elsewhere)} (table under Settings)." if elsewhere else ""
     if not any(row.discoveries for row in rows.values()):
         text = "No point is detectable with that certainty; the signal above is one of averages."
         return [Sentence("leak" if elsewhere else "plain", head, text + more)]
-    leaks = any(row.discoveries > row.false for name, row in rows.items() if name not in CONTROLS)
+    leaks = any(_found(row) for name, row in rows.items() if name not in CONTROLS)
     return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.{more}")]
+
+
+def _found(row: DiscoveryRow) -> bool:
+    """Say whether forgotten points are found by p-values that hold."""
+    return row.discoveries > row.false and not row.void
+
+
+def _discovered(row: DiscoveryRow) -> str:
+    """Return how many forgotten points are found, and how many unseen ones beside them."""
+    if row.void:
+        return "void"
+    return f"{row.discoveries - row.false}" + (f" (beside {row.false} unseen ones)" if row.false else "")
 
 
 def _luck(run: ApolloRun) -> Sentence:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.apollo.result.void import with_void
 
 HELD, OFF_CHANCE, NO_POWER = "held", "off chance", "no power"
 
@@ -15,11 +16,12 @@ def judged(rows: Sequence[AttackRow], level: float) -> tuple[AttackRow, ...]:
     """Return ``rows`` with what they say as controls, corrected over all cells of the run that say the same kind.
 
     ``control`` of rows about ``retrain`` and ``identity``: whether it held, or how not. ``found_fpr_off``: more unseen
-    points are called forgotten than promised.
+    points are called forgotten than promised, ``found_fpr_below``: fewer; ``void``: what the first makes worthless.
     """
     chance = retrained(rows)
     promises = [promise_p(row, level) for row in rows]
-    return tuple(
+    careful = [careful_p(row, level) for row in rows]
+    found = (
         replace(
             row,
             control=standing(row, chance.get((row.setting, row.attack)), level),
@@ -27,9 +29,14 @@ def judged(rows: Sequence[AttackRow], level: float) -> tuple[AttackRow, ...]:
             found_fpr_p=p,
             found_fpr_p_holm=p_holm,
             found_fpr_off=off(p_holm, level),
+            found_fpr_below_p=below_p,
+            found_fpr_below=off(below_p_holm, level),
         )
-        for row, p, p_holm in zip(rows, promises, corrected(promises), strict=True)
+        for row, p, p_holm, below_p, below_p_holm in zip(
+            rows, promises, corrected(promises), careful, corrected(careful), strict=True
+        )
     )
+    return with_void(tuple(found))
 
 
 def standing(row: AttackRow, p_holm: float | None, level: float) -> str | None:
@@ -60,6 +67,16 @@ def promise_p(row: AttackRow, level: float) -> float | None:
     return rate_p(rate.value, rate.low, row.promised_fpr, level, max(1, row.targets - 1))
 
 
+def careful_p(row: AttackRow, level: float) -> float | None:
+    """Return the p-value of "the rate is at least as promised", as ``promise_p`` does of the other side."""
+    rate = row.found_fpr
+    if row.access == "oracle" or rate.value is None or rate.high is None:
+        return None
+    if row.found_fpr_below_p is not None:
+        return row.found_fpr_below_p
+    return rate_p(1.0 - rate.value, 1.0 - rate.high, 1.0 - row.promised_fpr, level, max(1, row.targets - 1))
+
+
 def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
     """Return a warning for each control that failed: attacks off chance on ``retrain``, and promises not kept.
 
@@ -77,7 +94,12 @@ def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
     return lines + [
         f"control failed: {row.attack} against {row.unlearner} (setting {row.setting}) calls {row.found_fpr.value:.1%} "
         f"of the unseen points forgotten at a promised {row.promised_fpr:.1%}, p = {row.found_fpr_p_holm:.2g} after "
-        f"Holm's correction over the {tests} of the run"
+        f"Holm's correction over the {tests} of the run; TPR, p- and q-values {reach(row)} are void"
         for row in rows
         if row.found_fpr_off
     ]
+
+
+def reach(row: AttackRow) -> str:
+    """Return what a broken promise makes void, for a message."""
+    return "of this attack against every method" if row.unlearner == "retrain" else "there"

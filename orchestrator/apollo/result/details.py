@@ -9,10 +9,11 @@ import numpy as np
 
 from audits.apollo.attacks.paper_rule import THRESHOLDS, balanced_accuracies
 from audits.statistics.null import null_band
+from audits.statistics.radii import EXPECTED, OPEN, REFUTED, answers
 from audits.statistics.summary import summarise
 from orchestrator.apollo.result.rows import BudgetRow, HeatMap, PaperRuleRow, RadiusPoints, RadiusRow, RadiusSide
 from orchestrator.apollo.score_table import REPETITION
-from orchestrator.apollo.stages.radii import RADII
+from orchestrator.apollo.stages.radii import RADII, WAYS
 from orchestrator.apollo.stages.scoring import DETAILS
 from orchestrator.engine.store.payloads import unpack_arrays
 from orchestrator.report.rows import Estimate
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Details = Mapping[str, Sequence[Mapping[str, Any]]]
 PAPER_RULES = ("apollo_under", "apollo_over")
 """The paper's rules by attack, in the order of ``paper_rule.said``."""
+REFERENCES = {"own_start": ("own_", "own_distance"), "retrain": ("", "retrained_distance")}
+"""Models that Δ_r is measured to: how their arrays are called in what the stage radii stores."""
 SAME = 2  # draws of permutations and bootstrap where only intervals over targets are read
 
 
@@ -118,9 +121,7 @@ def budgeted(part: Mapping[str, Any]) -> set[str]:
     return {name.split(".")[1] for name in part if name.startswith("budget.")}
 
 
-def at_budget(
-    parts: Sequence[Mapping[str, Any]], attack: str, place: int, rate: float, level: float
-) -> dict[str, Estimate]:
+def at_budget(parts: Sequence[Mapping[str, Any]], attack: str, place: int, rate: float, level: float) -> dict[str, Any]:
     """Return AUC and TPR of one method × attack at the budget in ``place`` of the ladder, as the table has them."""
     forgotten, target = (np.concatenate([part[name] for part in parts]) for name in ("forgotten", "target"))
     score, decision = (
@@ -141,60 +142,70 @@ def at_budget(
 
 
 def radius_rows(settings: Sequence[Setting], store: Store) -> list[RadiusRow]:
-    """Return, for each method, estimated intervals of radii and flips of labels, summed up and point by point.
+    """Return, for each method and each reference of Δ_r, estimated intervals of radii and what labels say of them.
 
-    ``under``, ``over``: how many of the ``points`` have an interval and its median ends, how many labels flip
-    (``at_x``: of which before the first step) and at which median radius, how many flips lie ``inside`` their interval,
-    and how many are ``early``: nearer than the margin of the unlearned model allows by the estimate. ``candidates``:
-    columns of single points, null for none.
+    ``under``, ``over``: how many of the ``points`` have an interval and its median ends, how many intervals the labels
+    of the unlearned model bear out, refute or leave open (``radii.answers``), how many labels flip (``at_x``: of which
+    before the first step) and at which median radius, and how many are ``early``: nearer than the margin of the
+    unlearned model allows by the estimate. ``candidates``: columns of single points, null for none.
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for place, setting in enumerate(settings):
         for job in setting.of("radii"):
             part = unpack_arrays(store.get("radii", job.key).read(RADII))
             found.setdefault(job.label, []).append(part | {"target": part["target"] + REPETITION * place})
-    rows = []
-    for label, parts in found.items():
-        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        early = (whole["margin"] - whole["lipschitz_parameters"] * whole["unlearned_distance"]) / whole[
-            "lipschitz_input"
-        ]
-        rows.append(
-            RadiusRow(
-                unlearner=label,
-                points=len(whole["target"]),
-                under=radius_summary(whole["under"], whole["flip_under"], early),
-                over=radius_summary(whole["over"], whole["flip_over"], early),
-                median_margin=float(np.median(whole["margin"])),
-                median_lipschitz_input=float(np.median(whole["lipschitz_input"])),
-                median_lipschitz_parameters=float(np.median(whole["lipschitz_parameters"])),
-                median_unlearned_distance=float(np.median(whole["unlearned_distance"])),
-                median_retrained_distance=float(np.median(whole["retrained_distance"])),
-                candidates=RadiusPoints(
-                    target=tuple(whole["target"].tolist()),
-                    point_id=tuple(whole["point_id"].tolist()),
-                    under=tuple((plain(low), plain(high)) for low, high in whole["under"]),
-                    over=tuple((plain(low), plain(high)) for low, high in whole["over"]),
-                    flip_under=tuple(map(plain, whole["flip_under"])),
-                    flip_over=tuple(map(plain, whole["flip_over"])),
-                ),
-            )
-        )
-    return rows
+    joined = {
+        label: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for label, parts in found.items()
+    }
+    return [radius_row(label, whole, reference) for label, whole in joined.items() for reference in REFERENCES]
 
 
-def radius_summary(span: Any, flip: Any, early: Any) -> RadiusSide:
-    """Return the counts and medians of intervals (K, 2) and flips (K,); medians are None where there is nothing."""
+def radius_row(label: str, whole: Mapping[str, Any], reference: str) -> RadiusRow:
+    """Return the row of one method from its arrays (stage radii), with Δ_r to one of ``REFERENCES``."""
+    prefix, needed = REFERENCES[reference]
+    early = (whole["margin"] - whole["lipschitz_parameters"] * whole["unlearned_distance"]) / whole["lipschitz_input"]
+    spans = {way: whole[f"{prefix}{way}"] for way in WAYS}
+    told = {way: answers(way, spans[way], whole[f"flip_{way}"], whole[f"{prefix}asked_{way}"]) for way in WAYS}
+    under, over = (radius_summary(spans[way], whole[f"flip_{way}"], early, told[way]) for way in WAYS)
+    return RadiusRow(
+        unlearner=label,
+        reference=reference,
+        points=len(whole["target"]),
+        under=under,
+        over=over,
+        median_margin=float(np.median(whole["margin"])),
+        median_lipschitz_input=float(np.median(whole["lipschitz_input"])),
+        median_lipschitz_parameters=float(np.median(whole["lipschitz_parameters"])),
+        median_unlearned_distance=float(np.median(whole["unlearned_distance"])),
+        median_retrained_distance=float(np.median(whole[needed])),
+        candidates=RadiusPoints(
+            target=tuple(whole["target"].tolist()),
+            point_id=tuple(whole["point_id"].tolist()),
+            under=tuple((plain(low), plain(high)) for low, high in spans["under"]),
+            over=tuple((plain(low), plain(high)) for low, high in spans["over"]),
+            flip_under=tuple(map(plain, whole["flip_under"])),
+            flip_over=tuple(map(plain, whole["flip_over"])),
+            answer_under=tuple(answer or None for answer in told["under"].tolist()),
+            answer_over=tuple(answer or None for answer in told["over"].tolist()),
+        ),
+    )
+
+
+def radius_summary(span: Any, flip: Any, early: Any, told: Any) -> RadiusSide:
+    """Return counts and medians of intervals (K, 2), flips and answers (K,); medians None where there is nothing."""
     real, flipped = np.isfinite(span).all(axis=1), np.isfinite(flip)
     low, high = (plain(np.median(span[real, end])) if real.any() else None for end in (0, 1))
     return RadiusSide(
         intervals=int(real.sum()),
         low=low,
         high=high,
+        expected=int((told == EXPECTED).sum()),
+        refuted=int((told == REFUTED).sum()),
+        open=int((told == OPEN).sum()),
         flips=int(flipped.sum()),
         at_x=int((flip == 0.0).sum()),
         flip=plain(np.median(flip[flipped])) if flipped.any() else None,
-        inside=int((real & flipped & (span[:, 0] <= flip) & (flip <= span[:, 1])).sum()),
         early=int((flipped & (flip < early)).sum()),
     )
 

@@ -12,6 +12,7 @@ from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
+from orchestrator.apollo.checks import unlike_shadows
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
@@ -26,6 +27,7 @@ from orchestrator.apollo.result.rows import (
     ThreeWayRow,
     UtilityRow,
 )
+from orchestrator.apollo.result.void import marked
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
@@ -64,7 +66,8 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     repeated = settings if main == POOLED else [setting for setting in settings if setting.name == main]
     details = details_of(repeated, store)
     requests, correlations = disclosure_rows(columns, settings, store, main, plan.audit.level)
-    return ApolloResult(
+    warnings = [*plan.warnings, *shadow_warnings(settings, plan.warnings), *finished.design.warnings, *lost]
+    found = ApolloResult(
         **head_of(finished),
         settings=(*([SettingRow(setting=POOLED, overrides={})] if first == POOLED else []), *changes),
         table=rows,
@@ -79,14 +82,28 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         radii=tuple(radius_rows(repeated, store)),
         disclosure=tuple(requests),
         disclosure_correlations=tuple(correlations),
-        warnings=tuple(dict.fromkeys([*plan.warnings, *finished.design.warnings, *lost, *control_warnings(rows)])),
+        warnings=tuple(dict.fromkeys([*warnings, *control_warnings(rows)])),
         notes=tuple(plan.notes),
         holm={
             setting: read_row(HolmFamily, family, "holm")
             for setting, family in holm_overview(table, plan.audit.level).items()
         },
         expected_misses=expected_misses(len(shown), plan.audit.level),
-    ).document()
+    )
+    return marked(found).document()
+
+
+def shadow_warnings(settings: Sequence[Setting], said: Sequence[str]) -> list[str]:
+    """Return the settings whose shadows are trained unlike their targets; nothing of what the plan has ``said``."""
+    found: dict[str, list[str]] = {}
+    for setting in settings:
+        for line in unlike_shadows(setting.plan):
+            found.setdefault(line, []).append(setting.name)
+    return [
+        f"{'setting' if len(names) == 1 else 'settings'} {', '.join(names)}: {line}"
+        for line, names in found.items()
+        if line not in said
+    ]
 
 
 def exposed(columns: Mapping[str, Any], attacks: Sequence[str], fdr: float, setting: str) -> ExposureList:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate, Span, keys
+from orchestrator.report.rows import SPARSE, Estimate, Span, keys
 
 Floats = tuple[float, ...]
 Matrix = tuple[Floats, ...]
@@ -20,6 +20,8 @@ class AttackRow:
     """One attack on one unlearning method at one promised false-positive rate.
 
     ``found_fpr_p``: of "the rate is at most the promised one"; ``…_off``: above it also after Holm's correction;
+    ``found_fpr_below_p``, ``found_fpr_below``: the same of a rate below it, which is on the careful side; ``void``: the
+    promise is broken, so that TPR and what else rests on it must not be quoted (``void.void_cells``);
     ``control``: of rows about ``retrain`` and ``identity``, whether the control held, or how not (``controls.judged``).
     """
 
@@ -53,6 +55,9 @@ class AttackRow:
     found_fpr_p: float | None = None
     found_fpr_p_holm: float | None = None
     found_fpr_off: bool = False
+    found_fpr_below_p: float | None = None
+    found_fpr_below: bool = False
+    void: bool = False
     control: str | None = None
     control_p_holm: float | None = None
 
@@ -96,7 +101,7 @@ class SettingUtilityRow:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoveryRow:
-    """Single points that false discovery rate control finds by one attack."""
+    """Single points that false discovery rate control finds by one attack; ``void``: by p-values that do not hold."""
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{unlearner}.{attack}.{metric}", ("discoveries", "fdp", "power")),)
 
@@ -109,11 +114,12 @@ class DiscoveryRow:
     false: int
     fdp: Estimate
     power: Estimate
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExposedPoint:
-    """A deleted point that is still detectable, in one target."""
+    """A deleted point that is still detectable, in one target; ``void``: by p-values that do not hold."""
 
     unlearner: str
     target: int
@@ -122,6 +128,7 @@ class ExposedPoint:
     score: float
     p: float
     q: float
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,18 +197,22 @@ class PaperRuleRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetRow:
-    """Power of an attack that may ask so many labels per point."""
+    """Power of an attack that may ask so many labels per point; ``void``: its TPR must not be quoted."""
 
     unlearner: str
     attack: str
     queries: int
     auc: Estimate
     tpr: Estimate
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class RadiusSide:
-    """Estimated intervals of radii on one side of the boundary, and flips of labels."""
+    """Estimated intervals of radii on one side of the boundary, flips of labels, and what they say of the intervals.
+
+    ``expected``, ``refuted``, ``open``: intervals by ``radii.answers``; older results counted flips ``inside`` them.
+    """
 
     intervals: int
     low: float | None
@@ -209,8 +220,11 @@ class RadiusSide:
     flips: int
     at_x: int
     flip: float | None
-    inside: int
     early: int
+    expected: int | None = field(default=None, metadata=SPARSE)
+    refuted: int | None = field(default=None, metadata=SPARSE)
+    open: int | None = field(default=None, metadata=SPARSE)
+    inside: int | None = field(default=None, metadata=SPARSE)
 
 
 Ends = tuple[float | None, float | None]
@@ -226,13 +240,19 @@ class RadiusPoints:
     over: tuple[Ends, ...]
     flip_under: tuple[float | None, ...]
     flip_over: tuple[float | None, ...]
+    answer_under: tuple[str | None, ...] = ()
+    answer_over: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RadiusRow:
-    """Radii that the theorems expect of one unlearning method, beside those at which labels flipped."""
+    """Radii that the theorems expect of one unlearning method, beside those at which labels flipped.
+
+    ``reference``: the model that Δ_r is measured to, ``own_start`` or ``retrain``.
+    """
 
     unlearner: str
+    reference: str = "retrain"
     points: int
     under: RadiusSide
     over: RadiusSide

@@ -154,7 +154,9 @@ def _line(axes: Axes, run: TmiaRun, attack: str, line: Line, name: str, label: s
 
 
 def quantity(row: TmiaCell, name: str) -> Estimate:
-    """Return precision or coverage of a cell, or its number of candidates."""
+    """Return precision or coverage of a cell, not defined where they are void, or its number of candidates."""
+    if row.void and name != "candidates":
+        return Estimate()
     return {"precision": row.precision, "coverage": row.coverage, "candidates": Estimate(row.candidates)}[name]
 
 

@@ -54,8 +54,8 @@ def precision_and_coverage(run: TmiaRun, setting: str) -> Figure | None:
 
 
 def above_chance(row: TmiaCell) -> bool:
-    """Say whether a cell's precision lies above chance with its whole interval."""
-    return (row.precision.low or 0.0) > (row.chance or 1.0)
+    """Say whether a cell's precision lies above chance with its whole interval, and is not void."""
+    return not row.void and (row.precision.low or 0.0) > (row.chance or 1.0)
 
 
 def false_positive_rates(run: TmiaRun, setting: str) -> Figure | None:

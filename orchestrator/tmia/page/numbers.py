@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.report.grid import Entry, Tone, red
-from orchestrator.report.numbers import DASH, entry
+from orchestrator.report.numbers import DASH, VOID, entry
 from orchestrator.report.rows import Estimate, Span
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -18,6 +18,11 @@ def rate(found: Estimate) -> str:
 def rate_entry(found: Estimate, *, mark: str = "", tone: Tone = "", tooltip: str = "") -> Entry:
     """Return a rate with its interval as an entry of a table; "undefined" for 0/0."""
     return entry(found, mark=mark, tone=tone, tooltip=tooltip) if found.known else UNDEFINED
+
+
+def quoted(row: TmiaCell, found: Estimate, *, tone: Tone = "", tooltip: str = "") -> Entry:
+    """Return a rate of a cell that rests on its promise, precision or coverage; "void" where that is broken."""
+    return VOID if row.void else rate_entry(found, tone=tone, tooltip=tooltip)
 
 
 def null_rate(row: TmiaCell) -> Entry:

@@ -14,6 +14,7 @@ from orchestrator.report.pictures import Images, pixels_of
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page import curves, figures
 from orchestrator.tmia.page.glossary import GLOSSARY, MODES
+from orchestrator.tmia.page.promises import void_lines
 from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.tables import (
     all_grids,
@@ -61,12 +62,15 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
 
 
 def lines(run: TmiaRun) -> list[str]:
-    """Return which targets are not normally fitted."""
+    """Return where the promised level is broken, before all else, and which targets are not normally fitted."""
     return [
-        f"{row.setting}: {row.group} models ({row.side}) are not normally fitted: train {row.train_accuracy:.3f}, test "
-        f"{row.test_accuracy:.3f}"
-        for row in run.result.fit
-        if row.flag and row.group == "target"
+        *void_lines(run),
+        *(
+            f"{row.setting}: {row.group} models ({row.side}) are not normally fitted: train {row.train_accuracy:.3f}, "
+            f"test {row.test_accuracy:.3f}"
+            for row in run.result.fit
+            if row.flag and row.group == "target"
+        ),
     ]
 
 

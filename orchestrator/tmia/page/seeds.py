@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from orchestrator.report.grid import Grid, grid, left
-from orchestrator.report.numbers import DASH, estimate, number
+from orchestrator.report.numbers import DASH, VOID, estimate, number
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
@@ -34,7 +34,7 @@ def seeds_grids(run: TmiaRun) -> list[Grid]:
 def seeds_grid(run: TmiaRun, entries: Sequence[TmiaSetting], *, titled: bool) -> Grid:
     """Return means over the settings ``entries`` with t intervals, cell by cell; ``titled``: with what they share.
 
-    A cell whose precision is 0/0 at one of the seeds is left out.
+    A cell whose precision is 0/0 at one of the seeds is left out; one that is void at one of them is void.
     """
     names = {entry.setting for entry in entries}
     cells: dict[tuple[str, str], list[TmiaCell]] = {}
@@ -45,15 +45,16 @@ def seeds_grid(run: TmiaRun, entries: Sequence[TmiaSetting], *, titled: bool) ->
         precision = [cell.precision.value for cell in own if cell.precision.value is not None]
         if len(precision) < len(own):
             continue
+        void = any(cell.void for cell in own)
         counts = sorted({cell.candidates for cell in own})
         rows.append(
             [
                 words(selection),
                 words(attack),
                 "–".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))),
-                over_seeds(own, lambda cell: cell.precision),
-                f"{number(min(precision))}–{number(max(precision))}",
-                over_seeds(own, lambda cell: cell.coverage),
+                VOID if void else over_seeds(own, lambda cell: cell.precision),
+                VOID if void else f"{number(min(precision))}–{number(max(precision))}",
+                VOID if void else over_seeds(own, lambda cell: cell.coverage),
                 over_seeds(own, lambda cell: cell.fpr),
                 DASH if own[0].promised is None else over_seeds(own, lambda cell: cell.null_fpr),
             ]

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, group, left, red
-from orchestrator.report.numbers import DASH, or_dash, percent
+from orchestrator.report.numbers import DASH, VOID, or_dash, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page.glossary import GROUPS, words
-from orchestrator.tmia.page.numbers import null_rate, over_targets, rate_entry
+from orchestrator.tmia.page.numbers import null_rate, over_targets, quoted, rate_entry
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import finds
@@ -49,7 +49,9 @@ def cell_grid(run: TmiaRun, setting: str) -> Grid:
         Column("AUC", narrow="nothing"),
         Column("queries", narrow="short", explanation="asked of one target about one candidate"),
     )
-    title = f"{setting}: attack mode {run.mode(setting)}, {level_words(run.rows(setting))}"
+    rows = run.rows(setting)
+    key = "; void: the level does not hold on null models, must not be quoted" * any(row.void for row in rows)
+    title = f"{setting}: attack mode {run.mode(setting)}, {level_words(rows)}{key}"
     return Grid(f"cells-{setting}", title, columns, tuple(selection_groups(run, setting)), "selection")
 
 
@@ -75,8 +77,8 @@ def cell_line(row: TmiaCell) -> list[object]:
         words(row.attack),
         row.access,
         row.candidates,
-        rate_entry(row.precision, tone=bold(finds(row)), tooltip=over_targets(row.precision_t)),
-        rate_entry(row.coverage, tooltip=over_targets(row.coverage_t)),
+        quoted(row, row.precision, tone=bold(finds(row)), tooltip=over_targets(row.precision_t)),
+        quoted(row, row.coverage, tooltip=over_targets(row.coverage_t)),
         rate_entry(row.fpr, tone=missed, tooltip=over_targets(row.fpr_t)),
         null_rate(row),
         Entry(str(row.false_positives), promised),
@@ -104,8 +106,8 @@ def overview_grid(run: TmiaRun) -> Grid | None:
             row.mode,
             words(attack),
             row.candidates,
-            rate_entry(row.precision, tone=bold(finds(row))),
-            rate_entry(row.coverage),
+            quoted(row, row.precision, tone=bold(finds(row))),
+            quoted(row, row.coverage),
             rate_entry(row.fpr),
             null_rate(row),
         ]
@@ -174,14 +176,16 @@ def recognised_grids(run: TmiaRun, images: Images) -> list[Grid]:
         own = run.result.value(setting, "data.name") == look_up(run.result.plan, "data.name")
         shown = sorted(points, key=lambda point: -point.hits / max(point.targets, 1))[:MOST_POINTS]
         title = f"{setting}: {words(attack)}, selection by {words(selector)} ({len(shown)} of {len(points)})"
-        lines = [recognised_line(point, images if own else {}) for point in shown]
+        cells = (run.cell(setting, name, attack) for name in selector.split(" or "))
+        void = any(cell.void for cell in cells if cell)
+        lines = [recognised_line(point, images if own else {}, void) for point in shown]
         found.append(grid("recognised", title, [left(""), "point", "label", "recognised in"], lines))
     return found
 
 
-def recognised_line(point: RecognisedPoint, images: Images) -> list[object]:
-    """Return one exposed point, with its picture where there is one."""
+def recognised_line(point: RecognisedPoint, images: Images, void: bool) -> list[object]:
+    """Return one exposed point, with its picture where there is one; ``void``: by an attack that breaks its promise."""
     picture = Entry("")
     if point.point_id in images:
         picture = Entry(f"point {point.point_id}", image=thumbnail(images[point.point_id]))
-    return [picture, point.point_id, point.label, f"{point.hits} of {point.targets} models"]
+    return [picture, point.point_id, point.label, VOID if void else f"{point.hits} of {point.targets} models"]

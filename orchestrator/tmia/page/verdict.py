@@ -17,13 +17,13 @@ from orchestrator.tmia.result.rows import GAP, TmiaCell
 
 
 def finds(row: TmiaCell) -> bool:
-    """Say whether a cell's precision lies above chance with its whole interval."""
-    return row.chance is not None and row.precision.above(row.chance)
+    """Say whether a cell's precision lies above chance with its whole interval, and is not void."""
+    return not row.void and row.chance is not None and row.precision.above(row.chance)
 
 
 def misleads(row: TmiaCell) -> bool:
-    """Say whether a cell's precision lies below chance with its whole interval."""
-    return row.chance is not None and row.precision.below(row.chance)
+    """Say whether a cell's precision lies below chance with its whole interval, and is not void."""
+    return not row.void and row.chance is not None and row.precision.below(row.chance)
 
 
 def detectable(row: TmiaCell) -> float | None:
@@ -73,7 +73,8 @@ def control(run: TmiaRun, setting: str) -> Sentence:
     names += ", …" if len(above) > 6 else ""
     text = (
         f"{counts.capitalize()} are called members more often than β = {level} in {len(above)} of {len(held)} cells, "
-        f"also {rule}: {names}.{read} There the p-values are too small, and precision and coverage must not be quoted."
+        f"also {rule}: {names}.{read} There the p-values are too small: precision and coverage are void "
+        "and must not be quoted."
     )
     return Sentence("bad", head, text)
 
@@ -108,6 +109,8 @@ def said(row: TmiaCell) -> str:
     who = f"{means(row).capitalize()} ({words(row.attack)})"
     called = row.true_positives + row.false_positives
     lost = f" Pairs without a statistic, which count as not called: {row.failed}." if row.failed else ""
+    if row.void:
+        return f"{who}: void, the level β does not hold on null models."
     if not row.pairs:
         return f"{who}: no pair was attacked, precision and coverage are undefined."
     if not called:
@@ -161,12 +164,14 @@ def selection_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
 
 def both(row: TmiaCell) -> str:
     """Return precision with its interval and coverage, for a sentence."""
-    return f"{rate(row.precision)} / {rate(row.coverage)}"
+    return "void" if row.void else f"{rate(row.precision)} / {rate(row.coverage)}"
 
 
 def above(row: TmiaCell, other: TmiaCell) -> bool:
-    """Say whether one cell's precision interval lies wholly above another's."""
-    return other.precision.high is not None and row.precision.above(other.precision.high)
+    """Say whether one cell's precision interval lies wholly above another's, neither of them void."""
+    return (
+        not (row.void or other.void) and other.precision.high is not None and row.precision.above(other.precision.high)
+    )
 
 
 def other_attacks(run: TmiaRun, setting: str) -> list[Sentence]:
@@ -176,11 +181,14 @@ def other_attacks(run: TmiaRun, setting: str) -> list[Sentence]:
     if not rows:
         return []
     seen = "; ".join(f"{words(row.attack)} ({row.access}) {both(row)}" for row in rows if finds(row))
-    null = [row for row in rows if not finds(row) and row.precision.known]
-    silent = [words(row.attack) for row in rows if not row.precision.known]
+    void = [words(row.attack) for row in rows if row.void]
+    null = [row for row in rows if not finds(row) and row.precision.known and not row.void]
+    silent = [words(row.attack) for row in rows if not row.precision.known and not row.void]
     parts = [f"Above chance, precision / coverage: {seen}." if seen else "None is above chance."]
     if null:
         parts.append(f"Not above: {', '.join(words(row.attack) + ' ' + rate(row.precision) for row in null)}.")
+    if void:
+        parts.append(f"Void, since the level does not hold: {', '.join(void)}.")
     if silent:
         parts.append(f"Precision undefined (0/0): {', '.join(silent)}.")
     return [Sentence("plain", f"Other attacks on the same candidates{named(run, setting)}", " ".join(parts))]

@@ -58,7 +58,8 @@ def control_warnings(cells: Sequence[TmiaCell]) -> list[str]:
             lines.append(
                 f"control failed: setting {setting}: null models are called members more often than "
                 f"{broken[0].beta:.1%} in {len(broken)} of {len(own)} cells, also after Holm's correction over the "
-                f"{tests} of the run ({', '.join(map(named, broken))}); do not quote precision there"
+                f"{tests} of the run ({', '.join(map(named, broken))}); precision and coverage are void there and must "
+                "not be quoted"
             )
     return lines
 

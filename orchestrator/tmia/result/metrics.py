@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.report.metrics import Logged, flat, rows_of
+from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.document import cells_of
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 
@@ -17,9 +19,14 @@ COMPARED = (Logged("{selection}.{attack}.{metric}", ("precision", "coverage")),)
 
 
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
-    """Return ``selection.attack.metric`` of a setting, and accuracies as ``fit.side.group.metric``."""
+    """Return ``selection.attack.metric`` of a setting, and accuracies as ``fit.side.group.metric``.
+
+    What is void is left out: precision and coverage of cells that break their promise on null models.
+    """
     cells, fits = rows_of(document, "table", TmiaCell, setting), rows_of(document, "fit", FitRow, setting)
-    return flat(cells) | flat(fits)
+    undefined = Estimate()
+    quoted = [replace(cell, precision=undefined, coverage=undefined) if cell.void else cell for cell in cells]
+    return flat(quoted) | flat(fits)
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:

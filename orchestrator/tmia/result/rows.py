@@ -68,6 +68,11 @@ class TmiaCell:
     null_fpr_off: bool = False
 
     @property
+    def void(self) -> bool:
+        """Whether the promise is broken on null models: precision, coverage and called points must not be quoted."""
+        return self.null_fpr_off
+
+    @property
     def pairs(self) -> int:
         """Pairs of a candidate and a target, of either kind."""
         return self.members + self.non_members

@@ -14,7 +14,9 @@ def test_one_cluster_is_an_exact_binomial_test() -> None:
     for hits, size, promised in ((9, 100, 0.05), (5, 100, 0.05), (1, 20, 0.2), (20, 20, 0.5)):
         exact = binomtest(hits, size, promised, alternative="greater").pvalue
         assert clustered_rate_p([hits], [size], promised) == pytest.approx(exact, rel=1e-9)
-    assert clustered_rate_p([0], [100], 0.05) == 1.0
+        less = binomtest(hits, size, promised, alternative="less").pvalue
+        assert clustered_rate_p([hits], [size], promised, below=True) == pytest.approx(less, rel=1e-9)
+    assert clustered_rate_p([0], [100], 0.05) == 1.0 == clustered_rate_p([100], [100], 0.05, below=True)
 
 
 def test_clustered_p_values_say_what_the_interval_says_and_keep_their_level() -> None:
@@ -22,9 +24,10 @@ def test_clustered_p_values_say_what_the_interval_says_and_keep_their_level() ->
     size, promised, found = np.full(8, 50), 0.05, []
     for _ in range(2000):
         hits = rng.binomial(size, rng.beta(2.0, 38.0, size.size))  # rates that vary by target around the promise
-        low, _ = intervals.clustered_rate(hits, size)
+        low, high = intervals.clustered_rate(hits, size)
         found.append(clustered_rate_p(hits, size, promised))
         assert (found[-1] <= 0.025) == (low >= promised)
+        assert (clustered_rate_p(hits, size, promised, below=True) <= 0.025) == (high <= promised)
     kept = np.array(found)
     assert all((kept <= level).mean() <= level + 2 * np.sqrt(level / 2000) for level in (0.001, 0.01, 0.05))
     pooled = binomtest(32, 400, promised, alternative="greater").pvalue

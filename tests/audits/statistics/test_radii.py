@@ -96,3 +96,52 @@ def test_distance_is_over_all_parameters_and_refuses_other_architectures():
         radii.distance(first, Line([1.0, 2.0]))
     with pytest.raises(BadInput, match="allowed: above 0 and at least 1"):
         radii.radius_intervals(first, first, first, X, Y, radius=0.0)
+
+
+class Walled(Line):
+    """The same margin, less a steep wall that begins .9 above the first point: no ball of radius .5 meets it."""
+
+    def forward(self, x):
+        wall = 20.0 * (x[:, 1:] - X[0, 1] - 0.9).clamp(min=0.0) / 2
+        return super().forward(x) + torch.cat([-wall, wall], dim=1)
+
+
+def first_flip(model, way, radii):
+    """Return the smallest of ``radii`` at which the label of the first point is not 0 along the unit vector ``way``."""
+    points = X[:1] + torch.tensor(radii)[:, None] * torch.as_tensor(way) / torch.as_tensor(way).norm()
+    wrong = [radius for radius, label in zip(radii, model(points).argmax(1), strict=True) if label != 0]
+    return min(wrong, default=float("nan"))
+
+
+STEPS = [0.25 * step for step in range(1, 11)]
+LESS, MORE = [1.7, -0.4], [1.4, -0.8]  # [2, 0] less .5 and 1 along x / ‖x‖: where the margin at x = (3, 4) falls most
+
+
+def test_a_flip_of_the_unlearned_model_inside_an_interval_speaks_against_under_and_for_over():
+    """By hand: m = 6, L_x = 2, L_θ = 5. Δ = .5 lets a model keep y below 1.75, Δ = 1 below .5."""
+    away = [-1.7, 0.4]
+    for build in (Line, Walled):
+        models = build([2.0, 0.0]), build(LESS), build(MORE)
+        found = radii.radius_intervals(*models, X, Y, radius=0.5, samples=16)
+        np.testing.assert_allclose(found.under[0], [0.5, 1.75], atol=1e-12)
+        assert found.over[0].isnan().all()
+    span, kept, broken = found.under[:1], first_flip(Line(LESS), away, STEPS), first_flip(Walled(LESS), [0, 1.0], STEPS)
+    assert (kept, broken) == (2.25, 1.25), "margin 3.5 falls by 1.746 a unit; the wall takes 20.4 a unit from .9 on"
+    assert first_flip(Line(MORE), away, STEPS) == 0.75, "the retrained model has left y inside the interval"
+    assert radii.answers("under", span, [kept], [True]) == "expected"
+    assert radii.answers("under", span, [broken], [True]) == "refuted"
+    over = radii.radius_intervals(Line([2.0, 0.0]), Line(MORE), Line(LESS), X, Y, radius=0.5).over[:1]
+    np.testing.assert_allclose(over[0], [0.5, 1.75], atol=1e-12)
+    assert radii.answers("over", over, [first_flip(Line(MORE), away, STEPS)], [True]) == "expected"
+
+
+def test_answers_at_the_ends_and_where_nothing_was_asked():
+    span = [[0.5, 1.75]] * 5 + [[np.nan, np.nan]]
+    flip = [0.25, 0.5, 1.75, 2.0, np.nan, 1.0]
+    under = radii.answers("under", span, flip, [True] * 6).tolist()
+    assert under == ["refuted", "refuted", "expected", "expected", "expected", ""]
+    over = radii.answers("over", span, flip, [True] * 6).tolist()
+    assert over == ["refuted", "expected", "open", "open", "open", ""]
+    unasked = radii.answers("under", span, flip, [False] * 6).tolist()
+    assert unasked == ["refuted", "refuted", "open", "open", "open", ""]
+    assert radii.answers("over", [[0.0, 1.0]], [0.0], [True]) == "expected", "at the point itself"

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from audits.data import toy2d
+from audits.seeds import Purpose, derive_seed
+from audits.training.fit import train_model
 from orchestrator.apollo.page.exposure import shown_images
 from orchestrator.apollo.result.rows import ExposedPoint, ExposureList
+from orchestrator.apollo.stages.stored import builder_of, stored_model
 from orchestrator.engine.jobs.code_version import reached
 from orchestrator.engine.jobs.job import missing
 from orchestrator.engine.run.run import Result
@@ -19,7 +23,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
 from orchestrator.report.pictures import MOST_POINTS
-from tests.cases.runs import audited, begun, jobs_of
+from tests.cases.runs import audited, begun, context_of, jobs_of
 from tests.orchestrator.apollo.test_pipeline import tiny_plan
 
 ATTACKS = "audit.attacks=[apollo, random_directions, single_query, u_lira]"
@@ -150,9 +154,14 @@ def test_the_full_budget_is_the_main_table_and_budgets_count_queries(retained):
 
 def test_radii_are_measured_for_forgotten_points_and_methods_that_are_no_control(retained):
     plan, result, page, out, store = retained
-    (row,) = result.document["radii"]
+    own, row = result.document["radii"]
+    assert [each["reference"] for each in (own, row)] == ["own_start", "retrain"]
+    assert own["median_retrained_distance"] < 0.5 * row["median_retrained_distance"], "another start is far away"
+    assert own["median_unlearned_distance"] == row["median_unlearned_distance"] > 0
     assert row["unlearner"] == "gradient_ascent" and row["points"] == 24
     assert set(row["candidates"]["point_id"]) == forget_points(result)
+    for each, way in ((own, "under"), (own, "over"), (row, "under"), (row, "over")):
+        assert each[way]["intervals"] == sum(each[way][name] for name in ("expected", "refuted", "open"))
     for way in ("under", "over"):
         span = np.array(row["candidates"][way], dtype=float)
         flip = np.array(row["candidates"][f"flip_{way}"], dtype=float)
@@ -164,13 +173,26 @@ def test_radii_are_measured_for_forgotten_points_and_methods_that_are_no_control
     assert (out / "figures" / "radii_gradient_ascent.svg").exists() == bool(
         row["under"]["intervals"] + row["over"]["intervals"] + row["under"]["flips"] + row["over"]["flips"]
     )
-    assert len(store.keys("radii")) == plan.split.targets
+    assert len(store.keys("radii")) == len(store.keys("own_start")) == plan.split.targets
+
+
+def test_a_target_that_starts_as_it_did_trains_by_the_same_seed_on_what_it_retains(retained):
+    plan, _, _, _, store = retained
+    context = context_of(plan, store)
+    member, recipe = context.design.targets[0], plan.recipe
+    seed = derive_seed(plan.seed, Purpose.TRAIN, member.name)
+    data = context.tensors(member.retain)
+    whole = train_model(builder_of(context, member), context.tensors(member.train), recipe, seed)
+    again = train_model(builder_of(context, member), data, recipe, seed)
+    for expected, reference in ((whole, context.design.trained(member)), (again, context.design.own_start(member))):
+        found = stored_model(context, reference, member).state_dict()
+        assert all(torch.equal(value, found[name]) for name, value in expected.state_dict().items())
 
 
 def test_radii_leave_scores_and_their_keys_alone(retained):
     plan, _, _, _, store = retained
     without = plan.changed({"audit.radii": False})
-    assert not jobs_of(without, "radii")
+    assert not jobs_of(without, "radii", "own_start")
     assert {job.key for job in jobs_of(without, "score")} == {job.key for job in jobs_of(plan, "score")}
     assert not list(missing(jobs_of(plan), kind_named("apollo").present(store))), "something was left undone"
 

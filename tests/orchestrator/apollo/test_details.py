@@ -10,7 +10,7 @@ import pytest
 from orchestrator.apollo.page.radii import method_radii
 from orchestrator.apollo.result.details import budget_rows, paper_rule, radius_summary
 from orchestrator.apollo.result.rows import RadiusPoints, RadiusSide
-from orchestrator.apollo.stages.radii import first_flips
+from orchestrator.apollo.stages.radii import asked_inside, first_flips
 from orchestrator.apollo.stages.scoring import ladder
 from tests.cases.synthetic_evidence import make_walks
 
@@ -46,12 +46,20 @@ def test_radii_are_counted_as_they_are_defined():
     span = np.array([[0.1, 0.4], [0.1, 0.4], [0.1, 0.4], [NOWHERE, NOWHERE], [NOWHERE, NOWHERE]])
     flip = np.array([0.2, 0.5, NOWHERE, 0.0, 0.3])
     early = np.array([0.1, 0.6, 0.1, 0.1, -1.0])
-    assert radius_summary(span, flip, early) == RadiusSide(
-        intervals=3, low=0.1, high=0.4, flips=4, at_x=1, flip=0.25, inside=1, early=2
+    told = np.array(["refuted", "expected", "open", "", ""])
+    assert radius_summary(span, flip, early, told) == RadiusSide(
+        intervals=3, low=0.1, high=0.4, flips=4, at_x=1, flip=0.25, early=2, expected=1, refuted=1, open=1
     )
     nothing = np.full(3, NOWHERE)
-    empty = radius_summary(np.full((3, 2), NOWHERE), nothing, nothing)
-    assert empty.flip is None and empty.low is None and empty.flips == empty.early == 0
+    empty = radius_summary(np.full((3, 2), NOWHERE), nothing, nothing, np.full(3, ""))
+    assert empty.flip is None and empty.low is None and empty.flips == empty.early == empty.open == 0
+
+
+def test_radii_asked_inside_are_those_of_either_walk_and_the_point_itself():
+    radius = np.array([[[0.1, 0.2], [0.1, 0.2], [0.1, 0.2]], [[0.1, 0.3], [0.1, 0.3], [0.1, 0.3]]])
+    span = np.array([[0.25, 0.3], [0.25, 0.31], [0.0, 0.05]])
+    assert asked_inside(radius, span).tolist() == [False, True, True]
+    assert not asked_inside(radius, np.full((3, 2), NOWHERE)).any()
 
 
 def test_a_row_of_radii_is_drawn_from_its_nulls():

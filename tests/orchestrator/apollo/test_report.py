@@ -174,11 +174,20 @@ def test_verdict_names_null_attacks_and_broken_promises(audit):
     assert sentence.kind == "plain" and "No attack lies above chance" in sentence.text
     assert all(name in sentence.text for name in ("Apollo", "LiRA", "label gap"))
     late = changed(audit, "scrub", found_fpr=0.3, found_fpr_low=0.2, found_fpr_high=0.4, found_fpr_p=1e-6)
-    promise = next(part for part in verdict(late) if part.head.startswith("Promised"))
+    promise = next(part for part in verdict(late) if part.head.startswith("Promised false-positive rate of"))
     assert promise.kind == "bad" and "SCRUB × Apollo" in promise.text
     assert any("calls 30.0% of the unseen points" in line for line in control_warnings(late.result.table))
-    early = changed(audit, "scrub", found_fpr=0.001, found_fpr_low=0.0, found_fpr_high=0.002, found_fpr_p=1.0)
-    assert next(part for part in verdict(early) if part.head.startswith("Promised")).kind == "good"
+    early = changed(
+        audit,
+        "scrub",
+        found_fpr=0.001,
+        found_fpr_low=0.0,
+        found_fpr_high=0.002,
+        found_fpr_p=1.0,
+        found_fpr_below_p=1e-6,
+    )
+    kept = next(part for part in verdict(early) if part.head.startswith("Promised"))
+    assert kept.kind == "good" and "on the careful side, in 7: SCRUB × Apollo" in kept.text
 
 
 def test_search_gains_are_paired_over_targets(audit):

@@ -10,6 +10,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from orchestrator.apollo.page import matrices, privacy, radii
+from orchestrator.apollo.page.exposure import exposure_grid
 from orchestrator.apollo.page.figures import FIRST, MOST_CURVES, attack_colours
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.page import PAGE
@@ -18,13 +19,15 @@ from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.tables import all_grids, exposure_lines
 from orchestrator.apollo.page.verdict import PAIRS, search_gains, verdict
 from orchestrator.apollo.result.metrics import metrics
-from orchestrator.report.grid_formats import as_markdown
+from orchestrator.apollo.result.rows import RadiusPoints
+from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import number
 from orchestrator.report.pictures import thumbnail
 from orchestrator.report.style import drawing, save
 from orchestrator.report.words import access_level
 from tests.cases.apollo_result import AREA, transfers, write_whole_run
 
+NONE = float("nan")
 ADDED = {"budget", "transfer", "three_way", "setting_utility"}
 
 
@@ -176,12 +179,19 @@ def test_thumbnails_keep_the_pixels(shape, tmp_path):
 def test_radius_figure_shows_intervals_and_flips(tmp_path):
     under = np.array([[0.1, 0.5], [0.2, 0.3], [np.nan, np.nan]])
     over = np.full((3, 2), np.nan)
+
+    def points(under, over, flips):
+        spans = (tuple((low, high) for low, high in span.tolist()) for span in (under, over))
+        return RadiusPoints(**dict(zip(("under", "over"), spans, strict=True)), flip_under=flips, flip_over=(NONE,) * 3)
+
     with drawing("radii"):
-        figure = radii.radius_figure(under, over, np.array([0.3, 0.9, np.nan]), np.array([np.nan] * 3))
-    assert len(figure.axes) == 1 and "1 of 2 flips inside, 2 intervals" in figure.axes[0].get_title(loc="left")
+        figure = radii.method_radii(points(under, over, (0.3, 0.9, NONE)))
+    assert len(figure.axes) == 1 and figure.axes[0].get_title(loc="left").endswith("2 intervals, 1 refuted")
+    said = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert said == ["θ_u says y where asked (1)", "flip before the end: refuted (1)", "not asked inside (0)"]
     save(figure, "radii", tmp_path)
     assert (tmp_path / "radii.svg").stat().st_size > 5000 and (tmp_path / "radii.png").stat().st_size > 5000
-    assert radii.radius_figure(over, over, np.full(3, np.nan), np.full(3, np.nan)) is None
+    assert radii.method_radii(points(over, over, (NONE,) * 3)) is None
 
 
 def test_inline_figures_of_a_whole_run_share_no_ids(whole):
@@ -212,3 +222,51 @@ def test_attacks_are_compared_in_the_pairs_that_both_stand_in_the_run(whole):
     pairs = {(gain.attack, gain.reference) for gain in search_gains(run)}
     present = {attack for _, attack in run.cells}
     assert pairs == {pair for pair in PAIRS if set(pair) <= present} and len(pairs) >= 2
+
+
+@pytest.fixture(scope="module")
+def broken(whole, result):
+    """The content of a result in which Apollo breaks its promise against SCRUB in the main setting."""
+    late = {"found_fpr": 0.3, "found_fpr_low": 0.2, "found_fpr_high": 0.4, "found_fpr_p": 1e-9}
+    cell = ("base", "scrub", "apollo")
+    rows = [
+        row | (late if (row["setting"], row["unlearner"], row["attack"]) == cell else {}) for row in result["table"]
+    ]
+    return result | {"table": rows}
+
+
+SAID = (
+    "or Apollo against SCRUB in base (found .300 at a promised .050): their TPR, p- and q-values and exposure list are "
+    "void and must not be quoted"
+)
+
+
+def test_page_and_terminal_say_first_what_is_void(whole, broken):
+    run = ApolloRun.of(broken, read_apollo_run(whole).scores)
+    promises, points = PAGE.closing_lines(broken)
+    assert promises == f"Promised rates did not hold f{SAID}" and "SCRUB void" in points
+    first, *others = verdict(run)
+    assert first.kind == "bad" and SAID in first.text
+    (listed,) = (sentence for sentence in others if sentence.head.startswith("Single deleted points"))
+    assert "SCRUB void" in listed.text
+    table = as_html(exposure_grid(run, {}))
+    own = sum(point.unlearner == "scrub" for point in run.result.exposed.points)
+    assert own and table.count(">void</td>") == 2 * min(12, own), "p and q of each point"
+
+
+def test_void_stands_in_the_place_of_rates_and_discoveries_and_is_not_tracked(whole, broken):
+    run = ApolloRun.of(broken, read_apollo_run(whole).scores)
+    text = markdown(run)
+    main = next(line for line in text.splitlines() if "| Labels only | SCRUB | Apollo |" in line)
+    assert main.split(" | ")[5:7] == ["void", ".300 [.200, .400]"] and "(void: promised rate broken" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("| base | SCRUB | Apollo |") and "| 0.1 |" in line)
+    assert line.count("| void |") == 2
+    assert {(row.unlearner, row.attack) for row in run.result.budget if row.void} == {("scrub", "apollo")}
+    document = run.result.document()
+    held = metrics(document | {"table": broken["table"], "discoveries": broken["discoveries"]}, "base")
+    lost = {name for name in held if name not in metrics(document, "base")}
+    gone = ("tpr", "tpr_low", "tpr_high", "discoveries", "fdp", "power")
+    assert lost == {f"scrub.apollo.{name}" for name in gone}, "AUC and the found rate stay"
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 – closed with the process
+    console.print(PAGE.tables(broken)[-1])
+    assert console.export_text().count("void") == 2, "in the title and in the row"

@@ -19,6 +19,7 @@ from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import detectable, finds, verdict
 from orchestrator.tmia.result.controls import control_warnings
+from orchestrator.tmia.result.metrics import metrics
 from tests.orchestrator.apollo.test_report import Outline
 from tests.orchestrator.tmia.drawn_result import SELECTORS, write_tmia_run
 
@@ -143,6 +144,25 @@ def test_the_control_alarms_where_null_models_are_called_members(run):
     unpromised = sentence(changed(run, attack="yeom", null_fpr=0.5, null_fpr_low=0.4), "Control: null models (I)")
     assert unpromised.kind == kept.kind  # Yeom's threshold promises no level
     assert "Not in this run" in sentence(changed(run, null_models=0), "Control").text
+
+
+def test_a_broken_level_voids_precision_coverage_and_recognised_points(run):
+    late = changed(run, attack="tmia_distance", null_fpr=0.2, null_fpr_low=0.18)
+    void = [row for row in late.result.table if row.void]
+    assert {row.attack for row in void} == {"tmia_distance"} and not any(row.void for row in run.result.table)
+    document = late.result.document()
+    said = PAGE.closing_lines(document)[0]
+    assert said.startswith("Promised rates did not hold on null models for TMIA, distance × ")
+    assert said.endswith("(promised .050): their precision and coverage are void and must not be quoted")
+    assert not any("did not hold" in line for line in PAGE.closing_lines(run.result.document()))
+    text = sentence(late, "Attack I (I)").text
+    assert "(TMIA, distance): void" in text and "from labels alone and" not in text
+    lines = [line for line in markdown(late).splitlines() if "| TMIA, distance | labels |" in line]
+    assert lines and all(line.split(" | ")[4:6] == ["void", "void"] for line in lines)
+    points = [grid for grid in tables.recognised_grids(late, {}) if grid.title.startswith("I: TMIA, distance")]
+    assert points and all(line[-1].text == "void" for grid in points for line in grid.lines)
+    lost = metrics(run.result.document(), "I").keys() - metrics(document, "I").keys()
+    assert lost and {name.split(".")[-1].partition("_")[0] for name in lost} == {"precision", "coverage"}
 
 
 def test_one_cell_that_luck_explains_is_no_alarm_anywhere(run):
