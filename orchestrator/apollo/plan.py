@@ -40,8 +40,9 @@ class Audit(Section):
     ``population``: other points that attacks such as RMIA compare a candidate with, at most; ``queries``: labels that
     an adaptive label-only attack may ask per candidate (null: as many as apollo asks); ``fdr``: the share of false
     discoveries allowed in the list of exposed points; ``radii``: estimate at which radii Apollo's theorems expect
-    labels to flip (reads the targets' weights; no attack does); ``disclosure``: watch the targets train again and say
-    how unique the gradients of the forget requests were, before anything was unlearned (no attack reads it either).
+    labels to flip or to stay (reads the targets' weights and trains each once more without its forget set; no attack
+    does); ``disclosure``: watch the targets train again and say how unique the gradients of the forget requests were,
+    before anything was unlearned (no attack reads it either).
     """
 
     kind: Literal["apollo"] = "apollo"

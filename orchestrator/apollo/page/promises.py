@@ -29,11 +29,12 @@ def void_attack(run: ApolloRun, attack: str) -> str:
     """Return an attack, the methods and settings in which it is void, and the largest rate found there."""
     own = [row for row in run.result.table if row.attack == attack]
     void = [row for row in own if row.void]
-    worst = max((row for row in void if row.found_fpr_off), key=lambda row: float(row.found_fpr))
+    off = [row for row in void if row.found_fpr_off]
+    worst = max(off, key=lambda row: float(row.found_fpr))
     against = some(void, own, "unlearner", " against ")
     within = some(void, own, "setting", " in ")
-    found = f"found {number(worst.found_fpr.value)} at a promised {number(worst.promised_fpr)}"
-    return f"{words(attack)}{against}{within} ({found})"
+    found = "up to " * (len(off) > 1) + number(worst.found_fpr.value)
+    return f"{words(attack)}{against}{within} (found {found} at a promised {number(worst.promised_fpr)})"
 
 
 def some(void: Sequence[AttackRow], own: Sequence[AttackRow], name: str, before: str) -> str:
