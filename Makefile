@@ -22,7 +22,7 @@ demo: $(STAMP)
 # Types are checked while the tests run.
 test: style
 	@$(BIN)/mypy & types=$$!; \
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder; \
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
 	tests=$$?; wait $$types || { echo "mypy failed: see above" >&2; exit 1; }; exit $$tests
 
 lint: style

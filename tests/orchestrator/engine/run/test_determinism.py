@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 IMPATIENT = {
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_failure_threshold": "4",
-    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "10",
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "20",
 }
 """Ray's patience with a node that is gone, cut down: by default it takes a minute and a half to go on without it."""
 
