@@ -25,33 +25,58 @@ class NullBand:
     p: float
 
 
-def permuted_members(member: ArrayLike, draws: int, seed: int) -> Floats:
-    """Return (draws, n) random relabelings of ``member`` (n,) that keep the number of members, as 0.0 / 1.0."""
+def permuted_members(member: ArrayLike, draws: int, seed: int, groups: ArrayLike | None = None) -> Floats:
+    """Return (draws, n) random relabelings of ``member`` (n,) that keep the number of members, as 0.0 / 1.0.
+
+    ``groups`` (n,): points that are members together or not at all; then the number of member groups is kept. Raises
+    BadInput for a group of which only a part are members.
+    """
     rng = np.random.default_rng(seed)
-    tiled = np.tile(np.asarray(member, dtype=np.float64), (draws, 1))
-    return np.asarray(rng.permuted(tiled, axis=1))
+    flags = np.asarray(member, dtype=np.float64)
+    if groups is None:
+        return np.asarray(rng.permuted(np.tile(flags, (draws, 1)), axis=1))
+    _, first, group = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
+    if (flags[first][group] != flags).any():
+        raise BadInput("groups: a group has points that are members and points that are not; membership is by group")
+    return np.asarray(rng.permuted(np.tile(flags[first], (draws, 1)), axis=1)[:, group])
 
 
 def permutation_p(
-    scores: ArrayLike, member: ArrayLike, cluster: ArrayLike, *, draws: int = 2000, seed: int = 0
+    scores: ArrayLike,
+    member: ArrayLike,
+    cluster: ArrayLike,
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+    groups: ArrayLike | None = None,
 ) -> Floats:
     """Return two-sided permutation p-values of the mean within-target AUC against ½, one for each column of scores.
 
     ``scores`` is (n,) or (n, k); all columns are judged under the same relabelings. Forget and unseen are permuted
     within each target (``cluster``), so differences between targets never count as evidence. p = (1 + #{relabelings at
     least as far from ½}) / (1 + draws): never 0, and valid for any number of draws.
+
+    ``groups`` (n,): points that were dealt together (``audits.data.groups``). Their scores are alike, so that single
+    points may not change sides: whole groups are permuted within each target.
     """
     columns = np.atleast_2d(np.asarray(scores, dtype=np.float64).T).T
-    groups = np.asarray(cluster)
-    names = np.unique(groups)
+    targets, dealt = np.asarray(cluster), None if groups is None else np.asarray(groups)
+    names = np.unique(targets)
     flags = np.asarray(member).astype(bool)
     drawn = np.zeros((draws, columns.shape[1]))
     found = np.zeros(columns.shape[1])
     for index, name in enumerate(names):
-        rows = groups == name
+        rows = targets == name
         ranks, own = _scaled_ranks(columns[rows], flags[rows])
         found += own.astype(np.float64) @ ranks
-        drawn += permuted_members(own, draws, derive_seed(seed, Purpose.PERMUTE, index)) @ ranks
+        seed_here = derive_seed(seed, Purpose.PERMUTE, index)
+        if dealt is None:
+            drawn += permuted_members(own, draws, seed_here) @ ranks
+        else:
+            labels = permuted_members(own, draws, seed_here, dealt[rows])
+            inside = labels.sum(axis=1, keepdims=True)  # groups differ in size
+            scale = own.sum() * (~own).sum() / (inside * (own.size - inside))
+            drawn += (labels @ ranks) * scale
     tolerance = 1e-9 * names.size  # sums of equal ranks in another order must count as equal
     extreme = (np.abs(drawn) >= np.abs(found) - tolerance).sum(axis=0)
     return np.asarray((1.0 + extreme) / (1.0 + draws))

@@ -93,13 +93,15 @@ def summarise(
     bootstrap: int = 2000,
     permutations: int = 2000,
     seed: int = 0,
+    groups: NDArray[np.int64] | None = None,
 ) -> list[Row]:
     """Return one row for each setting × unlearner × attack × promised FPR.
 
     AUC: mean within-target AUC, t interval over targets (``auc_low``/``auc_high``; DeLong over points when there is one
     target), percentile bootstrap over targets (``auc_bootstrap_*``), two-sided permutation p-value (``auc_p``) and the
     same after Holm's correction over all cells of the setting (``auc_p_holm``); ``above_chance`` says AUC > ½ and
-    ``auc_p_holm`` ≤ 1 − level. Permutations are raised to what Holm needs where the request is too small.
+    ``auc_p_holm`` ≤ 1 − level. Permutations are raised to what Holm needs where the request is too small. ``groups``
+    (N,): the group of every point of the data set, where whole groups were dealt; then whole groups are permuted.
     ``tpr`` and ``found_fpr``: shares of forget and of unseen points that the attack calls "unlearned" at the threshold
     fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
     the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", ``found_fpr_below_p``:
@@ -113,7 +115,7 @@ def summarise(
         setting_cells.setdefault(cell.setting, []).append(cell)
     for setting, family in setting_cells.items():
         draws = max(permutations, null.needed_permutations(len(family), level))
-        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting))
+        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting), groups)
         for cell, p, adjusted in zip(family, raw, null.holm(raw), strict=True):
             area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP))
             area |= {"auc_p": float(p), "auc_p_holm": float(adjusted)}
@@ -163,17 +165,21 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: flo
     return Difference(mean, low, high, p, values.size)
 
 
-def _permutation_ps(family: Sequence[Cell], draws: int, seed: int) -> NDArray[np.float64]:
+def _permutation_ps(
+    family: Sequence[Cell], draws: int, seed: int, groups: NDArray[np.int64] | None
+) -> NDArray[np.float64]:
     """Return the p-value of each cell; cells that judge the same points share the relabelings (one matrix product)."""
     shared: dict[bytes, list[int]] = {}
     for index, cell in enumerate(family):
         layout = cell.target.tobytes() + cell.member.tobytes()
+        layout += b"" if groups is None else groups[cell.columns["point_id"]].tobytes()
         shared.setdefault(layout, []).append(index)
     result = np.empty(len(family))
     for indices in shared.values():
         columns = np.stack([family[index].scores for index in indices], axis=1)
         first = family[indices[0]]
-        result[indices] = null.permutation_p(columns, first.member, first.target, draws=draws, seed=seed)
+        dealt = None if groups is None else groups[first.columns["point_id"]]
+        result[indices] = null.permutation_p(columns, first.member, first.target, draws=draws, seed=seed, groups=dealt)
     return result
 
 

@@ -56,6 +56,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         bootstrap=plan.audit.bootstrap,
         permutations=plan.audit.permutations,
         seed=plan.seed,
+        groups=finished.design.data.groups,
     )
     lost = failure_warnings(failed_attacks(settings, store), len(settings))
     rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level)

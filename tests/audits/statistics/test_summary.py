@@ -52,6 +52,25 @@ def test_permutation_ignores_differences_between_targets_and_is_uniform_under_th
     assert np.mean(p) == pytest.approx(0.5, abs=0.05)
 
 
+def test_groups_are_permuted_whole_so_that_points_that_are_alike_are_no_evidence() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.tile([4, 8, 8, 12, 8], 12)  # of the groups of six targets, five inside and five outside
+    groups = np.repeat(np.arange(sizes.size), sizes)
+    member, cluster = np.repeat(np.arange(sizes.size) % 10 < 5, sizes), groups // 10
+    scores = rng.normal(size=(sizes.size, 400))[groups] + 0.3 * rng.normal(size=(groups.size, 400))
+    p = null.permutation_p(scores, member, cluster, draws=400, seed=2, groups=groups)
+    assert np.mean(p <= 0.05) == pytest.approx(0.05, abs=0.03)
+    assert np.mean(null.permutation_p(scores, member, cluster, draws=400, seed=2) <= 0.05) > 0.4
+    split = np.where(np.arange(groups.size) == 0, ~member, member)
+    with pytest.raises(BadInput, match="membership is by group"):
+        null.permutation_p(scores, split, cluster, draws=10, groups=groups)
+
+
+def test_groups_of_single_points_are_no_groups(scores, rows):
+    again = summary.summarise(scores, [0.05], bootstrap=50, permutations=500, seed=3, groups=np.arange(10**5))
+    assert [row["auc_p"] for row in again] == pytest.approx([row["auc_p"] for row in rows], abs=0.05)
+
+
 def test_permutation_p_of_one_column_does_not_depend_on_the_others():
     rng = np.random.default_rng(1)
     columns, member, cluster = rng.normal(size=(40, 3)), np.tile([True, False], 20), np.repeat([0, 1], 20)
