@@ -21,6 +21,9 @@ from audits.errors import BadInput
 NEAR = 0.2
 """Nearest neighbours closer than this share of the median one are near copies. Where points fill k dimensions evenly,
 a share of about NEAR^k · ln 2 is that close by chance: 1 in 22 500 for k = 6."""
+SAME = 0.04
+"""Nearer than this share of the usual distance between two points is near as well, whatever the nearest neighbours are:
+where most points have a copy, the median nearest neighbour is a copy itself."""
 LEAST_VALUES = 32
 """Values of a point below which near copies are not sought: so few dimensions bring points together by chance."""
 BLOCK = 1024
@@ -85,23 +88,36 @@ def copies(data: Dataset, found: Borders) -> Copies | None:
 def copy_groups(data: Dataset) -> Ids:
     """Return groups (N,) int64 that hold each point together with its copies, for ``data.groups``.
 
-    A point goes with its exact copies and with its nearest neighbour where that is a near copy, and these with theirs.
-    Takes 2·N²·D floating-point operations for N points of D values, memory as in ``copies`` with A = N. Raises BadInput
-    for images that stay in their files.
+    A point goes with its exact and near copies, and these with theirs: groups are joined by their nearest points as
+    long as these are near copies. Takes 2·N²·D floating-point operations for N points of D values, and as many again
+    each time that groups were joined, log₂ of the largest group + 1 times at the most; memory as in ``copies`` with
+    A = N. Raises BadInput for images that stay in their files.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     if not isinstance(data.inputs, np.ndarray):
         raise BadInput(f"the images of {data.name} stay in their files and are not compared; give a smaller size")
     everyone = np.arange(len(data), dtype=np.int64)
     alone = Borders(everyone, everyone)
-    links = list(exact_copies(data.inputs, everyone, alone).items())
-    links += near_copies(data.inputs, everyone, alone).items()
-    one, two = np.array(links, np.int64).reshape(-1, 2).T
-    table = coo_array((np.ones(len(one)), (one, two)), shape=(len(data), len(data)))
-    groups: Ids = connected_components(table, directed=False)[1].astype(np.int64)
+    groups = joined_by(exact_copies(data.inputs, everyone, alone), everyone)
+    if not comparable(data.inputs, everyone):
+        return groups
+    nearest, distance = nearest_across(data.inputs, everyone, alone)
+    limit = near_limit(data.inputs, everyone, distance)
+    while (close := distance < limit).any():
+        links = dict(zip(everyone[close].tolist(), nearest[close].tolist(), strict=True))
+        groups = joined_by(links, groups)
+        nearest, distance = nearest_across(data.inputs, everyone, Borders(groups, everyone))
     return groups
+
+
+def joined_by(links: dict[int, int], groups: Ids) -> Ids:
+    """Return ``groups`` (N,) with those joined that have linked points."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    one, two = groups[np.array(list(links.items()), np.int64).reshape(-1, 2)].T
+    table = coo_array((np.ones(len(one)), (one, two)), shape=(len(groups), len(groups)))
+    found: Ids = connected_components(table, directed=False)[1].astype(np.int64)
+    return found[groups]
 
 
 def exact_copies(inputs: npt.NDArray[Any], used: Ids, found: Borders) -> dict[int, int]:
@@ -124,9 +140,14 @@ def near_copies(inputs: npt.NDArray[Any], used: Ids, found: Borders) -> dict[int
     if not comparable(inputs, used):
         return {}
     nearest, distance = nearest_across(inputs, used, found)
-    some = distance[np.isfinite(distance)]
-    close = distance < NEAR * (np.median(some) if len(some) else 0.0)
+    close = distance < near_limit(inputs, used, distance)
     return {int(one): int(two) for one, two in zip(found.asked[close], nearest[close], strict=True)}
+
+
+def near_limit(inputs: npt.NDArray[Any], used: Ids, distance: Floats) -> float:
+    """Return the distance below which copies are near, by those of points to their nearest neighbours."""
+    some = distance[np.isfinite(distance)]
+    return max(NEAR * float(np.median(some)), SAME * usual_distance(inputs, used)) if len(some) else 0.0
 
 
 def comparable(inputs: npt.NDArray[Any], used: Ids) -> bool:
@@ -160,6 +181,15 @@ def nearest_across(inputs: npt.NDArray[Any], used: Ids, found: Borders) -> tuple
             least[part] = np.where(closer, distance, least[part])
             nearest[part] = np.where(closer, rows[best], nearest[part])
     return nearest, np.sqrt(np.maximum(least, 0))
+
+
+def usual_distance(inputs: npt.NDArray[Any], used: Ids) -> float:
+    """Return the median distance between used points, as ``nearest_across`` measures it, over ``BLOCK`` of them."""
+    normalise = image_rows if inputs.ndim == 4 else Columns(inputs, used)
+    rows = normalise(inputs[used[:: -(-len(used) // BLOCK)]])
+    length = np.square(rows).sum(1)
+    squared = length[:, None] + length[None] - 2 * rows @ rows.T
+    return float(np.sqrt(max(0.0, np.median(squared[np.triu_indices(len(rows), 1)])))) if len(rows) > 1 else 0.0
 
 
 def image_rows(images: npt.NDArray[Any]) -> Rows:

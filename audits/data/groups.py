@@ -77,6 +77,8 @@ def read_groups(path: str, points: int) -> Ids:
 
 def write_groups(path: str, groups: Ids) -> None:
     """Write ``groups`` (N,) as a CSV file that ``read_groups`` reads; BadInput when it cannot be written."""
+    if path.endswith(".parquet"):
+        raise BadInput(f"{path} would hold CSV, and files of that name are read as Parquet; give a name ending in .csv")
     lines = [",".join(COLUMNS), *(f"{point},{group}" for point, group in enumerate(groups.tolist()))]
     try:
         Path(path).expanduser().write_text("\n".join(lines) + "\n", encoding="utf-8")

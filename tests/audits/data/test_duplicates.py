@@ -122,6 +122,29 @@ def test_groups_hold_each_point_with_its_copies_and_theirs() -> None:
     assert told is not None and told.example is None
 
 
+def many_copies(originals: int, each: int) -> Dataset:
+    """Return points of which every one has copies, with a little noise."""
+    rng = np.random.default_rng(0)
+    inputs = np.repeat(rng.integers(20, 230, (originals, 1, 8, 8)), each, axis=0) + rng.integers(-2, 3, (1, 1, 8, 8))
+    inputs = inputs + rng.integers(-2, 3, inputs.shape)
+    labels = np.arange(originals * each, dtype=np.int64) % 2
+    return Dataset("made", inputs.astype(np.uint8), labels, ("a", "b"), (0.0, 1.0))
+
+
+def test_copies_are_seen_where_all_points_have_one() -> None:
+    data = many_copies(40, 2)
+    told = copies(data, borders(80, [np.arange(1, 80, 2)], np.arange(0, 80, 2), None))
+    assert told is not None and (told.asked, told.near) == (40, 40)
+
+
+def test_groups_hold_all_of_many_copies_and_leave_none_across_them() -> None:
+    data = many_copies(12, 15)
+    groups = copy_groups(data)
+    assert np.unique(groups.reshape(12, 15), axis=1).shape == (12, 1) and len(np.unique(groups)) == 12
+    told = copies(data.grouped(groups), borders(180, [], np.arange(180), groups))
+    assert told is not None and told.example is None
+
+
 def test_designs_without_two_sides_have_no_copies() -> None:
     told = copies(small_dataset(6, floats=True), borders(6, [], np.array([2]), None))
     assert told is not None and told.example is None

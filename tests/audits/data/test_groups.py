@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from audits.arrays import Ids
 from audits.data.catalogue import Dataset
-from audits.data.groups import Part, check_groups, deal, halves, numbered, read_groups
+from audits.data.groups import Part, check_groups, deal, halves, numbered, read_groups, write_groups
 from audits.data.shards import read_shards, write_shards
 from audits.data.user import checked
 from audits.errors import BadInput
@@ -85,6 +85,13 @@ def test_too_few_points_and_too_large_groups_are_refused() -> None:
         check_groups(np.arange(40), groups, [Part("split.a", 4), Part("split.b", 6, halved=True)])
     with pytest.raises(BadInput, match="3 groups of 2 points cannot be halved"):
         halves(np.repeat(np.arange(3), 2), np.random.default_rng(0))
+
+
+def test_groups_are_not_written_as_csv_under_the_name_of_another_format(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"groups\.parquet would hold CSV.*\.csv"):
+        write_groups(str(tmp_path / "groups.parquet"), np.arange(3))
+    write_groups(str(tmp_path / "groups.csv"), np.array([0, 1, 0]))
+    assert read_groups(str(tmp_path / "groups.csv"), 3).tolist() == [0, 1, 0]
 
 
 def test_names_of_groups_do_not_count_and_a_file_says_what_a_function_says(tmp_path: Path) -> None:
