@@ -36,6 +36,7 @@ from orchestrator.gnq.stages.scoring import ASSESSMENT
 from orchestrator.report.result import SettingRow, head_of
 
 if TYPE_CHECKING:
+    from audits.data.dataset import Dataset
     from orchestrator.engine.kind import Finished
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 WRECKED = 0.5
 """Share of the test accuracy without defence below which a model counts as wrecked."""
+LISTED = ("aucs", "guesses")
+"""What an assessment lists by attack, in every pool the same."""
 
 
 def summed_up(finished: Finished) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     plan = finished.design.plan
     rows: dict[str, list[Any]] = {}
     assessed: dict[str, Assessments] = {}
-    warnings = list(plan.warnings)
+    warnings = [*plan.warnings, *grouped_warnings(plan, finished.design.data)]
     for setting in settings:
         here, found, level = setting.name, assessments(setting, store), setting.plan.audit.level
         assessed[here] = found
@@ -60,7 +63,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         areas = table(here, found, level)
         parts: dict[str, Sequence[Any]] = {
             "arms": arms(here, setting.plan, found, fitted, areas, level),
-            "epsilons": epsilons(here, found, fitted, level),
+            "epsilons": epsilons(here, found, fitted, level) if finished.design.data.groups is None else [],
             "table": areas,
             "comparisons": comparisons(here, setting.plan, found, fitted, level),
             "correlations": correlations(here, found[NONE], level),
@@ -122,7 +125,19 @@ def without(pool: Found, attacks: Collection[str]) -> Found:
     if not attacks:
         return pool
     bins: Found = {"bins": []} if "bins" in pool and "lira" in attacks else {}
-    return {**pool, **bins, "aucs": [row for row in pool["aucs"] if row["attack"] not in attacks]}
+    rows = {name: [row for row in pool[name] if row["attack"] not in attacks] for name in LISTED if name in pool}
+    return {**pool, **bins, **rows}
+
+
+def grouped_warnings(plan: GnqPlan, data: Dataset) -> list[str]:
+    """Return the warning that no lower bound on ε is told where points come in groups; none without private arms."""
+    private = any(defence is not None and defence.method == "dp_sgd" for defence in plan.arms.values())
+    if data.groups is None or not private:
+        return []
+    return [
+        "data.groups: no lower bound on ε is told, for the points of a group are in or out together, and guesses about "
+        "them are no independent ones"
+    ]
 
 
 def all_assessments(setting: Setting, store: Store) -> Assessments:

@@ -11,6 +11,8 @@ import pytest
 
 from audits.gnq.removal import GROUPS
 from orchestrator.engine.run.attempts import Attempts
+from orchestrator.gnq.result.arms import epsilons
+from orchestrator.gnq.result.document import grouped_warnings, without
 from orchestrator.gnq.stages.scene import Scene
 from orchestrator.gnq.stages.scoring import CONTROL_GROUPS, all_judgements, knowing_the_rule
 from tests.audits.gnq.test_removal import drawn, lira_slowly, pool
@@ -76,3 +78,24 @@ def test_every_attack_judges_null_models_as_it_judges_the_targets(attacks: tuple
 def test_without_an_attack_that_shadows_teach_or_a_rule_there_is_nothing_to_compare() -> None:
     assert knowing_the_rule(scene(), ["loss"], 0) == []
     assert knowing_the_rule(replace(scene(), adaptive=None), ["lira"], 0) == []
+
+
+def test_an_attack_that_failed_in_one_pool_costs_its_bound_on_epsilon_alone() -> None:
+    def row(attack: str) -> dict[str, object]:
+        place = {"attack": attack, "shadows": "none", "moment": "after", "share": 1.0}
+        return {**place, "pairs": 9, "guesses": 9, "right": 9}
+
+    pools = [{"aucs": [], "guesses": [row(name) for name in names]} for names in (("loss", "rmia"), ("loss",))]
+    fitted = {"dp": [[{"delta": 1e-3}]] * 2}
+    (found,) = epsilons("base", {"dp": [without(pool, {"rmia"}) for pool in pools]}, fitted, 0.95)
+    assert (found.attack, found.right, found.pairs, found.pools) == ("loss", 18, 18, 2) and found.at_least > 0
+
+
+def test_no_bound_on_epsilon_is_told_of_points_that_come_in_groups() -> None:
+    private, removal = SimpleNamespace(method="dp_sgd"), SimpleNamespace(method="remove")
+    grouped, single = SimpleNamespace(groups=np.arange(3)), SimpleNamespace(groups=None)
+    plan = SimpleNamespace(arms={"none": None, "dp-8": private})
+    (line,) = grouped_warnings(plan, grouped)
+    assert "no lower bound on ε" in line
+    assert grouped_warnings(plan, single) == []
+    assert grouped_warnings(SimpleNamespace(arms={"x": removal}), grouped) == []
