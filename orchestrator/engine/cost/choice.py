@@ -51,8 +51,10 @@ def choose_workers(kind: Kind, work: Work, device: str, most: int) -> Choice:
     except Exception as error:  # an estimate must not end a run: what is wrong with the plan, its jobs will say
         return Choice(most, f"the work could not be estimated: {type(error).__name__}")
     alone, with_workers = wall_seconds(needed, 0), wall_seconds(needed, most)
-    about = f"over {seconds(ENOUGH_SECONDS)}" if needed >= ENOUGH_SECONDS else f"about {seconds(alone)}"
-    reason = f"{about} of work, {seconds(with_workers)} with {most} workers and their start"
+    if needed >= ENOUGH_SECONDS:  # the rest was not counted
+        reason = f"over {seconds(ENOUGH_SECONDS)} of work"
+    else:
+        reason = f"about {seconds(alone)} of work, {seconds(with_workers)} with {most} workers and their start"
     return Choice(most if with_workers < alone else 0, reason)
 
 
