@@ -6,6 +6,7 @@ import click
 
 from orchestrator.cli.options import PLAN_HELP, planned, set_option
 from orchestrator.engine.plan.errors import PlanProblems
+from orchestrator.kinds import open_design
 
 
 @click.command("validate", epilog=PLAN_HELP)
@@ -19,6 +20,8 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         for problem in error.problems:
             click.echo(f"orch: {problem}", err=True)
         raise click.exceptions.Exit(2) from None
+    if plan.data.groups is not None:
+        open_design(plan).borders()  # sizes of groups decide whether they can be dealt
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         click.echo(text)
     click.echo(f"{source or 'the embedded default'} is valid")

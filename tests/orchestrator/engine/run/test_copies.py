@@ -11,6 +11,7 @@ import pytest
 
 from audits.data.duplicates import copies
 from audits.errors import BadInput
+from orchestrator.cli.main import main
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.run.copies import copy_warnings
@@ -88,6 +89,16 @@ def test_a_file_that_does_not_fit_the_data_is_refused_before_a_run(tmp_path: Pat
         check_against_data(plan)
     with pytest.raises(BadInput, match="has no group for point 20"):
         data_of(plan.data.name, plan.data.root, plan.data.groups)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_that_cannot_be_dealt_are_no_valid_plan(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "one.csv"
+    file.write_text("id,group\n" + "\n".join(f"{point},all" for point in range(1797)))
+    assert main(["validate", f"{kind}-smoke", "--set", f"data.groups={file}"]) == 2
+    assert "data.groups: a group has 1797 points" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", KINDS)
