@@ -128,8 +128,8 @@ def check_groups(points: Ids, groups: Ids, parts: Sequence[Part]) -> None:
         if 0 < room < largest:
             half = "half of " if part.halved else ""
             raise BadInput(
-                f"data.groups: a group has {largest} points, more than {half}{part.field} ({room}); raise it to "
-                f"{largest * (2 if part.halved else 1)} or more, or divide the group"
+                f"data.groups: a group has {largest} points, more than {half}{part.field} holds ({room} points); "
+                f"divide the group, or make room for {largest * (2 if part.halved else 1)} points there"
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
@@ -12,11 +12,12 @@ from orchestrator.apollo.result.void import with_void
 HELD, OFF_CHANCE, NO_POWER = "held", "off chance", "no power"
 
 
-def judged(rows: Sequence[AttackRow], level: float) -> tuple[AttackRow, ...]:
+def judged(rows: Sequence[AttackRow], level: float, unlike: Collection[str] = ()) -> tuple[AttackRow, ...]:
     """Return ``rows`` with what they say as controls, corrected over all cells of the run that say the same kind.
 
     ``control`` of rows about ``retrain`` and ``identity``: whether it held, or how not. ``found_fpr_off``: more unseen
     points are called forgotten than promised, ``found_fpr_below``: fewer; ``void``: what the first makes worthless.
+    ``unlike``: settings whose shadows are trained unlike their targets (``void_cells``).
     """
     chance = retrained(rows)
     promises = [promise_p(row, level) for row in rows]
@@ -36,7 +37,7 @@ def judged(rows: Sequence[AttackRow], level: float) -> tuple[AttackRow, ...]:
             rows, promises, corrected(promises), careful, corrected(careful), strict=True
         )
     )
-    return with_void(tuple(found))
+    return with_void(tuple(found), unlike)
 
 
 def standing(row: AttackRow, p_holm: float | None, level: float) -> str | None:
@@ -90,16 +91,22 @@ def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
         "not come from unlearning"
         for (setting, attack), row in failed.items()
     ]
-    tests = sum(row.found_fpr_p is not None for row in rows)
-    return lines + [
-        f"control failed: {row.attack} against {row.unlearner} (setting {row.setting}) calls {row.found_fpr.value:.1%} "
-        f"of the unseen points forgotten at a promised {row.promised_fpr:.1%}, p = {row.found_fpr_p_holm:.2g} after "
-        f"Holm's correction over the {tests} of the run; TPR, p- and q-values {reach(row)} are void"
-        for row in rows
-        if row.found_fpr_off
-    ]
+    return lines + broken_promises(rows)
 
 
-def reach(row: AttackRow) -> str:
-    """Return what a broken promise makes void, for a message."""
-    return "of this attack against every method" if row.unlearner == "retrain" else "there"
+def broken_promises(rows: Sequence[AttackRow]) -> list[str]:
+    """Return a warning for each setting and attack with void rows: the rate that is furthest off, and what is void."""
+    found: dict[tuple[str, str], list[AttackRow]] = {}
+    for row in rows:
+        if row.void:
+            found.setdefault((row.setting, row.attack), []).append(row)
+    lines = []
+    for (setting, attack), void in found.items():
+        worst = max(void, key=lambda row: (row.found_fpr.value or 0.0) - row.promised_fpr)
+        against = ", ".join(dict.fromkeys(row.unlearner for row in void))
+        lines.append(
+            f"control failed: {attack} (setting {setting}) calls {worst.found_fpr.value:.1%} of the unseen points "
+            f"forgotten at a promised {worst.promised_fpr:.1%} against {worst.unlearner}; its TPR, p- and q-values are "
+            f"void against {against}"
+        )
+    return lines

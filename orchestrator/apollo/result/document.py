@@ -59,7 +59,9 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         groups=finished.design.data.groups,
     )
     lost = failure_warnings(failed_attacks(settings, store), len(settings))
-    rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level)
+    unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
+    unlike |= {POOLED} if unlike else set()
+    rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level, unlike)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     first = rows[0].setting
     main = first if first == POOLED else main_setting(plan.resolved(), changes)
@@ -78,7 +80,9 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         utility=tuple(utility_rows(repeated, store)),
         setting_utility=() if first == POOLED else tuple(setting_utility(settings, store)),
         heatmap=heat_maps(details),
-        paper_rule=tuple(paper_rule(details, plan.audit.permutations, plan.audit.level, plan.seed)),
+        paper_rule=()
+        if finished.design.data.groups is not None  # its band permutes single points
+        else tuple(paper_rule(details, plan.audit.permutations, plan.audit.level, plan.seed)),
         budget=tuple(budget_rows(details, plan.audit.fpr[0], plan.audit.level)),
         radii=tuple(radius_rows(repeated, store)),
         disclosure=tuple(requests),

@@ -34,5 +34,5 @@ def test_the_test_points_do_not_depend_on_the_number_of_pools() -> None:
 
 
 def test_groups_larger_than_a_training_set_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"a group has 4 points, more than half of split\.train_size \(3\)"):
+    with pytest.raises(BadInput, match=r"a group has 4 points, more than half of split\.train_size holds \(3 points\)"):
         draw_pools(IDS, 3, 3, 50, 0, GROUPS)

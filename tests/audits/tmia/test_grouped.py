@@ -37,5 +37,5 @@ def test_each_group_is_in_one_part_and_in_a_target_whole_or_not_at_all(seed: int
 def test_a_filler_too_small_for_a_model_and_groups_too_large_are_refused() -> None:
     with pytest.raises(BadInput, match=r"split\.filler: data\.groups leave \d+ points of whole groups"):
         make_membership(IDS[:296], replace(SPLIT, filler=None), 0, GROUPS)
-    with pytest.raises(BadInput, match=r"more than half of split\.candidates \(2\)"):
+    with pytest.raises(BadInput, match=r"more than half of split\.candidates holds \(2 points\)"):
         make_membership(IDS, replace(SPLIT, candidates=4), 0, GROUPS)

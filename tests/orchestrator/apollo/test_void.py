@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.page import PAGE
-from orchestrator.apollo.result.controls import judged
+from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.result.void import void_cells
 from orchestrator.engine.gate import failures, gates_of
@@ -89,7 +89,7 @@ def test_shadows_trained_for_fewer_epochs_void_the_loss_threshold(tmp_path) -> N
     assert warned in document["warnings"]
     rows = {(each["unlearner"], each["attack"]): each for each in document["table"]}
     assert all(rows[name, "loss_threshold"]["void"] for name in ("identity", "gradient_ascent", "retrain"))
-    assert any("loss_threshold against retrain" in line and "are void" in line for line in document["warnings"])
+    assert any(line.startswith("control failed: loss_threshold (setting base)") for line in document["warnings"])
     assert PAGE.closing_lines(document)[0].startswith("Promised rates did not hold for loss threshold")
 
     def said(document) -> list[str]:
@@ -118,3 +118,22 @@ def test_shadows_like_the_targets_are_not_warned_about() -> None:
     same += ["shadow_recipe={epochs: 10, learning_rate: 0.002, batch_size: 32}"]
     for overrides in ([], same):
         assert not any("unlike" in line for line in load_plan("apollo-smoke", overrides).warnings)
+
+
+def test_where_shadows_are_unlike_the_targets_an_interval_above_the_promise_voids_without_a_correction() -> None:
+    doubtful = row("scrub", found_fpr=Estimate(0.12, 0.06, 0.2), found_fpr_p=0.02)
+    others = [row("scrub", f"attack {number}") for number in range(40)]
+    assert not any(void(doubtful, *others))
+    judged_alone = judged([doubtful, *others], 0.95, unlike={"base"})
+    assert [each.void for each in judged_alone] == [True] + [False] * 40
+    assert judged(judged_alone, 0.95)[0].void, "rows that are void already stay so"
+    (line,) = control_warnings(judged_alone)
+    assert line.startswith("control failed: apollo (setting base) calls 12.0%")
+
+
+def test_an_attack_that_is_void_in_many_rows_is_warned_of_once() -> None:
+    rows = [
+        row(name, found_fpr=Estimate(0.3, 0.2, 0.4), found_fpr_p=ABOVE) for name in ("identity", "scrub", "retrain")
+    ]
+    (line,) = control_warnings(judged(rows, 0.95))
+    assert line.endswith("void against identity, scrub, retrain") and "30.0%" in line
