@@ -92,7 +92,7 @@ def test_designs_that_cut_through_groups_are_refused() -> None:
     for change, says in (
         ({"forget": ForgetIds((1, 2, 3, 4, 5, 6, 7, 8))}, "split.forget names classes or ids"),
         ({"audited": "memorised"}, "split.points is memorised, which chooses points one by one"),
-        ({"candidates_unseen": 3}, r"a group has 4 points, more than split\.candidates\.unseen \(3\)"),
+        ({"candidates_unseen": 3}, r"a group has 4 points, more than split\.candidates\.unseen holds \(3 points\)"),
     ):
         with pytest.raises(BadInput, match=says):
             grouped(replace(SPLIT, **change))  # type: ignore[arg-type]  # fields of its own
