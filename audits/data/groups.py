@@ -20,6 +20,8 @@ from audits.arrays import Bools, Ids
 from audits.errors import BadInput
 
 COLUMNS = ("id", "group")
+MOST_DIGITS = 18
+"""Digits of an id: more make a number that no data set has points for."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,9 @@ def read_groups(path: str, points: int) -> Ids:
     """
     what = f"data.groups {path!r}"
     ids, names = (_parquet if path.endswith(".parquet") else _csv)(Path(path).expanduser(), what)
-    odd = next((one for one in ids if not one.isdecimal() or int(one) >= points), None)
+    odd = next((one for one in ids if not one.isdecimal() or len(one) > MOST_DIGITS or int(one) >= points), None)
     if odd is not None:
-        raise BadInput(f"{what} has the id {odd!r}; allowed: 0 to {points - 1}, the points of the data set")
+        raise BadInput(f"{what} has the id {odd[:40]!r}; allowed: 0 to {points - 1}, the points of the data set")
     places = np.array([int(one) for one in ids], dtype=np.int64)
     times = np.bincount(places, minlength=points)
     if (times != 1).any():

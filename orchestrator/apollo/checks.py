@@ -21,7 +21,6 @@ from orchestrator.engine.plan.wording import multiple, repeats
 
 if TYPE_CHECKING:
     from audits.data.dataset import Description
-    from orchestrator.apollo.plan import ApolloPlan
 
 NULLS_NEEDED = 10  # expected false positives below which a promised rate cannot be told from its neighbours
 

@@ -24,7 +24,6 @@ from orchestrator.gnq.plan import READS_MODE, Defence, GnqPlan, arm_labels
 
 if TYPE_CHECKING:
     from audits.data.dataset import Description
-    from orchestrator.gnq.plan import Defence, GnqPlan
 
 FIELDS = {"remove": ("ranking", "share"), "noise": ("ranking", "share", "strength"), "dp_sgd": ("recipe",)}
 """The fields that each method of defence reads."""

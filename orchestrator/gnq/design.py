@@ -22,7 +22,6 @@ from orchestrator.gnq.plan import READS_MODE, GnqPlan
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset, Description
-    from orchestrator.gnq.plan import GnqPlan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from audits.gnq.pools import Pools
     from orchestrator.engine.jobs.job import Job, Reference
-    from orchestrator.gnq.plan import GnqPlan
 
     Ids = NDArray[np.int64]
     Bools = NDArray[np.bool_]

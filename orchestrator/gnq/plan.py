@@ -21,9 +21,6 @@ from orchestrator.engine.plan.sections import Classes, Compute, Data, Model, Pos
 if TYPE_CHECKING:
     pass
 
-if TYPE_CHECKING:
-    from audits.gnq.gradient_inversion.settings import GradientInversionSettings
-    from audits.gnq.inversion_settings import InversionSettings
 
 NONE = "none"
 WATCHED = Recipe(epochs=30, batch_size=50)

@@ -23,7 +23,6 @@ from orchestrator.tmia.shared_pool import pool_sets
 
 if TYPE_CHECKING:
     from audits.data.dataset import Description
-    from orchestrator.tmia.shared_pool import pool_sets
 
 WHOLE_SECTIONS = ("audit", "split")
 FORBIDDEN_CHANGES = ("audit.kind", "variants", "compute", "tracking")

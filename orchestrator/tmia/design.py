@@ -19,9 +19,6 @@ from orchestrator.engine.plan.fits import class_indices
 from orchestrator.tmia.plan import TmiaPlan, sizes
 
 if TYPE_CHECKING:
-    from orchestrator.tmia.plan import TmiaPlan
-
-if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from audits.tmia.design import Group, MembershipDesign
     from audits.training.recipe import Recipe
     from orchestrator.engine.jobs.job import Job
-    from orchestrator.tmia.plan import TmiaPlan
 
     Ids = NDArray[np.int64]
 

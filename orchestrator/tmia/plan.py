@@ -6,7 +6,7 @@ Every default is that of the embedded default, ``orchestrator/plans/tmia-fashion
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,9 +14,6 @@ from audits.tmia.design import MembershipSplit
 from audits.training.recipe import Recipe
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Classes, Compute, Data, Model, Positive, Section, Share, Tracking
-
-if TYPE_CHECKING:
-    from audits.tmia.design import MembershipSplit
 
 Mode = Literal["I", "II", "III"]
 Star = Literal["true", "own"]

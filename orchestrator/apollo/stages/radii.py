@@ -5,7 +5,7 @@ An auditor's analysis: it reads the target before and after unlearning and after
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from audits.apollo.evidence import Walks
 from audits.seeds import Purpose
@@ -15,9 +15,6 @@ from orchestrator.apollo.stages.searching import part
 from orchestrator.apollo.stages.stored import stored_model
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.store.payloads import pack_arrays
-
-if TYPE_CHECKING:
-    from audits.apollo.evidence import Walks
 
 RADII = "radii.safetensors"
 SAMPLES = 16

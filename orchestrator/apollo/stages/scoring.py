@@ -22,7 +22,6 @@ from orchestrator.engine.store.payloads import pack_arrays, pack_table
 if TYPE_CHECKING:
     from audits.apollo.attacks.base import Attack, Finding
     from audits.apollo.design.partition import Candidates
-    from audits.apollo.evidence import Evidence
 
 SCORES = "scores.parquet"
 DETAILS = "details.safetensors"

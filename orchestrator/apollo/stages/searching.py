@@ -12,7 +12,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.store.payloads import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
-    from audits.apollo.evidence import Case, Group, Part, Questions, SearchSettings
+    from audits.apollo.evidence import Part
     from audits.queries.access import Access
 
 EVIDENCE = "evidence.safetensors"

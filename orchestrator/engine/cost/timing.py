@@ -18,7 +18,6 @@ from audits.training.fit import fit
 if TYPE_CHECKING:
     from torch import nn
 
-    from audits.data.tensors import TensorSet
     from audits.training.recipe import Recipe
     from orchestrator.engine.jobs.job import Job
     from orchestrator.engine.plan.base import BasePlan

@@ -9,7 +9,6 @@ from actors.cluster import size_workers
 from actors.jobs import Workers
 
 if TYPE_CHECKING:
-    from actors.jobs import Workers
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.run.console import Terminal
     from orchestrator.engine.store.store import Store

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
-    from audits.data.tensors import TensorSet
     from audits.training.recipe import Recipe
     from orchestrator.gnq.design import Watched
 

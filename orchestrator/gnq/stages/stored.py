@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
-    from audits.data.tensors import TensorSet
-    from audits.uniqueness.accumulate import Trace
     from orchestrator.gnq.design import Watched
 
 

@@ -29,8 +29,7 @@ from orchestrator.tmia.stages.stars import filled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from audits.tmia.answers import Answers, Labels, Posteriors
-    from audits.tmia.attacks import JudgeSettings, Ruling
+    from audits.tmia.attacks import Ruling
     from audits.tmia.design import Group
     from orchestrator.tmia.design import TmiaDesign
 

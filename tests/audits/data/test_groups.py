@@ -121,6 +121,7 @@ def test_shards_hold_the_points_and_not_their_groups(tmp_path: Path) -> None:
         ("id,group\n0,a\n1,a\n1,b\n", r"names point 1 2 times \(2 such points\)"),
         ("id,group\n0,a\n1,a\n3,b\n", "has the id '3'; allowed: 0 to 2"),
         ("id,group\n0,a\n1,a\nx,b\n", "has the id 'x'; allowed: 0 to 2"),
+        (f"id,group\n0,a\n1,a\n{'9' * 5000},b\n", "has the id '9999"),
         ("id,group\n0,a\n1,\n2,b\n", "has an empty group for point 1"),
         ("point,patient\n0,a\n", "has the columns point, patient; needed: id and group"),
         ("", r"has the columns \(none\); needed: id and group"),
