@@ -140,7 +140,8 @@ def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
     shutil.copytree(finished[2], store)
     asked_anew = ("audit.search.steps=2", "audit.attacks=[apollo]")
     plan = tiny_plan(store, *asked_anew)
-    victim = next((store / "train").rglob("weights-*.safetensors"))
+    target = next(job.key for job in jobs_of(plan, "train") if job.member.startswith("target"))  # surely read
+    victim = next(path for path in (store / "train").rglob("weights-*.safetensors") if target in str(path))
     victim.write_bytes(victim.read_bytes()[:-1] + b"\x00")
     with pytest.raises(CorruptArtefact, match="--rebuild"):
         audited(plan, tmp_path / "broken")
