@@ -19,11 +19,11 @@ PYTHON ?=
 demo: $(STAMP)
 	@$(BIN)/orch sweep apollo-ablation --out $(OUT)
 
-# Types are checked while the tests run.
-test: style
-	@$(BIN)/mypy & types=$$!; \
+# Style, contracts and types are checked while the tests run.
+test: $(STAMP)
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
-	tests=$$?; wait $$types || { echo "mypy failed: see above" >&2; exit 1; }; exit $$tests
+	tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
 
 lint: style
 	@$(BIN)/mypy
