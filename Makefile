@@ -13,7 +13,10 @@ STAMP  := $(VENV)/orch-installed
 OUT    ?= demo-out
 PYTHON ?=
 
-.PHONY: demo test lint style install clean
+LINT   := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/python .ci/imports.py && \
+          $(BIN)/mypy
+
+.PHONY: demo test lint install clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
@@ -21,18 +24,12 @@ demo: $(STAMP)
 
 # Style, contracts and types are checked while the tests run.
 test: $(STAMP)
-	@$(MAKE) --no-print-directory lint & lint=$$!; \
+	@{ $(LINT); } & lint=$$!; \
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
 	tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
 
-lint: style
-	@$(BIN)/mypy
-
-style: $(STAMP)
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/lint-imports
-	@$(BIN)/python .ci/imports.py
+lint: $(STAMP)
+	@$(LINT)
 
 install: $(STAMP)
 
