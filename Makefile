@@ -13,23 +13,34 @@ STAMP  := $(VENV)/orch-installed
 OUT    ?= demo-out
 PYTHON ?=
 
-LINT   := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/python .ci/imports.py && \
-          $(BIN)/mypy
+define LINT
+$(BIN)/ruff check .
+$(BIN)/ruff format --check .
+$(BIN)/lint-imports
+$(BIN)/python .ci/imports.py
+$(BIN)/mypy
+endef
+
+define NEWLINE
+
+
+endef
 
 .PHONY: demo test lint install clean
 .DELETE_ON_ERROR:
+.SILENT: lint
 
 demo: $(STAMP)
 	@$(BIN)/orch sweep apollo-ablation --out $(OUT)
 
 # Style, contracts and types are checked while the tests run.
 test: $(STAMP)
-	@{ $(LINT); } & lint=$$!; \
+	@{ $(subst $(NEWLINE), && ,$(LINT)); } & lint=$$!; \
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
 	tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
 
 lint: $(STAMP)
-	@$(LINT)
+	$(LINT)
 
 install: $(STAMP)
 
