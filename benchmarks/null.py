@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from audits.errors import BadInput
 from audits.statistics.controls import corrected, interval_p, rate_p
 from benchmarks.null_kinds import APOLLO, GNQ, TMIA
 from benchmarks.record import table
@@ -108,7 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         out = options.out or Path(folder)
         for name in options.audits or AUDITS:
-            found = AUDITS[name](out, options.seed, workers, options.quick)
+            try:
+                found = AUDITS[name](out, options.seed, workers, options.quick)
+            except BadInput as error:
+                parser.error(str(error))
             verdicts = verdict(found)
             lines = [f"## {name}, seed {options.seed}\n", tables(found), found.power, *verdicts, ""]
             print("\n".join(lines), flush=True)

@@ -26,6 +26,8 @@ SAME = 0.04
 where most points have a copy, the median nearest neighbour is a copy itself."""
 LEAST_VALUES = 32
 """Values of a point below which near copies are not sought: so few dimensions bring points together by chance."""
+MOST_OPERATIONS = 5e11
+"""Of a comparison that each run makes, a warm one too: some ten seconds of one processor."""
 BLOCK = 1024
 Rows = npt.NDArray[np.float32]
 
@@ -45,12 +47,13 @@ class Borders:
 class Copies:
     """How many points that are asked about have a copy on another side, and one such pair of point ids.
 
-    ``near``: further points, with a near copy and no exact one; ``example``: an exact pair if there is one.
+    ``near``: further points, with a near copy and no exact one, None where too many would have to be compared;
+    ``example``: an exact pair if there is one.
     """
 
     asked: int
     exact: int
-    near: int
+    near: int | None
     example: tuple[int, int] | None
 
 
@@ -74,12 +77,15 @@ def copies(data: Dataset, found: Borders) -> Copies | None:
 
     Near copies are sought among images and vectors of ``LEAST_VALUES`` or more, not among texts. Takes one pass over
     the U used points for exact copies and 2·A·U·D floating-point operations for near ones, points of D values;
-    memory: A·D + ``BLOCK``·(``BLOCK`` + D) float32 and a digest a point.
+    memory: A·D + ``BLOCK``·(``BLOCK`` + D) float32 and a digest a point. Above ``MOST_OPERATIONS`` near copies are not
+    sought.
     """
     if not isinstance(data.inputs, np.ndarray):
         return None
     used = np.flatnonzero(found.side >= 0).astype(np.int64)
     exact = exact_copies(data.inputs, used, found)
+    if 2 * len(found.asked) * len(used) * data.inputs[0].size > MOST_OPERATIONS and comparable(data.inputs, used):
+        return Copies(len(found.asked), len(exact), None, next(iter(exact.items()), None))
     near = near_copies(data.inputs, used, found)
     example = next(iter((exact or near).items()), None)
     return Copies(len(found.asked), len(exact), len(near.keys() - exact.keys()), example)

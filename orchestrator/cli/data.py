@@ -58,7 +58,9 @@ def duplicates(name: str, file: str, root: str | None) -> None:
 
     All pairs of points are compared: the time grows with the square of their number.
     """
-    groups = copy_groups(load(name, root))
+    data = load(name, root)
+    click.echo(f"comparing {len(data)} points of {name}", err=True)
+    groups = copy_groups(data)
     write_groups(file, groups)
     sizes = Counter(groups.tolist()).values()
     found = [size for size in sizes if size > 1]

@@ -21,13 +21,10 @@ from orchestrator.engine.plan.fits import class_indices
 from orchestrator.gnq.plan import READS_MODE, GnqPlan
 
 if TYPE_CHECKING:
-    from audits.data.dataset import Dataset, Description
-
-if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from audits.data.dataset import Dataset
+    from audits.data.dataset import Dataset, Description
     from audits.gnq.pools import Pools
     from orchestrator.engine.jobs.job import Job, Reference
 

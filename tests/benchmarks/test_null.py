@@ -9,6 +9,9 @@ from benchmarks import null
 from benchmarks.null import Check, Found
 from benchmarks.null_kinds import APOLLO, GNQ, TMIA
 from orchestrator.engine.data import data_of
+from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.store.store import Store
+from orchestrator.gnq.stages import defending
 from orchestrator.kinds import load_plan
 
 
@@ -53,6 +56,21 @@ def test_targets_of_gnq_are_trained_on_another_pool_before_and_behind_defences()
             assert not np.isin(design.source(model), design.drawn.pools[pool]).any()
 
 
+def test_a_defended_target_of_gnq_is_trained_on_the_exchanged_points(tmp_path, monkeypatch):
+    design = laid_out(GNQ, **{"split.pools": 4})
+    job = next(job for job in design.jobs() if job.stage == "defend" and job.label.startswith("dp-"))
+    model, seen = design.models[job.member], []
+
+    def refuse(*_, **__):
+        raise FloatingPointError("seen enough")
+
+    monkeypatch.setattr(defending, "tensors", lambda _, ids: seen.append(ids))
+    monkeypatch.setattr(defending, "fit", refuse)
+    defending.defend(WorkerContext(GNQ, design, Store(tmp_path)), job)
+    assert model.group == "target" and np.array_equal(seen[0], design.points(model))
+    assert not np.isin(seen[0], design.drawn.pools[model.pool]).any()
+
+
 def check(value: float, low: float, high: float, promised: float, p: float) -> Check:
     return Check("AUC", "somewhere", value, low, high, promised, p)
 
@@ -77,8 +95,16 @@ def test_a_rate_below_its_promise_is_no_miss():
     assert null.rate({**row, **higher}, "found_fpr", "rate", 0.05, 8).p < 0.01
 
 
-def test_unknown_audits_are_refused(capsys):
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["lira"], "no audit 'lira'; allowed: apollo, tmia, gnq"),
+        (["gnq", "--quick", "--workers", "some"], 'compute.workers is "some"; allowed'),
+        (["gnq", "--quick", "--seed", "-3"], "seed is -3; allowed"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments, says, capsys):
     with pytest.raises(SystemExit) as stopped:
-        null.main(["lira"])
+        null.main(arguments)
     assert stopped.value.code == 2
-    assert "no audit 'lira'; allowed: apollo, tmia, gnq" in capsys.readouterr().err
+    assert says in capsys.readouterr().err

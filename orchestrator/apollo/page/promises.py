@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from audits.statistics import controls
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
@@ -11,6 +12,7 @@ from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
 
 BROKEN = "Promised rates did not hold"
+UNLIKE = "by their intervals, which is enough where shadows are trained unlike the targets"
 MOST_NAMED = 6
 
 
@@ -29,8 +31,8 @@ def void_attack(run: ApolloRun, attack: str) -> str:
     """Return an attack, the methods and settings in which it is void, and the largest rate found there."""
     own = [row for row in run.result.table if row.attack == attack]
     void = [row for row in own if row.void]
-    off = [row for row in void if row.found_fpr_off or row.found_fpr.above(row.promised_fpr)]
-    worst = max(off or void, key=lambda row: float(row.found_fpr))
+    off = [row for row in void if row.found_fpr_off]
+    worst = max(off, key=lambda row: float(row.found_fpr))
     against = some(void, own, "unlearner", " against ")
     within = some(void, own, "setting", " in ")
     found = "up to " * (len(off) > 1) + number(worst.found_fpr.value)
@@ -70,7 +72,8 @@ def promise_sentences(run: ApolloRun) -> tuple[list[Sentence], list[Sentence]]:
         for row in missed[:MOST_NAMED]
     )
     more = f" and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
-    broken = f"Not kept in {len(missed)} of {len(rows)} rows, also {rule}: {names}{more}.{careful(rows)}"
+    how = f"also {rule}" if all(controls.off(row.found_fpr_p_holm, run.level) for row in missed) else UNLIKE
+    broken = f"Not kept in {len(missed)} of {len(rows)} rows, {how}: {names}{more}.{careful(rows)}"
     return first, [Sentence("bad", head, broken)]
 
 

@@ -17,7 +17,9 @@ def judged(rows: Sequence[AttackRow], level: float, unlike: Collection[str] = ()
 
     ``control`` of rows about ``retrain`` and ``identity``: whether it held, or how not. ``found_fpr_off``: more unseen
     points are called forgotten than promised, ``found_fpr_below``: fewer; ``void``: what the first makes worthless.
-    ``unlike``: settings whose shadows are trained unlike their targets (``void_cells``).
+    ``unlike``: settings whose shadows have another recipe or architecture than their targets. No promise is to be
+    expected there, so that an interval above it is enough, without a correction for the number of cells. Rows that were
+    off stay so: a finished run that is read again does not say which settings these were.
     """
     chance = retrained(rows)
     promises = [promise_p(row, level) for row in rows]
@@ -29,7 +31,7 @@ def judged(rows: Sequence[AttackRow], level: float, unlike: Collection[str] = ()
             control_p_holm=chance.get((row.setting, row.attack)) if row.unlearner == "retrain" else None,
             found_fpr_p=p,
             found_fpr_p_holm=p_holm,
-            found_fpr_off=off(p_holm, level),
+            found_fpr_off=row.found_fpr_off or off(p_holm, level) or (row.setting in unlike and above(row, p)),
             found_fpr_below_p=below_p,
             found_fpr_below=off(below_p_holm, level),
         )
@@ -37,7 +39,12 @@ def judged(rows: Sequence[AttackRow], level: float, unlike: Collection[str] = ()
             rows, promises, corrected(promises), careful, corrected(careful), strict=True
         )
     )
-    return with_void(tuple(found), unlike)
+    return with_void(tuple(found))
+
+
+def above(row: AttackRow, p: float | None) -> bool:
+    """Say whether a row that promises a rate (``p`` is known) has an interval above it."""
+    return p is not None and row.found_fpr.above(row.promised_fpr)
 
 
 def standing(row: AttackRow, p_holm: float | None, level: float) -> str | None:

@@ -8,7 +8,7 @@ careful side and voids nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
@@ -17,20 +17,14 @@ Place = tuple[str, str, str]
 """Setting, unlearner, attack."""
 
 
-def void_cells(rows: Iterable[AttackRow], unlike: Collection[str] = ()) -> frozenset[Place]:
+def void_cells(rows: Iterable[AttackRow]) -> frozenset[Place]:
     """Return the cells whose promise is broken (``found_fpr_off``) at any of their rates.
 
-    Settings that are ``unlike`` have shadows of another recipe or architecture than their targets: no promise is to be
-    expected there, so that an interval above it is enough, without a correction for the number of cells. An attack that
-    breaks its promise against ``retrain``, where every point is a never-seen one, is void against all methods of the
-    setting. Rows that are void already stay so.
+    An attack that breaks it against ``retrain``, where every point is a never-seen one, is void against all methods of
+    the setting.
     """
     rows = list(rows)
-    off = [
-        row
-        for row in rows
-        if row.void or row.found_fpr_off or (row.setting in unlike and row.found_fpr.above(row.promised_fpr))
-    ]
+    off = [row for row in rows if row.found_fpr_off]
     everywhere = {(row.setting, row.attack) for row in off if row.unlearner == "retrain"}
     cells = {place(row) for row in off}
     return frozenset(place(row) for row in rows if place(row) in cells or (row.setting, row.attack) in everywhere)
@@ -41,9 +35,9 @@ def place(row: AttackRow) -> Place:
     return row.setting, row.unlearner, row.attack
 
 
-def with_void(rows: Sequence[AttackRow], unlike: Collection[str] = ()) -> tuple[AttackRow, ...]:
-    """Return rows that know whether they are void; ``unlike`` as in ``void_cells``."""
-    void = void_cells(rows, unlike)
+def with_void(rows: Sequence[AttackRow]) -> tuple[AttackRow, ...]:
+    """Return rows that know whether they are void."""
+    void = void_cells(rows)
     return tuple(replace(row, void=place(row) in void) for row in rows)
 
 

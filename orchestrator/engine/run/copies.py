@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from audits.data.duplicates import copies
+from audits.data.duplicates import Copies, copies
 from orchestrator.engine.kind import Design
 
 
 def copy_warnings(design: Design) -> list[str]:
-    """Return one line about copies across the borders of ``design``; none where there are none or nobody can tell."""
-    found = design.borders()
-    told = None if found is None else copies(design.data, found)
-    if told is None or told.example is None:
+    """Return lines about copies across the borders of ``design``; none where there are none or nobody can tell."""
+    borders = design.borders()
+    told = None if borders is None else copies(design.data, borders)
+    if told is None:
         return []
-    count, (one, two) = told.exact + told.near, told.example
-    return [
+    found = [] if told.example is None else [crossing(told, told.example, design.data.name)]
+    if told.near is None:
+        found.append(
+            f"near copies across borders of the split were not sought: the {told.asked} points asked about are too "
+            f"many to compare in each run; `orch data duplicates {design.data.name} FILE` compares all points once"
+        )
+    return found
+
+
+def crossing(told: Copies, example: tuple[int, int], name: str) -> str:
+    """Return the line about the copies that were found in the data set ``name``, with a pair of them."""
+    count, near = told.exact + (told.near or 0), "" if told.near is None else f", {told.near} near"
+    return (
         f"{count} of {told.asked} points asked about {'has' if count == 1 else 'have'} a copy on the other side of a "
-        f"border of the split ({told.exact} exact, {told.near} near; such as points {one} and {two}): a never-seen "
+        f"border of the split ({told.exact} exact{near}; such as points {example[0]} and {example[1]}): a never-seen "
         "point whose copy was trained on is a member in all but name, and counts as a false alarm where it is found; "
-        f"`orch data duplicates {design.data.name} FILE` writes groups that keep copies together, for data.groups"
-    ]
+        f"`orch data duplicates {name} FILE` writes groups that keep copies together, for data.groups"
+    )

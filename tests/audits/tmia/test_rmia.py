@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from audits.statistics.roc import auc
-from audits.tmia.attacks.rmia import RMIA
+from audits.tmia.attacks.rmia import RMIA, share_as_large
 from tests.audits.tmia.made_up_answers import BETA, ruling, synthetic_answers
 
 
@@ -54,3 +54,8 @@ def test_a_pool_that_reference_models_share_makes_it_more_careful() -> None:
     assert raw.p is not None and corrected.p is not None
     below = raw.p["target"] < 0.5
     assert (corrected.p["target"][below] > raw.p["target"][below]).all()
+
+
+def test_equal_statistics_count_against_the_attack() -> None:
+    null = np.array([1.0, 2.0, 2.0])
+    np.testing.assert_allclose(share_as_large(np.array([0.0, 1.0, 2.0, 3.0]), null), [1.0, 1.0, 0.75, 0.25])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.page import PAGE
+from orchestrator.apollo.page.promises import promise_sentences
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.result.void import void_cells
@@ -125,10 +128,14 @@ def test_where_shadows_are_unlike_the_targets_an_interval_above_the_promise_void
     others = [row("scrub", f"attack {number}") for number in range(40)]
     assert not any(void(doubtful, *others))
     judged_alone = judged([doubtful, *others], 0.95, unlike={"base"})
-    assert [each.void for each in judged_alone] == [True] + [False] * 40
-    assert judged(judged_alone, 0.95)[0].void, "rows that are void already stay so"
+    assert [(each.found_fpr_off, each.void) for each in judged_alone] == [(True, True)] + [(False, False)] * 40
+    assert judged(judged_alone, 0.95) == judged_alone, "a finished run that is read again says the same"
     (line,) = control_warnings(judged_alone)
     assert line.startswith("control failed: apollo (setting base) calls 12.0%")
+    result = SimpleNamespace(table=judged_alone, exposed=None)
+    run: Any = SimpleNamespace(rows=lambda: judged_alone, result=result, fpr=0.05, level=0.95)
+    (broken,), (kept,) = promise_sentences(run)
+    assert broken.kind == kept.kind == "bad" and "Not kept in 1 of 41 rows, by their intervals" in kept.text
 
 
 def test_an_attack_that_is_void_in_many_rows_is_warned_of_once() -> None:

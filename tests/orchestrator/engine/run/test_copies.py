@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audits.data import duplicates
 from audits.data.duplicates import copies
 from audits.errors import BadInput
 from orchestrator.cli.main import main
@@ -119,3 +120,19 @@ def test_a_copy_across_a_border_is_warned_of_in_one_line(kind: str, tmp_path: Pa
     assert "data.groups" in line and "\n" not in line
     design.data = replace(design.data, inputs=np.arange(inputs.size, dtype=np.float32).reshape(inputs.shape))
     assert not any("exact" in text and "(0 exact, " not in text for text in copy_warnings(design))
+
+
+def test_near_copies_are_not_sought_where_each_run_would_take_long_for_it_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "MOST_OPERATIONS", 1.0)
+    design = open_design(smallest_plan("gnq", tmp_path))
+    found = design.borders()
+    assert found is not None
+    (line,) = copy_warnings(design)
+    assert "near copies across borders of the split were not sought" in line and "orch data duplicates" in line
+    inputs = np.array(design.data.inputs)
+    inputs[found.asked[1]] = inputs[found.asked[0]]
+    design.data = replace(design.data, inputs=inputs)
+    exact, _ = copy_warnings(design)
+    assert "exact; such as points" in exact
