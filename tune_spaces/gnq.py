@@ -152,11 +152,11 @@ def inversion(plan: Values) -> Settings:
 
 
 def seeds(plan: Values) -> Settings:
-    """Return the plan's removal by uniqueness, by loss and at random on each of ``SEEDS``, and nothing else.
+    """Return the plan's removal by uniqueness, by two losses and at random on each of ``SEEDS``, and nothing else.
 
     The seeds were fixed before any of them was run; 0 is not among them, on which everything else was measured.
     """
-    defences = removals(own_share(plan), ("gnq_log", "loss_log", "random"))
+    defences = removals(own_share(plan), ("gnq_log", "twin_loss", "loss_log", "random"))
     return {f"seed={each}": {"seed": each, "defences": defences} for each in SEEDS}
 
 

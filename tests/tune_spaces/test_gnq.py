@@ -242,7 +242,7 @@ def test_seeds_vary_nothing_but_the_seed() -> None:
     found = settings_of("gnq-seeds", base)
     assert [plan.seed for plan in found.values()] == [1, 2, 3, 4, 5] == list(SEEDS)
     for plan in found.values():
-        assert list(plan.arms) == ["none", "gnq_log-0.2", "loss_log-0.2", "random-0.2"]
+        assert list(plan.arms) == ["none", "gnq_log-0.2", "twin_loss-0.2", "loss_log-0.2", "random-0.2"]
         assert plan.changed({"seed": 0}).model_dump(exclude={"defences"}) == base.model_dump(exclude={"defences"})
 
 
