@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from audits.credentials import mask
 from audits.data.catalogue import load
 from audits.data.duplicates import copy_groups
 from audits.data.groups import write_groups
@@ -45,6 +46,7 @@ def list_data(root: str | None, as_json: bool) -> None:
 @click.option("--points", type=click.IntRange(min=1), default=65536, show_default=True, help="Points per shard.")
 def shard(name: str, out: str, root: str | None, points: int) -> None:
     """Write the data set NAME as Parquet shards into the folder or URI OUT."""
+    out = mask(out)
     paths = write_shards(load(name, root), out, points_per_shard=points)
     click.echo(f"wrote {len(paths)} shard{'s' * (len(paths) > 1)} to {out}; use it as data.name: parquet:{out}")
 
@@ -58,6 +60,7 @@ def duplicates(name: str, file: str, root: str | None) -> None:
 
     All pairs of points are compared: the time grows with the square of their number.
     """
+    name = mask(name)
     data = load(name, root)
     click.echo(f"comparing {len(data)} points of {name}", err=True)
     groups = copy_groups(data)

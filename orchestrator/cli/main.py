@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from audits.credentials import hide
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.session import Session
 from orchestrator.engine.store.faults import CorruptArtefact, StoreFull
@@ -147,7 +148,7 @@ def first_line(error: Exception, limit: int = 300) -> str:
 
 def write_traceback(error: Exception, log: Path | None) -> str:
     """Append the traceback to ``log`` (None or unwritable: to a new temporary file) and return the file's name."""
-    text = f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}"
+    text = hide(f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}")
     if log is not None:
         try:
             with log.open("a", encoding="utf-8") as file:
@@ -162,8 +163,8 @@ def write_traceback(error: Exception, log: Path | None) -> str:
 
 
 def complain(text: str) -> None:
-    """Print one line on standard error, whatever ``text`` holds."""
-    click.echo(f"orch: {' '.join(text.split())}", err=True)
+    """Print one line on standard error, whatever ``text`` holds, without secrets."""
+    click.echo(f"orch: {' '.join(hide(text).split())}", err=True)
 
 
 def close_stdout() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from audits.credentials import hide, mask
 from audits.errors import BadInput, did_you_mean
 
 DEFAULT_PLAN = "apollo-fashion14"
@@ -38,17 +39,17 @@ PlanLoader.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT_NUMBER, lis
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Return what ``text`` says; ``source`` names it in the ``BadInput`` of garbled YAML."""
+    """Return what ``text`` says, credentials masked; ``source`` names it in the ``BadInput`` of garbled YAML."""
     try:
-        value = yaml.load(text, Loader=PlanLoader)
+        value = mask(yaml.load(text, Loader=PlanLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
-        raise BadInput(f"{place}: not valid YAML: {flat(error.problem or str(error))}{tab_hint(error)}") from None
+        raise BadInput(f"{place}: not valid YAML: {flat(hide(error.problem or str(error)))}{tab_hint(error)}") from None
     except yaml.YAMLError as error:
-        raise BadInput(f"{source}: not valid YAML: {flat(str(error))}") from None
+        raise BadInput(f"{source}: not valid YAML: {flat(hide(str(error)))}") from None
     except ValueError as error:  # e.g. the date 2024-99-99
-        raise BadInput(f"{source}: not valid YAML: {flat(str(error))}") from None
+        raise BadInput(f"{source}: not valid YAML: {flat(hide(str(error)))}") from None
     except RecursionError:
         raise too_deep(source) from None
     try:
