@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import UNKNOWN, is_known, mask
+from audits.data.permission import require_permission
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.data import data_of, device_of
 from orchestrator.engine.kind import Design, Kind, load
@@ -48,7 +50,19 @@ def load_plan(
     raw = apply_overrides(read_plan(source), changes)
     if forgotten := [f"{path} is {shown(text)}: {UNKNOWN}" for path, text in texts_of(raw) if not is_known(text)]:
         raise PlanProblems(forgotten)
+    for name, root in data_sets_of(raw):
+        require_permission(name, root)  # before the modules of the kind are imported, which takes seconds
     return plan_from(raw)
+
+
+def data_sets_of(value: Any) -> Iterator[tuple[str, Path | None]]:
+    """Yield name and root of every section of nested mappings and lists that looks like a data set."""
+    if isinstance(value, Mapping):
+        name, root = value.get("name"), value.get("root")
+        if isinstance(name, str) and isinstance(root, str | None):
+            yield name, None if root is None else Path(root).expanduser()
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from data_sets_of(item)
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

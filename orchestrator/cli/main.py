@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from audits.credentials import hide
+from audits.data.permission import asking
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.session import Session
 from orchestrator.engine.store.faults import CorruptArtefact, StoreFull
@@ -92,7 +93,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run ``orch`` and return its exit code; whatever goes wrong is one line on standard error."""
     session = Session()
     try:
-        code = invoke(sys.argv[1:] if argv is None else argv, session)
+        with asking(session.code.may_run):
+            code = invoke(sys.argv[1:] if argv is None else argv, session)
         sys.stdout.flush()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
