@@ -33,5 +33,5 @@ def require_permission(name: str, root: Path | None) -> None:
     if name.startswith("python:") and _asked and not _asked[-1](name, root):
         raise BadInput(
             f"{name} runs code of the module {name.split(':')[1]!r} (of {root or Path.cwd()} or the Python path), and "
-            "a plan may be anybody's: add --allow-code, or set ORCH_ALLOW_CODE=1, if you trust it; nothing of it was run"
+            "a plan may be anybody's: add --allow-code, or set ORCH_ALLOW_CODE=1, if you trust it; none of it was run"
         )
