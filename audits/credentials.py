@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import string
 from collections.abc import Iterator, Mapping
 from typing import Any, overload
 from urllib.parse import quote, unquote
@@ -24,13 +25,8 @@ WEB = ("http", "https")
 SHORTEST = 4
 """Characters of a secret that is looked for in the text of others; a shorter one is part of many words."""
 
-ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://.*", re.DOTALL)
-ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*://\S+")
-SECRET_OPTION = re.compile(
-    r"([?&;#](?:[^=&;#\s]*(?:secret|token|passw|pwd|key|signature|credential|auth)[^=&;#\s]*|sig|odbc_connect)=)"
-    r"([^&;#]+)",
-    re.IGNORECASE,
-)
+SCHEME = string.ascii_letters + string.digits + "+.-"
+SECRET_OPTION = re.compile(r"secret|token|passw|pwd|key|signature|credential|auth|^sig$|^odbc_connect$", re.IGNORECASE)
 SECRET_VARIABLE = re.compile(r"SECRET|TOKEN|PASSW|_KEY$")
 
 _real: dict[str, str] = {}
@@ -50,15 +46,21 @@ def mask(value: Any) -> Any:
         return {mask(key): mask(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)([mask(item) for item in value])
-    found = ADDRESS.search(value) if isinstance(value, str) else None
-    if found is None:
+    if not isinstance(value, str):
         return value
-    address = found.group()
+    before, address = split_off(value)
     shown, secrets = masked(address)
     if secrets:
         _real[shown] = address
         _secrets.update(form for secret in secrets for form in forms(secret))
-    return value[: found.start()] + shown
+    return before + shown
+
+
+def split_off(text: str) -> tuple[str, str]:
+    """Return what stands before the first address in a text, and the address with all that follows; "" without one."""
+    place = text.find("://")
+    start = len(text[:place].rstrip(SCHEME)) if place >= 0 else len(text)
+    return text[:start], text[start:]
 
 
 def reveal(text: str) -> str:
@@ -66,10 +68,10 @@ def reveal(text: str) -> str:
 
     Raises BadInput when this process does not know the credentials, or when they cannot be part of an address.
     """
-    found = ADDRESS.search(text)
-    if found is None or not is_masked(text):
+    before, shown = split_off(text)
+    if not is_masked(text):
         return text
-    address = _real.get(found.group())
+    address = _real.get(shown)
     if address is None:
         raise BadInput(f"{text!r}: {UNKNOWN}")
     if malformed(address):
@@ -77,7 +79,7 @@ def reveal(text: str) -> str:
             f"{text!r}: the credentials hold characters that end an address; write / as %2F, ? as %3F, # as "
             "%23 and @ as %40, or put them into the environment"
         )
-    return text[: found.start()] + address
+    return before + address
 
 
 UNKNOWN = (
@@ -88,13 +90,15 @@ UNKNOWN = (
 
 def is_masked(text: str) -> bool:
     """Return whether ``***`` stands for credentials in ``text``."""
-    return f"{MASK}@" in text.partition("://")[2] or any(value == MASK for _, value in SECRET_OPTION.findall(text))
+    address = split_off(text)[1]
+    return f"{MASK}@" in address or any(
+        value == MASK for _, name, value in options(address) if SECRET_OPTION.search(name)
+    )
 
 
 def is_known(text: str) -> bool:
     """Return whether ``reveal`` can return the address in ``text``."""
-    found = ADDRESS.search(text)
-    return found is None or not is_masked(text) or found.group() in _real
+    return not is_masked(text) or split_off(text)[1] in _real
 
 
 def without_mask(text: str) -> str:
@@ -118,12 +122,13 @@ def hide(text: str) -> str:
     own = {value for name, value in os.environ.items() if SECRET_VARIABLE.search(name.upper()) and len(value) >= 8}
     for secret in sorted(_secrets | own, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    return ADDRESS_IN_TEXT.sub(lambda found: masked(found.group())[0], text)
+    words = re.split(r"(\s+)", text) if "://" in text else [text]
+    return "".join("".join((before, masked(address)[0])) for before, address in map(split_off, words))
 
 
 def masked(address: str) -> tuple[str, tuple[str, ...]]:
     """Return ``scheme://…`` with ``***`` for its credentials, and the secrets that were in it."""
-    scheme, _, rest = address.partition("://")
+    scheme, mark, rest = address.partition("://")
     kind = scheme.split("+")[0].lower()
     user, tail = credentials(kind, rest)
     secrets: list[str] = []
@@ -133,14 +138,20 @@ def masked(address: str) -> tuple[str, tuple[str, ...]]:
         if colon or kind not in PLAIN_USERS:
             secrets += [user, *([password] if colon else []), *([name] if kind not in CONTAINERS else [])]
             user = shown
+    parts = []
+    for before, name, value in options(tail):
+        hidden = value is not None and SECRET_OPTION.search(name) is not None
+        secrets += [value] if hidden and value and value != MASK else []
+        parts += [before, name, *([] if value is None else ["=", MASK if hidden and value else value])]
+    return f"{scheme}{mark}{user}{'@' if user else ''}{''.join(parts)}", tuple(secret for secret in secrets if secret)
 
-    def option(found: re.Match[str]) -> str:
-        if found.group(2) != MASK:
-            secrets.append(found.group(2))
-        return f"{found.group(1)}{MASK}"
 
-    tail = SECRET_OPTION.sub(option, tail)
-    return f"{scheme}://{user}{'@' if user else ''}{tail}", tuple(secret for secret in secrets if secret)
+def options(address: str) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the parts of an address between ?, &, ; and #: the mark before, a name, and what follows its = if any."""
+    marks_and_parts = ["", *re.split(r"([?&;#])", address)]
+    for before, part in zip(marks_and_parts[::2], marks_and_parts[1::2], strict=True):
+        name, equals, value = part.partition("=")
+        yield (before, name, value) if equals and before else (before, part, None)
 
 
 def credentials(kind: str, rest: str) -> tuple[str, str]:

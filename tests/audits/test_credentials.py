@@ -8,6 +8,7 @@ import pytest
 
 from audits import credentials
 from audits.credentials import hide, is_known, is_masked, mask, remember, remembered, reveal, without_mask
+from audits.data.catalogue import load
 from audits.errors import BadInput
 
 SECRET = "wJalrXUtnFEMI"
@@ -70,6 +71,11 @@ def test_addresses_without_secrets_stay_as_they_are(plain: str) -> None:
     assert remembered() == {}
 
 
+def test_long_texts_take_no_longer_than_their_length() -> None:
+    for text in ("a" * 10**6, "s3://" + "?key" * 10**5, "?" + "key" * 10**5 + "://x", "x://a:" + "@" * 10**5):
+        assert hide(mask(text))
+
+
 def test_nested_values_are_masked_and_the_last_credentials_count() -> None:
     plan = {"compute": {"store": "s3://a:old@bucket"}, "list": ["s3://a:new@bucket", 3], "s3://a:key@b": 1}
     assert mask(plan) == {
@@ -97,6 +103,13 @@ def test_other_libraries_cannot_show_a_secret_in_any_of_its_forms(monkeypatch: p
     text = hide("bad port 'se/cr+et' of se%2Fcr%2Bet, se%2Fcr+et; open sesame; see https://me:other@host/x")
     assert not re.search(r"se.{1,3}cr|sesame|other", text)
     assert text.startswith("bad port '***' of ")
+
+
+def test_a_place_that_cannot_be_opened_is_told_without_its_secret() -> None:
+    for name in (f"parquet:s4://key:{SECRET}@bucket/x", f"parquet:s3://key:{SECRET}@bucket/x?nonsense=1"):
+        with pytest.raises(BadInput) as caught:
+            load(name)
+        assert SECRET not in str(caught.value) and "***@bucket/x" in str(caught.value)
 
 
 def test_with_the_mask_left_out_an_address_is_the_one_without_credentials() -> None:
