@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from importlib import metadata
 from pathlib import Path
 
@@ -92,6 +93,9 @@ def group() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run ``orch`` and return its exit code; whatever goes wrong is one line on standard error."""
     session = Session()
+    warnings.filterwarnings(
+        "ignore", r"Image size \(\d+ pixels\) exceeds limit"
+    )  # such an image is refused in one line
     try:
         with asking(session.code.may_run):
             code = invoke(sys.argv[1:] if argv is None else argv, session)
