@@ -79,9 +79,9 @@ def connect(workers: Workers) -> Iterator[None]:
     """Start a private Ray cluster or join the one at ``workers.address``; only what was started here is shut down.
 
     Inside another ``connect`` (or with Ray already initialised by the caller) nothing is started. A private cluster
-    takes orders from this process only (loopback ports, a token of its own); its files are in ``workers.storage`` and stay there when
-    the block raises. A joined cluster's token is the user's matter. Raises BadInput when nothing answers at the
-    address, or the storage folder cannot be used.
+    takes orders from this process only (it listens on loopback, with a token of its own); its files are in
+    ``workers.storage`` and stay there when the block raises. A joined cluster's token is the user's matter. Raises
+    BadInput when nothing answers at the address, or the storage folder cannot be used.
     """
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
