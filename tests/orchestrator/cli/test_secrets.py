@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -157,6 +160,40 @@ def test_no_file_of_a_run_holds_a_secret(
     again = ["--set", f"data.name=parquet:{place(s3, 'points')}", "--store", place(s3, "store")]
     assert main(["audit", "toy", "left/tracked/plan.yaml", *again, "--out", "left/tracked"]) == 0
     assert "1 reused" in capfd.readouterr().out
+
+
+WITH_RAY = """
+import sys, types
+import actors.cluster
+from orchestrator.cli.main import main
+from orchestrator.kinds import KINDS
+
+actors.cluster.shutil = types.SimpleNamespace(rmtree=lambda *_, **__: None)  # what Ray wrote is kept, to be searched
+KINDS["toy"] = "tests.orchestrator.toy.kind:KIND"
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+def test_no_file_of_ray_holds_a_secret(tmp_path: Path, s3: str) -> None:
+    assert main(["data", "shard", "digits", place(s3, "ray-points")]) == 0
+    (tmp_path / "with_ray.py").write_text(WITH_RAY)
+    set_to = {"data.name": f"parquet:{place(s3, 'ray-points')}", "split.targets": "2", "recipe.epochs": "1"}
+    changes = [word for name, value in set_to.items() for word in ("--set", f"{name}={value}")]
+    done = subprocess.run(
+        [sys.executable, "with_ray.py", "audit", "toy", "--workers", "1", "--store", place(s3, "ray"), *changes],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+    )
+    printed = {"stdout": done.stdout, "stderr": done.stderr}
+    assert done.returncode == 0, printed
+    left = files_below(tmp_path)
+    assert any("gcs_server" in name for name in left) and any("runs/toy/result.json" in name for name in left)
+    stored = {name: content for name, content in objects(s3).items() if name.startswith("s3 ray/")}
+    assert stored
+    assert found_in({**left, **stored, **printed}, SECRETS) == []
 
 
 def test_keys_and_hashes_do_not_depend_on_credentials(s3: str) -> None:
