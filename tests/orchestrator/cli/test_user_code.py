@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
 
+from audits.data.permission import asking
 from orchestrator.cli.main import main
+from orchestrator.cli.report import thumbnails
+from orchestrator.cli.user_code import Permission
 from orchestrator.engine.data import data_of
-from tests.cases.apollo_result import write_whole_run
 
 NAME = "python:hostile_points:points"
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,15 +85,13 @@ def test_a_person_is_asked(answer: bool, monkeypatch: pytest.MonkeyPatch) -> Non
     assert NAME in asked[0]
 
 
-def test_a_report_is_written_without_the_pictures_that_code_would_give(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_whole_run(tmp_path / "run")
-    document = json.loads((tmp_path / "run" / "result.json").read_text())
-    document["plan"]["data"]["name"] = NAME
-    (tmp_path / "run" / "result.json").write_text(json.dumps(document))
-    assert main(["report", "run"]) == 0
-    assert "without thumbnails" in capsys.readouterr().err and not ran()
+def test_a_report_has_no_pictures_that_code_would_give(capsys: pytest.CaptureFixture[str]) -> None:
+    page: Any = SimpleNamespace(images=lambda document, data: data().inputs)
+    document = {"plan": {"data": {"name": NAME}}}
+    with asking(Permission().may_run):
+        assert thumbnails(page, document) == {}
+    assert "without thumbnails: python:hostile_points" in capsys.readouterr().err and not ran()
+    assert len(thumbnails(page, document)) == 30000, "a library asks nobody"
 
 
 def test_a_hostile_plan_is_refused_before_anything_slow_is_imported() -> None:
