@@ -147,7 +147,7 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
 
 
 def timed_on(device: str) -> str:
-    """Return where training steps are timed: on this machine's CPU where the GPU is elsewhere (a guess, far too high)."""
+    """Return where training steps are timed: on this machine's CPU where the GPU is elsewhere (far too high)."""
     import torch
 
     return device if device == "cpu" or torch.cuda.is_available() else "cpu"
