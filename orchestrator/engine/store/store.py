@@ -21,7 +21,8 @@ from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
 from orchestrator.engine.store.payloads import wrong_format
-from orchestrator.engine.store.run_records import RUNS, Run, read_run, run_id, write_run
+from orchestrator.engine.store.places import NO_STAGES, RUNS
+from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
 from orchestrator.engine.store.storage import Storage
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -108,7 +109,7 @@ class Store:
 
     def stages(self) -> list[str]:
         """Return the stages that have artefacts or leftovers, sorted."""
-        return [name for name in self.storage.folders() if name != RUNS]
+        return [name for name in self.storage.folders() if name not in NO_STAGES]
 
     def put(
         self,
@@ -208,8 +209,8 @@ class Store:
 
 
 def _folder(stage: str, key: str) -> str:
-    if stage == RUNS:
-        raise ValueError(f"{RUNS!r} is no stage: the store keeps its records of runs there")
+    if stage in NO_STAGES:
+        raise ValueError(f"{stage!r} is no stage: the store keeps files of its own there")
     return f"{_checked(stage)}/{_checked(key)[:2]}/{key}"
 
 
