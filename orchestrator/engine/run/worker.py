@@ -14,6 +14,7 @@ from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.store.payloads import unpack_weights
+from orchestrator.engine.store.probe import check_probe
 from orchestrator.engine.store.store import Store
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class OpenContexts:
     """Opens the contexts of one or more plans of one kind in a worker process; small and picklable.
 
     ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
-    ``fingerprint`` is that of the data on the driver, which every worker must find too.
+    ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
+    store (none: nobody looks).
     """
 
     kind: Kind
@@ -42,6 +44,7 @@ class OpenContexts:
     store: str
     device: str
     fingerprint: str
+    probe: str = ""
 
     def __call__(self) -> Callable[[Any], None]:
         """Return the function that does a job."""
@@ -58,6 +61,9 @@ class OpenContexts:
         """Return the context of one plan."""
         import torch
 
+        store = Store(self.store)
+        if self.probe:
+            check_probe(store, self.probe)
         plan = self.kind.check(self.plans[plan_hash], ())
         torch.set_num_threads(plan.compute.threads)
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
@@ -66,7 +72,6 @@ class OpenContexts:
                 f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
-        store = Store(self.store)
         return WorkerContext(self.kind, self.kind.lay_out(plan, data, self.device, store), store)
 
 
