@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.engine.jobs.keys import canonical
+from orchestrator.engine.store.claims import Claims
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
@@ -85,9 +86,10 @@ class Store:
         text = os.fspath(uri)
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
+        self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"uri": self.uri, "_storage": None}
+        return {"uri": self.uri, "_storage": None, "_claims": None}
 
     def __repr__(self) -> str:
         return f"Store({self.storage.place!r})"
@@ -98,6 +100,13 @@ class Store:
         if self._storage is None:
             self._storage = open_storage(self.uri)
         return self._storage
+
+    @property
+    def claims(self) -> Claims:
+        """Who does which job just now, as this process sees it."""
+        if self._claims is None:
+            self._claims = Claims(self.storage)
+        return self._claims
 
     def has(self, stage: str, key: str) -> bool:
         """Is the artefact there (finished; its bytes are not read)?"""
