@@ -30,6 +30,7 @@ from orchestrator.engine.run.worker import OpenContexts
 from orchestrator.engine.run.workers import AS_THEY_COME, hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.faults import CorruptArtefact
+from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from orchestrator.engine.store.store import Store, default_store_uri
 from tune_spaces.registry import Sweep
@@ -80,6 +81,7 @@ class Run:
         self.name = name
         self.rebuild = rebuild
         self.probe = ""
+        self.owner = this_process()
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
@@ -177,6 +179,8 @@ class Run:
     @contextmanager
     def connected(self) -> Iterator[None]:
         """Hold the Ray cluster of the workers, and on other machines' a probe in the store; without workers neither."""
+        if self.plan.compute.address:
+            self.store.claims.forget_the_dead()
         probe = probed(self.store) if self.plan.compute.address else nullcontext("")
         with connect(self.workers) if self.workers.count else nullcontext(), probe as self.probe:
             yield
@@ -329,4 +333,4 @@ class Run:
         """Return what a worker needs to do the jobs of ``plans``."""
         values = {plan.plan_hash: plan.resolved() for plan in plans}
         data = self.design.data.fingerprint
-        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe)
+        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe, self.owner)

@@ -15,6 +15,8 @@ from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind
+from orchestrator.engine.store.once import do_once
+from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import unpack_weights
 from orchestrator.engine.store.probe import check_probe
 from orchestrator.engine.store.store import Store
@@ -39,7 +41,8 @@ class OpenContexts:
 
     ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
     ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
-    store (none: nobody looks).
+    store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
+    each once (none: nobody claims).
     """
 
     kind: Kind
@@ -48,6 +51,7 @@ class OpenContexts:
     device: str
     fingerprint: str
     probe: str = ""
+    owner: Owner | None = None
 
     def __call__(self) -> Callable[[Any], None]:
         """Return the function that does a job."""
@@ -56,9 +60,16 @@ class OpenContexts:
         def perform(job: Job) -> None:
             if job.plan not in opened:
                 opened[job.plan] = self.open(job.plan)
-            opened[job.plan].perform(job)
+            self.do(opened[job.plan], job)
 
         return perform
+
+    def do(self, context: WorkerContext[Any], job: Job) -> None:
+        """Do ``job``; raises Elsewhere while another driver on the same store does it."""
+        if self.owner is None:
+            context.perform(job)
+        else:
+            do_once(context.store, job.stage, job.key, self.owner, lambda: context.perform(job))
 
     def open(self, plan_hash: str) -> WorkerContext[Any]:
         """Return the context of one plan."""
