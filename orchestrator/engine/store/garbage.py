@@ -108,6 +108,9 @@ def referenced(store: Store, forget_runs: Collection[str] = ()) -> set[tuple[str
 def _sort_out(store: Store, stage: str, key: str, entries: list[Entry], garbage: Garbage, *, checksums: bool) -> None:
     """File one artefact's folder: its stray files, and itself as damaged or as a candidate (counted as kept)."""
     sizes = {entry.path.rpartition("/")[2]: entry.size for entry in entries}
+    if MANIFEST not in sizes and not store.has(stage, key):
+        garbage.leftovers += entries
+        return
     try:
         artefact = store.get(stage, key)
         if checksums:
@@ -118,9 +121,8 @@ def _sort_out(store: Store, stage: str, key: str, entries: list[Entry], garbage:
             )
             if lost or sizes.get(file.path, file.size) != file.size:
                 raise damaged(stage, key, name, "is missing" if lost else f"has {sizes[file.path]} bytes")
-    except Missing:
-        if MANIFEST not in sizes:
-            garbage.leftovers += entries
+    except Missing:  # removed by somebody else since the listing
+        return
     except CorruptArtefact as error:
         garbage.damaged.append(Damage(stage, key, sum(sizes.values()), str(error)))
     else:

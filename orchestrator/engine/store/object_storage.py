@@ -6,6 +6,7 @@ import contextlib
 import posixpath
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ R = TypeVar("R")
 
 _WRITES_ARE_ATOMIC = ("s3", "gcs", "abfs")
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 15.0
+_MANY_SHELVES = 128  # of 256: a stage so full is listed shelf by shelf, each page by page
+_LISTINGS_AT_ONCE = 16
 _OPTIONS = {"s3": "allow_delayed_open=true", "gs": "retry_limit_seconds=5", "gcs": "retry_limit_seconds=5"}
 """By scheme: S3 stores a small object by one request instead of three; one request to GCS does not last for minutes."""
 _IN_URIS_ONLY = ("tls_ca_dir_path", "tls_verify_certificates")  # what the constructor of pyarrow's S3 cannot be told
@@ -74,18 +77,29 @@ class ObjectStorage:
         return self._ask("read", lambda: bool(self._files.get_file_info(self._at(path)).type == fs.FileType.File))
 
     def folders_with(self, folder: str, name: str) -> set[str]:
-        found = (entry.path.split("/") for entry in self.walk(folder))
-        return {parts[-2] for parts in found if parts[-1] == name and len(parts) == len(folder.split("/")) + 3}
+        from pyarrow import fs
+
+        shelves = [i.path for i in self._select(self._at(folder), recursive=False) if i.type == fs.FileType.Directory]
+        places = shelves if len(shelves) >= _MANY_SHELVES else [self._at(folder)]
+        depth = len(self._at(folder).split("/")) + 3
+        found = set()
+        with ThreadPoolExecutor(_LISTINGS_AT_ONCE) as pool:
+            for listing in pool.map(lambda place: self._select(place, recursive=True), places):
+                parts = (info.path.split("/") for info in listing if info.type == fs.FileType.File)
+                found |= {part[-2] for part in parts if part[-1] == name and len(part) == depth}
+        return found
 
     def folders(self) -> list[str]:
         from pyarrow import fs
 
-        return sorted(i.base_name for i in self._select("", recursive=False) if i.type == fs.FileType.Directory)
+        return sorted(
+            i.base_name for i in self._select(self._at(""), recursive=False) if i.type == fs.FileType.Directory
+        )
 
     def walk(self, folder: str) -> Iterator[Entry]:
         from pyarrow import fs
 
-        for info in self._select(folder, recursive=True):
+        for info in self._select(self._at(folder), recursive=True):
             if info.type == fs.FileType.File:
                 modified = info.mtime.timestamp() if info.mtime else 0.0
                 yield Entry(info.path.removeprefix(f"{self._root}/"), info.size or 0, modified)
@@ -104,10 +118,10 @@ class ObjectStorage:
 
         self._ask("written", remove)
 
-    def _select(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
+    def _select(self, place: str, *, recursive: bool) -> list[fs.FileInfo]:
         from pyarrow import fs
 
-        selector = fs.FileSelector(self._at(folder), recursive=recursive, allow_not_found=True)
+        selector = fs.FileSelector(place, recursive=recursive, allow_not_found=True)
         return self._ask("read", lambda: list(self._files.get_file_info(selector)))
 
     def _at(self, path: str) -> str:

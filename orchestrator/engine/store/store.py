@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.claims import Claims
-from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
+from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, damaged
+from orchestrator.engine.store.index import read_index, remove_index, write_index
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
 from orchestrator.engine.store.payloads import wrong_format
@@ -153,7 +155,11 @@ class Store:
         try:
             data = self.storage.read(f"{_folder(stage, key)}/{MANIFEST}")
         except FileNotFoundError:
-            raise Missing(f"artefact {stage}/{key} is not in the store {self.storage.place}") from None
+            with suppress(StoreUnusable):  # a store that takes no files
+                self.unindex(stage)
+            raise Missing(
+                f"artefact {stage}/{key} is not in the store {self.storage.place}; run the same command again"
+            ) from None
         found = read_manifest(stage, key, data)
         return Artefact(stage, key, found.document, found.files, found.seconds, found.created, self)
 
@@ -183,7 +189,20 @@ class Store:
 
     def drop(self, stage: str, key: str) -> None:
         """Remove an artefact; one that is not there is no error."""
+        self.unindex(stage)
         self.storage.remove_folder(_folder(stage, key), MANIFEST)
+
+    def indexed(self, stage: str) -> frozenset[str]:
+        """Return keys of finished artefacts of a stage without a listing: those of its index, maybe none."""
+        return read_index(self.storage, _checked(stage))
+
+    def publish_index(self, stage: str, keys: Collection[str]) -> None:
+        """Write the index of a stage."""
+        write_index(self.storage, _checked(stage), keys)
+
+    def unindex(self, stage: str) -> None:
+        """Remove the index of a stage."""
+        remove_index(self.storage, _checked(stage))
 
     def record_run(self, name: str, document: Mapping[str, Any], keys: Mapping[str, Iterable[str]]) -> str:
         """Write down which artefacts (stage → keys) a run refers to, so that ``cache gc`` keeps them; return its id.

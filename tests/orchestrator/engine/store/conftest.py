@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +22,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(server: str, request: pytest.FixtureRequest) -> str:
-    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:60].strip("-").lower()
+    words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:50].strip("-").lower()
+    name = f"{words}-{hashlib.sha256(request.node.name.encode()).hexdigest()[:8]}"
     client(server).create_bucket(Bucket=name)
     return name

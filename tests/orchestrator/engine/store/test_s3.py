@@ -7,8 +7,10 @@ import pickle
 import pytest
 
 from orchestrator.engine.jobs.keys import artefact_key
+from orchestrator.engine.store.claims import Claim
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable
 from orchestrator.engine.store.garbage import collect, find_garbage
+from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
 from tests.orchestrator.engine.store.s3_server import client, objects, uri
@@ -89,3 +91,35 @@ def test_a_bucket_that_does_not_exist_is_bad_input_in_one_line_without_the_passw
         nowhere.put("train", KEYS[0], DOCUMENTS[0], FILES)
     assert "secret" not in str(error.value) + repr(nowhere)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("many", [1, 1000])
+def test_a_listing_finds_the_same_whether_it_goes_shelf_by_shelf_or_not(
+    store: Store, server: str, bucket: str, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr("orchestrator.engine.store.object_storage._MANY_SHELVES", many)
+    assert store.keys("train") == set()
+    for key, document in zip(KEYS, DOCUMENTS, strict=True):
+        store.put("train", key, document, FILES)
+    client(server).put_object(Bucket=bucket, Key=f"some/store/train/00/{'0' * 32}/weights.safetensors", Body=b"half")
+    client(server).put_object(Bucket=bucket, Key="some/store/train/manifest.json", Body=b"astray")
+    assert store.keys("train") == set(KEYS)
+
+
+def test_claims_hold_on_an_object_store(store: Store) -> None:
+    other = Store(store.uri)
+    one, two = (Owner(name, "another machine", 1, "1", name) for name in ("one", "two"))
+    claim = store.claims.take("train", KEYS[0], one)
+    assert other.claims.take("train", KEYS[0], two) == one
+    assert isinstance(claim, Claim)
+    claim.release()
+    assert isinstance(other.claims.take("train", KEYS[0], two), Claim)
+    assert store.stages() == []
+
+
+def test_an_index_is_published_and_removed(store: Store) -> None:
+    assert store.indexed("train") == frozenset()
+    store.publish_index("train", KEYS)
+    assert store.indexed("train") == set(KEYS)
+    store.drop("train", KEYS[0])
+    assert store.indexed("train") == frozenset()
