@@ -183,3 +183,12 @@ def test_a_large_file_that_never_arrives_leaves_no_artefact(server: str, bucket:
 
 def store_at(server: str, bucket: str) -> Store:
     return Store(uri(server, bucket))
+
+
+def test_one_attempt_lasts_for_seconds_and_options_of_the_uri_hold(server: str) -> None:
+    store = Store(f"{uri(server, 'some')}&allow_bucket_creation=true")
+    _, (options,) = store.storage._files.__reduce__()  # type: ignore[attr-defined]  # pyarrow's file system
+    assert (options["connect_timeout"], options["request_timeout"]) == (5.0, 15.0)
+    assert (options["endpoint_override"], options["scheme"], options["region"]) == (server, "http", "us-east-1")
+    assert (options["access_key"], options["secret_key"]) == ("key", "secret")
+    assert options["allow_delayed_open"] and options["allow_bucket_creation"]
