@@ -21,6 +21,8 @@ LEAST_PENDING = 4
 IDLE_SECONDS = 20.0
 """A worker without a job goes after this time while others' jobs may still release some; at once if none can come."""
 SURPLUS_SECONDS = 5.0
+START_SECONDS = 15.0
+"""What workers take to start on a machine that is there, at most: nothing is said before."""
 LOOK_SECONDS = 5.0
 TELL_SECONDS = 30.0
 
@@ -28,9 +30,9 @@ TELL_SECONDS = 30.0
 class ServingActor:
     """The actor: its constructor returns at once and leaves a thread that serves, also when Ray starts it again."""
 
-    def __init__(self, server: Any, worker: str, make_perform: MakePerform, threads: int) -> None:
+    def __init__(self, queue: str, worker: str, make_perform: MakePerform, threads: int) -> None:
         self._over = threading.Event()
-        arguments = (server, worker, make_perform, threads)
+        arguments = (queue, worker, make_perform, threads)
         threading.Thread(target=self._serve, args=arguments, name="serve", daemon=True).start()
 
     def _serve(self, *arguments: Any) -> None:
@@ -60,11 +62,12 @@ class _Slot:
 class ActorPool:
     """As many actors as there are jobs to do at a time, at most ``workers.count``."""
 
-    def __init__(self, server: Any, make_perform: MakePerform, workers: Workers, tell: Tell) -> None:
+    def __init__(self, queue: str, make_perform: MakePerform, workers: Workers, tell: Tell) -> None:
         import ray
 
-        self._server = server
-        self._make_perform = ray.put(make_perform)
+        self._queue = queue
+        self._server = ray.get_actor(queue)
+        self._make_perform = make_perform
         self._workers = workers
         self._tell = tell
         self._class = ray.remote(ServingActor)
@@ -120,7 +123,7 @@ class ActorPool:
         }
         if self._left_out:
             options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self._left_out))})"}
-        actor = self._class.options(**options).remote(self._server, name, self._make_perform, self._workers.threads)
+        actor = self._class.options(**options).remote(self._queue, name, self._make_perform, self._workers.threads)
         self._slots[name] = _Slot(actor, actor.wait.remote(), asked=time.monotonic())
 
     def _remove(self, name: str) -> None:
@@ -245,10 +248,12 @@ class ActorPool:
                 f"no worker with {self._workers.size} came for {now - self._last_alive:.0f} s: the cluster has "
                 f"{self._cluster}; start nodes and run the same command again{self._workers.see_log()}"
             )
-        if now - self._told > TELL_SECONDS or self._told == self._begin:
+        room = self._cluster.usable(self._workers.head).room(self._workers.cpus, self._workers.gpus)
+        first = self._told == self._begin and (not room or now - self._begin > START_SECONDS)
+        if first or now - self._told > TELL_SECONDS:
             self._told = now
-            what = self._cluster.autoscaler or f"the cluster has {self._cluster}"
-            self._tell(f"waiting for a worker with {self._workers.size}: {what}")
+            what = "they are starting" if room else self._cluster.autoscaler or f"the cluster has {self._cluster}"
+            self._tell(f"waiting for workers with {self._workers.size}: {what}")
 
 
 def _workers(count: int) -> str:

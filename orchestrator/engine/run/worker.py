@@ -6,10 +6,11 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from actors.jobs import Unfit
+from audits.credentials import remember, remembered
 from audits.errors import BadInput
 from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
@@ -42,7 +43,7 @@ class OpenContexts:
     ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
     ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
     store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
-    each once (none: nobody claims).
+    each once (none: nobody claims). ``credentials`` are those of the masked addresses in the plans.
     """
 
     kind: Kind
@@ -52,6 +53,7 @@ class OpenContexts:
     fingerprint: str
     probe: str = ""
     owner: Owner | None = None
+    credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
 
     def __call__(self) -> Callable[[Any], None]:
         """Return the function that does a job."""
@@ -75,6 +77,7 @@ class OpenContexts:
         """Return the context of one plan."""
         import torch
 
+        remember(self.credentials)
         store = Store(self.store)
         if self.probe:
             check_probe(store, self.probe)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from audits.credentials import reveal
 from orchestrator.engine.store.faults import StoreUnusable, one_line
 from orchestrator.engine.store.patience import Patience, cause
 from orchestrator.engine.store.storage import TEMPORARY, Entry
@@ -38,7 +39,7 @@ class ObjectStorage:
         self.place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.patience = Patience(self.place)
         try:
-            self._files, root = self.patience.ask(lambda: _open(uri))
+            self._files, root = self.patience.ask(lambda: _open(reveal(uri)))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise StoreUnusable(
                 f"store {self.place} cannot be opened: {one_line(error)}; give a local path or a URI such as "
