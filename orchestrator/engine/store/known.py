@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from orchestrator.engine.store.faults import StoreFull, StoreUnusable
+from orchestrator.engine.store.index import read_index, write_index
 from orchestrator.engine.store.store import Store
 
 
@@ -41,7 +42,7 @@ class StageKeys:
     def known(self) -> set[str]:
         """Return the keys that are known by now."""
         if self.keys is None:
-            self.indexed = self.store.indexed(self.stage)
+            self.indexed = read_index(self.store.storage, self.stage)
             self.keys = {*self.indexed, *self.added}
         return self.keys
 
@@ -60,7 +61,7 @@ class StageKeys:
     def publish(self) -> None:
         """Write the index anew if more, or less, is known than it says."""
         if self.keys and self.keys != self.indexed:
-            self.store.publish_index(self.stage, self.keys)
+            write_index(self.store.storage, self.stage, self.keys)
             self.indexed = frozenset(self.keys)
 
 

@@ -21,7 +21,7 @@ from audits.credentials import mask, remember, remembered
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.claims import Claims
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, damaged
-from orchestrator.engine.store.index import read_index, remove_index, write_index
+from orchestrator.engine.store.index import remove_index
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
 from orchestrator.engine.store.payloads import wrong_format
@@ -199,16 +199,8 @@ class Store:
         self.unindex(stage)
         self.storage.remove_folder(_folder(stage, key), MANIFEST)
 
-    def indexed(self, stage: str) -> frozenset[str]:
-        """Return keys of finished artefacts of a stage without a listing: those of its index, maybe none."""
-        return read_index(self.storage, _checked(stage))
-
-    def publish_index(self, stage: str, keys: Collection[str]) -> None:
-        """Write the index of a stage."""
-        write_index(self.storage, _checked(stage), keys)
-
     def unindex(self, stage: str) -> None:
-        """Remove the index of a stage."""
+        """Remove the index of a stage, before any of its artefacts."""
         remove_index(self.storage, _checked(stage))
 
     def record_run(self, name: str, document: Mapping[str, Any], keys: Mapping[str, Iterable[str]]) -> str:

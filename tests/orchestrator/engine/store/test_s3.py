@@ -10,6 +10,7 @@ from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.claims import Claim
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable
 from orchestrator.engine.store.garbage import collect, find_garbage
+from orchestrator.engine.store.index import read_index, write_index
 from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
@@ -118,8 +119,8 @@ def test_claims_hold_on_an_object_store(store: Store) -> None:
 
 
 def test_an_index_is_published_and_removed(store: Store) -> None:
-    assert store.indexed("train") == frozenset()
-    store.publish_index("train", KEYS)
-    assert store.indexed("train") == set(KEYS)
+    assert read_index(store.storage, "train") == frozenset()
+    write_index(store.storage, "train", KEYS)
+    assert read_index(store.storage, "train") == set(KEYS)
     store.drop("train", KEYS[0])
-    assert store.indexed("train") == frozenset()
+    assert read_index(store.storage, "train") == frozenset()
