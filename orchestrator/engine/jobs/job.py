@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ def keys_by_stage(jobs: Iterable[Job]) -> dict[str, list[str]]:
     return found
 
 
-def missing(jobs: Iterable[Job], present: Mapping[str, set[str]]) -> Iterator[Job]:
+def missing(jobs: Iterable[Job], present: Mapping[str, Container[str]]) -> Iterator[Job]:
     """Yield the jobs whose artefact is not in the store (``present``: stage → keys), each key once."""
     seen: set[str] = set()
     for job in jobs:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,10 @@ from orchestrator.engine.run.trial import RunSetting
 from orchestrator.engine.run.worker import OpenContexts
 from orchestrator.engine.run.workers import AS_THEY_COME, hire
 from orchestrator.engine.setting import Setting, plans_of
-from orchestrator.engine.store.faults import CorruptArtefact
+from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreUnusable
+from orchestrator.engine.store.known import Known
+from orchestrator.engine.store.owner import this_process
+from orchestrator.engine.store.probe import probed
 from orchestrator.engine.store.store import Store, default_store_uri
 from tune_spaces.registry import Sweep
 
@@ -78,8 +81,11 @@ class Run:
         self.terminal = terminal
         self.name = name
         self.rebuild = rebuild
+        self.probe = ""
+        self.owner = this_process()
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
+        self.known = Known(self.store, [stage.name for stage in kind.stages])
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
         self.plan, device, self.most = hire(plan, self.store, terminal)
         self.workers = self.most
@@ -159,22 +165,41 @@ class Run:
     def session(self, settings: Sequence[Setting]) -> Iterator[None]:
         """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do."""
         held = keys_by_stage([*(job for setting in settings for job in setting.jobs), *self.first])
-        self.store.record_run(self.name, self.plan.deciding(), held)
+        unrecorded = self.record(held)
         if self.rebuild:
+            self.known.distrust()
             self.drop_damaged(held)
         self.drop_failed(held)
         present = self.present()
         left = [(each.plan, list(missing(each.jobs, present))) for each in settings]
         if not any(jobs for _, jobs in left):
+            if unrecorded:
+                self.terminal.line(f"warning: the run is not recorded, nothing being left to do: {unrecorded}")
             yield
-            return
-        self.settle_workers(left)
-        with self.terminal.quiet() if self.workers.count else nullcontext(), self.connected():
-            yield
+        elif unrecorded:
+            raise unrecorded
+        else:
+            self.settle_workers(left)
+            with self.terminal.quiet() if self.workers.count else nullcontext(), self.connected():
+                yield
+        self.known.publish()
 
-    def connected(self) -> AbstractContextManager[None]:
-        """Return the Ray cluster of the workers as a context; without workers there is none."""
-        return connect(self.workers) if self.workers.count else nullcontext()
+    def record(self, held: Mapping[str, Sequence[str]]) -> Exception | None:
+        """Write down which artefacts the run refers to; return why the store takes no record, if it does not."""
+        try:
+            self.store.record_run(self.name, self.plan.deciding(), held)
+        except (StoreUnusable, StoreFull) as error:
+            return error
+        return None
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Hold the Ray cluster of the workers, and on other machines' a probe in the store; without workers neither."""
+        if self.plan.compute.address:
+            self.store.claims.forget_the_dead()
+        probe = probed(self.store) if self.plan.compute.address else nullcontext("")
+        with connect(self.workers) if self.workers.count else nullcontext(), probe as self.probe:
+            yield
 
     def settle_workers(self, work: Work) -> None:
         """Settle who does ``work`` and say so: as many workers as the plan says, with ``auto`` what is sooner done."""
@@ -222,6 +247,7 @@ class Run:
                 is_done=lambda key: self.store.has(stage_of[key], key),
                 tell=self.terminal.line,
             )
+        self.known.add(jobs)
 
     def attack(self, settings: Sequence[Setting]) -> None:
         """Gather evidence and score what is missing, on actors."""
@@ -248,10 +274,12 @@ class Run:
         left.sort(key=lambda setting: -setting.weight)
         names = [setting.name for setting in left]
         plans = {setting.name: setting.plan.plan_hash for setting in left}
-        trial = RunSetting(plans, self.contexts(plans_of(left)), sweep.measures)
+        todo = {each.name: frozenset(job.key for job in missing(each.jobs, present)) for each in left}
+        trial = RunSetting(plans, self.contexts(plans_of(left)), sweep.measures, todo)
         with self.terminal.stage("settings", len(left)) as advance, self.terminal.quiet():
             space = sweep.space(names) if self.workers.count else {"setting": {"grid_search": names}}
             run_trials(space, trial, self.workers, name=sweep.name, on_progress=advance)
+        self.known.add(job for setting in left for job in setting.jobs)
 
     def finish(self, settings: Sequence[Setting], counts: dict[str, int], sweep: Sweep | None = None) -> Result:
         """Read the scores, sum them up, write the report and track the run."""
@@ -287,9 +315,9 @@ class Run:
             return
         document["tracking"] = tracked
 
-    def present(self) -> dict[str, set[str]]:
-        """Return what the store has, stage → keys."""
-        return self.kind.present(self.store)
+    def present(self) -> Mapping[str, Container[str]]:
+        """Return what the store has, stage → keys: by its index, else by one listing a stage."""
+        return self.known.stages
 
     def drop_failed(self, held: Mapping[str, Sequence[str]]) -> None:
         """Drop stored scores of which an attack failed, so that it is tried again: it may have lacked memory only."""
@@ -300,7 +328,7 @@ class Run:
         ]
         failed = [(stage, key) for stage, key in wanted if FAILED in self.store.get(stage, key).files]
         for stage, key in failed:
-            self.store.drop(stage, key)
+            self.known.drop(stage, key)
         if failed:
             self.terminal.line(f"score: {len(failed)} jobs in which an attack failed are done again")
 
@@ -315,7 +343,7 @@ class Run:
                     self.store.verify(stage, key)
                 except CorruptArtefact as error:
                     self.terminal.line(str(error).replace("; run again with --rebuild to compute it anew", ": dropped"))
-                    self.store.drop(stage, key)
+                    self.known.drop(stage, key)
                     dropped += 1
                 advance(done)
         self.terminal.line(f"store: {len(wanted)} artefacts checked, {dropped} damaged and dropped")
@@ -323,4 +351,5 @@ class Run:
     def contexts(self, plans: Sequence[BasePlan]) -> OpenContexts:
         """Return what a worker needs to do the jobs of ``plans``."""
         values = {plan.plan_hash: plan.resolved() for plan in plans}
-        return OpenContexts(self.kind, values, self.store.uri, self.design.device, self.design.data.fingerprint)
+        data = self.design.data.fingerprint
+        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe, self.owner)

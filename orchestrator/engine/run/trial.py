@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.engine.jobs.job import missing
-from orchestrator.engine.run.worker import OpenContexts
+from actors.job_queue import ELSEWHERE_SECONDS
+from actors.jobs import Elsewhere
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.setting import Setting
 
 
@@ -15,14 +18,16 @@ from orchestrator.engine.setting import Setting
 class RunSetting:
     """A Tune trial: does what is left of one setting, over models that are ready.
 
-    ``plans``: setting name → hash of its plan; ``measures``: see ``Sweep``. Called with ``{"setting": name}``; what the
-    store has is not done again, so a repeated trial costs nothing. Returns the numbers by which the kind compares
-    settings, or the distance to retraining.
+    ``plans``: setting name → hash of its plan; ``measures``: see ``Sweep``; ``todo``: setting name → keys of the jobs
+    that were not done when the trials began. Called with ``{"setting": name}``; what the store has is not done again,
+    so a repeated trial costs nothing. Returns the numbers by which the kind compares settings, or the distance to
+    retraining.
     """
 
     plans: Mapping[str, str]
     contexts: OpenContexts
     measures: str
+    todo: Mapping[str, frozenset[str]]
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
         """Run one setting."""
@@ -32,9 +37,18 @@ class RunSetting:
         tuning = kind.tuning if self.measures == "utility" else None
         if tuning is not None:
             jobs = tuning.jobs(jobs)
-        for job in missing(jobs, kind.present(context.store)):
-            context.perform(job)
+        for job in jobs:
+            if job.key in self.todo[config["setting"]] and not context.store.has(job.stage, job.key):
+                self.do(context, job)
         setting = Setting(config["setting"], {}, context.plan, tuple(jobs))
         if tuning is not None:
             return {"distance": tuning.row(setting, context.store)["distance"]}
         return kind.comparison(setting, context.store)
+
+    def do(self, context: WorkerContext[Any], job: Job) -> None:
+        """Do ``job``, or wait while another driver does it."""
+        while True:
+            try:
+                return self.contexts.do(context, job)
+            except Elsewhere:
+                time.sleep(ELSEWHERE_SECONDS)

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,11 +19,14 @@ from typing import Any
 
 from audits.credentials import mask, remember, remembered
 from orchestrator.engine.jobs.keys import canonical
-from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
+from orchestrator.engine.store.claims import Claims
+from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, damaged
+from orchestrator.engine.store.index import remove_index
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
 from orchestrator.engine.store.payloads import wrong_format
-from orchestrator.engine.store.run_records import RUNS, Run, read_run, run_id, write_run
+from orchestrator.engine.store.places import NO_STAGES, RUNS
+from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
 from orchestrator.engine.store.storage import Storage
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -86,10 +90,11 @@ class Store:
         text = mask(os.fspath(uri))
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
+        self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         known = {shown: real for shown, real in remembered().items() if shown == self.uri}
-        return {"uri": self.uri, "_storage": None, "credentials": known}
+        return {"uri": self.uri, "_storage": None, "_claims": None, "credentials": known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         remember(state.pop("credentials"))
@@ -105,6 +110,13 @@ class Store:
             self._storage = open_storage(self.uri)
         return self._storage
 
+    @property
+    def claims(self) -> Claims:
+        """Who does which job just now, as this process sees it."""
+        if self._claims is None:
+            self._claims = Claims(self.storage)
+        return self._claims
+
     def has(self, stage: str, key: str) -> bool:
         """Is the artefact there (finished; its bytes are not read)?"""
         return self.storage.exists(f"{_folder(stage, key)}/{MANIFEST}")
@@ -115,7 +127,7 @@ class Store:
 
     def stages(self) -> list[str]:
         """Return the stages that have artefacts or leftovers, sorted."""
-        return [name for name in self.storage.folders() if name != RUNS]
+        return [name for name in self.storage.folders() if name not in NO_STAGES]
 
     def put(
         self,
@@ -150,7 +162,11 @@ class Store:
         try:
             data = self.storage.read(f"{_folder(stage, key)}/{MANIFEST}")
         except FileNotFoundError:
-            raise Missing(f"artefact {stage}/{key} is not in the store {self.storage.place}") from None
+            with suppress(StoreUnusable):  # a store that takes no files
+                self.unindex(stage)
+            raise Missing(
+                f"artefact {stage}/{key} is not in the store {self.storage.place}; run the same command again"
+            ) from None
         found = read_manifest(stage, key, data)
         return Artefact(stage, key, found.document, found.files, found.seconds, found.created, self)
 
@@ -180,7 +196,12 @@ class Store:
 
     def drop(self, stage: str, key: str) -> None:
         """Remove an artefact; one that is not there is no error."""
+        self.unindex(stage)
         self.storage.remove_folder(_folder(stage, key), MANIFEST)
+
+    def unindex(self, stage: str) -> None:
+        """Remove the index of a stage, before any of its artefacts."""
+        remove_index(self.storage, _checked(stage))
 
     def record_run(self, name: str, document: Mapping[str, Any], keys: Mapping[str, Iterable[str]]) -> str:
         """Write down which artefacts (stage → keys) a run refers to, so that ``cache gc`` keeps them; return its id.
@@ -215,8 +236,8 @@ class Store:
 
 
 def _folder(stage: str, key: str) -> str:
-    if stage == RUNS:
-        raise ValueError(f"{RUNS!r} is no stage: the store keeps its records of runs there")
+    if stage in NO_STAGES:
+        raise ValueError(f"{stage!r} is no stage: the store keeps files of its own there")
     return f"{_checked(stage)}/{_checked(key)[:2]}/{key}"
 
 

@@ -3,61 +3,27 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from orchestrator.engine.jobs.keys import artefact_key
+from orchestrator.engine.store.claims import Claim
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable
 from orchestrator.engine.store.garbage import collect, find_garbage
+from orchestrator.engine.store.index import read_index, write_index
+from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
+from tests.orchestrator.engine.store.s3_server import client, objects, uri
 
 DOCUMENTS = [{"seed": seed} for seed in range(4)]
 KEYS = [artefact_key("train", document) for document in DOCUMENTS]
 FILES = {"metrics.json": pack_json({"accuracy": 0.5})}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    moto.start()
-    host, port = moto.get_host_and_port()
-    yield f"{host}:{port}"
-    moto.stop()
-
-
-@pytest.fixture
-def bucket(server: str, request: pytest.FixtureRequest) -> str:
-    name = request.node.name.replace("_", "-")[:60].strip("-")
-    client(server).create_bucket(Bucket=name)
-    return name
-
-
 @pytest.fixture
 def store(server: str, bucket: str) -> Store:
     return Store(uri(server, bucket))
-
-
-def uri(server: str, bucket: str) -> str:
-    return f"s3://key:secret@{bucket}/some/store?endpoint_override={server}&scheme=http&region=us-east-1"
-
-
-def client(server: str):  # type: ignore[no-untyped-def]  # boto3 makes its clients' types while it runs
-    return boto3.client(
-        "s3",
-        endpoint_url=f"http://{server}",
-        region_name="us-east-1",
-        aws_access_key_id="key",
-        aws_secret_access_key="secret",
-    )
-
-
-def objects(server: str, bucket: str) -> list[str]:
-    listed = client(server).list_objects_v2(Bucket=bucket).get("Contents", [])
-    return [entry["Key"] for entry in listed if not entry["Key"].endswith("/")]
 
 
 def test_what_was_put_is_what_is_read(store: Store) -> None:
@@ -126,3 +92,35 @@ def test_a_bucket_that_does_not_exist_is_bad_input_in_one_line_without_the_passw
         nowhere.put("train", KEYS[0], DOCUMENTS[0], FILES)
     assert "secret" not in str(error.value) + repr(nowhere)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("many", [1, 1000])
+def test_a_listing_finds_the_same_whether_it_goes_shelf_by_shelf_or_not(
+    store: Store, server: str, bucket: str, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr("orchestrator.engine.store.object_storage._MANY_SHELVES", many)
+    assert store.keys("train") == set()
+    for key, document in zip(KEYS, DOCUMENTS, strict=True):
+        store.put("train", key, document, FILES)
+    client(server).put_object(Bucket=bucket, Key=f"some/store/train/00/{'0' * 32}/weights.safetensors", Body=b"half")
+    client(server).put_object(Bucket=bucket, Key="some/store/train/manifest.json", Body=b"astray")
+    assert store.keys("train") == set(KEYS)
+
+
+def test_claims_hold_on_an_object_store(store: Store) -> None:
+    other = Store(store.uri)
+    one, two = (Owner(name, "another machine", 1, "1", name) for name in ("one", "two"))
+    claim = store.claims.take("train", KEYS[0], one)
+    assert other.claims.take("train", KEYS[0], two) == one
+    assert isinstance(claim, Claim)
+    claim.release()
+    assert isinstance(other.claims.take("train", KEYS[0], two), Claim)
+    assert store.stages() == []
+
+
+def test_an_index_is_published_and_removed(store: Store) -> None:
+    assert read_index(store.storage, "train") == frozenset()
+    write_index(store.storage, "train", KEYS)
+    assert read_index(store.storage, "train") == set(KEYS)
+    store.drop("train", KEYS[0])
+    assert read_index(store.storage, "train") == frozenset()
