@@ -69,7 +69,5 @@ def on_gpu(plan: P, gpu: str) -> P:
     if not gpu or wanted == gpu:
         return plan
     if wanted is not None:
-        raise BadInput(
-            f"compute.gpu is {wanted!r}, but the plan would run on {gpu!r}; leave it out, or find such a GPU"
-        )
+        raise BadInput(f"compute.gpu is {wanted!r}, but workers have {gpu!r}; leave it out, or find such a GPU")
     return plan.changed({"compute.gpu": gpu})

@@ -30,9 +30,11 @@ def checked_device(value: Any) -> str:
 
 def checked_gpus(value: Any) -> float | Literal["auto"]:
     """Return ``value`` if it is what a worker can hold of GPUs: auto, a share up to 1, or a whole number."""
+    if value == "auto":
+        return "auto"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == "auto" or (number and (0 <= value <= 1 or (value > 0 and value == int(value)))):
-        return value  # type: ignore[no-any-return]  # narrowed by the line above
+    if number and (0 <= value <= 1 or (value > 0 and value == int(value))):
+        return float(value)
     raise BadInput(f'compute.gpus_per_worker is {shown(value)}; allowed: "auto", 0 to 1, or a whole number')
 
 

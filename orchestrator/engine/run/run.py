@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def run_sweep(
     kind: Kind, sweep: Sweep, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False
 ) -> Result:
     """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``."""
-    return Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild).sweep(sweep)
+    return Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep).sweep(sweep)
 
 
 def run_tuning(
@@ -74,7 +75,17 @@ def run_tuning(
 class Run:
     """One run of a plan: where its work is kept, who does it, and what the terminal shows meanwhile."""
 
-    def __init__(self, kind: Kind, plan: BasePlan, out: Path, terminal: Terminal, *, name: str, rebuild: bool) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        plan: BasePlan,
+        out: Path,
+        terminal: Terminal,
+        *,
+        name: str,
+        rebuild: bool,
+        sweep: Sweep | None = None,
+    ) -> None:
         self.begin = time.perf_counter()
         self.kind = kind
         self.out = out
@@ -87,13 +98,24 @@ class Run:
         self.store = Store(plan.compute.store or default_store_uri())
         self.known = Known(self.store, [stage.name for stage in kind.stages])
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
-        self.plan, device, self.most = hire(plan, self.store, terminal)
+        last_gpu = self.store.recorded_gpu(name, plan.deciding()) if plan.compute.address else ""
+        self.plan, device, self.most = hire(plan, self.store, terminal, partial(self.is_done, sweep, data), last_gpu)
         self.workers = self.most
         self.design = self.lay_out(self.plan, data, device)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
         return self.kind.lay_out(plan, data, device, self.store)
+
+    def is_done(self, sweep: Sweep | None, data: Any, plan: BasePlan, device: str) -> bool:
+        """Return whether the store has everything that a plan, or a sweep around it, needs on ``device``."""
+        if self.rebuild:
+            return False
+        for changes in (sweep.settings(plan.resolved()) if sweep else plan.settings()).values():
+            design = self.lay_out(plan.changed(changes) if changes else plan, data, device)
+            if any(missing(design.first_jobs(), self.present())) or any(missing(design.jobs(), self.present())):
+                return False
+        return True
 
     def audit(self) -> Result:
         """Run the plan as it is: its one setting, or each of those that it names."""
@@ -187,7 +209,8 @@ class Run:
     def record(self, held: Mapping[str, Sequence[str]]) -> Exception | None:
         """Write down which artefacts the run refers to; return why the store takes no record, if it does not."""
         try:
-            self.store.record_run(self.name, self.plan.deciding(), held)
+            gpu = (self.plan.compute.gpu or "") if self.design.device != "cpu" else ""
+            self.store.record_run(self.name, self.plan.deciding(), held, gpu)
         except (StoreUnusable, StoreFull) as error:
             return error
         return None

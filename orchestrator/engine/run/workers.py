@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
     from orchestrator.engine.run.console import Terminal
     from orchestrator.engine.store.store import Store
 
+Done = Callable[["BasePlan", str], bool]
+"""Whether the store has everything that a plan needs on a device."""
+
 AS_THEY_COME = 10_000
 """Workers of a joined cluster with ``compute.workers: auto``: no more than there are jobs at a time."""
 
 
-def hire(plan: BasePlan, store: Store, terminal: Terminal) -> tuple[BasePlan, str, Workers]:
+def hire(
+    plan: BasePlan, store: Store, terminal: Terminal, done: Done, last_gpu: str = ""
+) -> tuple[BasePlan, str, Workers]:
     """Return the plan (which names the GPU's model, if there is one), the device and the workers that it asks for.
 
-    On a joined cluster the device is that of a first worker, which is asked for here.
+    On a joined cluster the device is that of a first worker, which is asked for here, unless all is ``done`` on a CPU
+    or on the GPU of the last run (``last_gpu``): no node is brought to say what is known.
     """
     compute = plan.compute
     local = store.uri.removeprefix("file://")
@@ -39,6 +46,9 @@ def hire(plan: BasePlan, store: Store, terminal: Terminal) -> tuple[BasePlan, st
         log=str(terminal.log or ""),
     )
     if compute.address is not None and compute.workers != 0:
+        for known, device in without_asking(plan, last_gpu):
+            if done(known, device):
+                return known, device, workers
         plan, device, gpus = on_cluster(plan, workers, terminal)
         count = AS_THEY_COME if compute.workers == "auto" else compute.workers
         return plan, device, replace(workers, count=count, gpus=gpus)
@@ -46,6 +56,13 @@ def hire(plan: BasePlan, store: Store, terminal: Terminal) -> tuple[BasePlan, st
     gpus = gpus_here(plan, device)
     count = size_workers(compute.workers, gpus, cpus=compute.cpus_per_worker)
     return plan, device, replace(workers, count=count, gpus=gpus, address=None)
+
+
+def without_asking(plan: BasePlan, last_gpu: str) -> list[tuple[BasePlan, str]]:
+    """Return what a plan on a cluster may come to, as far as it can be said without a worker: plans and devices."""
+    device, gpu = plan.compute.device, plan.compute.gpu or last_gpu
+    found = [(plan, "cpu")] if device in ("auto", "cpu") else []
+    return found + ([(on_gpu(plan, gpu), "cuda")] if gpu and device != "cpu" else [])
 
 
 def engine_of(plan: BasePlan) -> Engine:

@@ -16,13 +16,17 @@ SCHEMA: Final = "orch.run/1"
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run: its resolved plan (``document``) and the keys it refers to by stage; ``created`` in UTC."""
+    """A recorded run: its resolved plan (``document``) and the keys it refers to by stage; ``created`` in UTC.
+
+    ``gpu``: the model of the GPU that it ran on, "" for a CPU.
+    """
 
     id: str
     name: str
     created: str
     document: dict[str, Any]
     keys: dict[str, list[str]]
+    gpu: str = ""
 
 
 def run_id(name: str, document: Mapping[str, Any]) -> str:

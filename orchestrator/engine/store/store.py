@@ -203,7 +203,9 @@ class Store:
         """Remove the index of a stage, before any of its artefacts."""
         remove_index(self.storage, _checked(stage))
 
-    def record_run(self, name: str, document: Mapping[str, Any], keys: Mapping[str, Iterable[str]]) -> str:
+    def record_run(
+        self, name: str, document: Mapping[str, Any], keys: Mapping[str, Iterable[str]], gpu: str = ""
+    ) -> str:
         """Write down which artefacts (stage → keys) a run refers to, so that ``cache gc`` keeps them; return its id.
 
         The artefacts need not exist yet: record before computing, and an interrupted run loses nothing to ``gc``.
@@ -211,9 +213,17 @@ class Store:
         """
         created = datetime.now(UTC).isoformat(timespec="seconds")
         held = {stage: sorted(set(some)) for stage, some in keys.items()}
-        run = Run(run_id(name, document), name, created, canonical(document), held)
+        run = Run(run_id(name, document), name, created, canonical(document), held, gpu)
         self.storage.publish(RUNS, {f"{run.id}.json": write_run(run)})
         return run.id
+
+    def recorded_gpu(self, name: str, document: Mapping[str, Any]) -> str:
+        """Return the GPU of the recorded run of this name and plan, "" for none, or where no such run is recorded."""
+        path = f"{RUNS}/{run_id(name, document)}.json"
+        try:
+            return read_run(path, self.storage.read(path)).gpu
+        except (FileNotFoundError, CorruptArtefact):
+            return ""
 
     def runs(self, skip: Collection[str] = ()) -> list[Run]:
         """Return the recorded runs but those with the ids ``skip``, oldest first.
