@@ -9,6 +9,7 @@ from contextlib import contextmanager
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_worker_niceness": "5",
     "RAY_TRAIN_METRICS_ENABLED": "0",
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
@@ -16,7 +17,8 @@ QUIET = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
-"""Set while connected, unless the user did: no statistics, the working folder unchanged (paths stay valid), deaths
+"""Set while connected, unless the user did: no statistics, the working folder unchanged (paths stay valid), workers
+nice but not starved by whatever else runs (Ray's own niceness is 15: on a busy machine workers never start), deaths
 noticed soon, a lost node not waited for (the group tries again with what is left), no loggers."""
 
 

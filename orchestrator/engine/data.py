@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -57,10 +58,16 @@ def gpu_here(plan: BasePlan, device: str) -> str:
 
 
 def gpus_here(plan: BasePlan, device: str) -> float:
-    """Return the GPUs that each worker on this machine holds."""
-    given = plan.compute.gpus_per_worker
-    needs_one = device.startswith("cuda") and given in ("auto", 0)
-    return 1.0 if needs_one else 0.0 if given == "auto" else float(given)
+    """Return the GPUs that each worker on this machine holds: one, or a share if workers are more than GPUs."""
+    given, workers = plan.compute.gpus_per_worker, plan.compute.workers
+    if given not in ("auto", 0):
+        return float(given)
+    if not device.startswith("cuda"):
+        return 0.0
+    import torch
+
+    gpus = torch.cuda.device_count()
+    return 1.0 if workers == "auto" or workers <= gpus else 1.0 / math.ceil(workers / max(gpus, 1))
 
 
 def on_gpu(plan: P, gpu: str) -> P:

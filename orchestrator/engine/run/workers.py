@@ -46,6 +46,11 @@ def hire(
         log=str(terminal.log or ""),
     )
     if compute.address is not None and compute.workers != 0:
+        if workers.engine == "train" and compute.workers == "auto":
+            raise BadInput(
+                "compute.engine is train and compute.workers auto; a group on a cluster needs a number of workers (or "
+                "leave compute.engine out: workers then come and go)"
+            )
         for known, device in without_asking(plan, last_gpu):
             if done(known, device):
                 return known, device, workers

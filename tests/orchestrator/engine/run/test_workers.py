@@ -87,6 +87,7 @@ def test_nobody_is_asked_where_all_is_done_on_a_cpu_or_on_the_gpu_of_the_last_ru
     ("compute", "message"),
     [
         ({"device": "cuda", "gpus_per_worker": 0}, "compute.device is cuda, but compute.gpus_per_worker is 0"),
+        ({"engine": "train"}, "a group on a cluster needs a number of workers"),
         ({"device": "cuda:1"}, "compute.device is cuda:1; on a cluster give cuda"),
     ],
 )
@@ -101,6 +102,18 @@ def test_workers_that_hold_gpus_which_torch_does_not_find(tmp_path: Path, monkey
     assert (device, workers.gpus) == ("cpu", 1.0)
     with pytest.raises(BadInput, match="torch finds no GPU on a worker of the cluster"):
         hired(tmp_path, plan_of(device="cuda"))
+
+
+@pytest.mark.parametrize(("workers", "share"), [("auto", 1.0), (2, 1.0), (3, 0.5), (5, 1 / 3)])
+def test_more_workers_than_gpus_share_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: Any, share: float
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "NVIDIA A10G")
+    monkeypatch.setattr("orchestrator.engine.run.workers.size_workers", lambda *_, **__: 2)
+    plan, device, found = hired(tmp_path, plan_of(workers=workers, address=None))
+    assert (device, plan.compute.gpu, found.gpus, found.engine) == ("cuda", "NVIDIA A10G", share, "train")
 
 
 def test_a_gpu_that_is_not_there_is_refused_here_and_left_to_a_cluster(tmp_path: Path) -> None:
