@@ -1,0 +1,1 @@
+"""Tests of minutes, on clusters of hosts that are made of namespaces: ``pytest -m long tests/long``."""
