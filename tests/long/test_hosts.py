@@ -43,9 +43,9 @@ def test_hosts_are_apart_and_leave_nothing(tmp_path: Path) -> None:
         )
         assert there.stdout.splitlines()[-200:].count("head") == 1, there.stdout
         assert "/srv/home" in there.stdout
-        assert not laptop.run("ls /dev/shm/x").returncode == 0
-        assert not laptop.run("ls /tmp/y").returncode == 0
-        assert not laptop.run("ls ~/z").returncode == 0
+        assert laptop.run("ls /dev/shm/x").returncode != 0
+        assert laptop.run("ls /tmp/y").returncode != 0
+        assert laptop.run("ls ~/z").returncode != 0
         assert laptop.run("ls /srv/shared/w").returncode == 0
         assert len(laptop.run("ls -d /proc/[0-9]*").stdout.split()) < 10
         assert "Read-only" in laptop.run(f"touch {ROOT}/planted /srv/checkout/planted").stdout
