@@ -29,27 +29,21 @@ LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
 LOCAL_WORKERS_PER_CPU = 8
 CONNECT_SECONDS = 5.0
+HOLD_SECONDS = 10.0
 SOURCE_PACKAGES = ("actors", "audits", "orchestrator", "tune_spaces")
 
 
-def size_workers(
-    requested: int | str, gpus: float, *, cpus: float = 1.0, address: str | None = None, storage: str = ".orch/ray"
-) -> int:
-    """Return the number of workers for ``requested``: a number, or "auto" = as many as fit now.
+def size_workers(requested: int | str, gpus: float, *, cpus: float = 1.0) -> int:
+    """Return the number of workers for ``requested`` on this machine: a number, or "auto" = as many as fit.
 
-    "auto" counts this machine's usable CPUs and GPUs, or with ``address`` those of the cluster's living nodes (give a
-    number to make an autoscaling cluster grow). ``gpus`` and ``cpus`` are per worker. Raises BadInput for other words
-    and when not one worker fits.
+    "auto" counts usable CPUs and GPUs; ``gpus`` and ``cpus`` are per worker. Raises BadInput for other words and when
+    not one worker fits.
     """
     if isinstance(requested, int):
         return Workers(requested, cpus=cpus, gpus=gpus).count
     if requested != "auto":
         raise BadInput(f"workers = {requested!r}: give a number or 'auto'")
-    if address is None:
-        cluster = Cluster((Node("this machine", float(usable_cpus()), float(_usable_gpus() if gpus else 0)),), {})
-    else:
-        with connect(Workers(1, cpus=cpus, gpus=gpus, address=address, storage=storage)):
-            cluster = describe()
+    cluster = Cluster((Node("this machine", float(usable_cpus()), float(_usable_gpus() if gpus else 0)),))
     count = cluster.room(cpus, gpus)
     if not count:
         raise BadInput(f"no worker with {cpus:g} CPUs and {gpus:g} GPUs fits: there are {cluster}")
@@ -95,9 +89,50 @@ def connect(workers: Workers) -> Iterator[None]:
         else:
             _join(workers.address, threads)
             try:
-                yield
+                with _head_left_out(workers):
+                    yield
             finally:
                 ray.shutdown()
+
+
+@contextmanager
+def _head_left_out(workers: Workers) -> Iterator[None]:
+    """Hold the CPUs of a head without GPU meanwhile, unless the head may be worked on.
+
+    Workers then go elsewhere, and an autoscaler, which counts what is free, starts nodes for them.
+    """
+    import ray
+
+    heads = [node for node in describe().nodes if node.head and node.cpus and not node.gpus]
+    holders = [_hold(head) for head in heads if not workers.head]
+    try:
+        yield
+    finally:
+        for holder in holders:
+            ray.kill(holder)
+
+
+def _hold(head: Node) -> Any:
+    """Return an actor that holds all CPUs of a node or, where others use some for long, those that are free."""
+    import ray
+    from ray._private.state import available_resources_per_node
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    there = NodeAffinitySchedulingStrategy(head.id, soft=False)
+    kind = ray.remote(_Holder)
+    holder = kind.options(num_cpus=head.cpus, scheduling_strategy=there).remote()
+    if ray.wait([holder.ready.remote()], timeout=HOLD_SECONDS)[0]:
+        return holder
+    ray.kill(holder)
+    free = int(available_resources_per_node().get(head.id, {}).get("CPU", 0.0))
+    return kind.options(num_cpus=free, scheduling_strategy=there).remote()
+
+
+class _Holder:
+    """An actor that does nothing but hold its place."""
+
+    def ready(self) -> None:
+        """Return at once."""
 
 
 @contextmanager

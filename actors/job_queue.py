@@ -1,17 +1,16 @@
-"""The queue of jobs: what may start now, who works on what, what is done, what was lost with its worker."""
+"""The queue of jobs: what may start now, what is done, what was lost with its worker, what comes again later."""
 
 from __future__ import annotations
 
 import heapq
+import time
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
-from actors.jobs import MAX_LOSSES, Job, MakePerform, Progress
+from actors.jobs import MAX_LOSSES, Elsewhere, Job, MakePerform, Progress
 
-WAIT = "wait"
-WORK = "work"
-STOP = "stop"
+ELSEWHERE_SECONDS = 1.0
+"""After this time a job that somebody else was doing is asked for again."""
 
 
 class JobQueue:
@@ -21,7 +20,9 @@ class JobQueue:
     for keys that appear twice and for jobs that wait for each other in a circle.
     """
 
-    def __init__(self, jobs: Iterable[Job], max_losses: int = MAX_LOSSES) -> None:
+    def __init__(
+        self, jobs: Iterable[Job], max_losses: int = MAX_LOSSES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         needs = [(job.key, tuple(job.needs)) for job in jobs]
         self._order = {key: index for index, (key, _) in enumerate(needs)}
         self._keys = [key for key, _ in needs]
@@ -34,9 +35,12 @@ class JobQueue:
             for need in wanted:
                 self._waiting[need].append(key)
         self._ready = [index for index, key in enumerate(self._keys) if not self._missing[key]]
+        self._blocked = len(self._keys) - len(self._ready)
+        self._later: list[tuple[float, int]] = []
         self._done: set[str] = set()
         self._losses: dict[str, int] = defaultdict(int)
         self._max_losses = max_losses
+        self._clock = clock
         self._refuse_circles()
 
     def _refuse_circles(self) -> None:
@@ -66,8 +70,20 @@ class JobQueue:
         """Whether every job is done."""
         return len(self._done) == len(self._keys)
 
+    @property
+    def ready(self) -> int:
+        """Number of jobs that may start now or, because somebody else does them, soon."""
+        return len(self._ready) + len(self._later)
+
+    @property
+    def blocked(self) -> int:
+        """Number of jobs that wait for others."""
+        return self._blocked
+
     def take(self) -> str | None:
         """Return the first job that may start now, or None."""
+        while self._later and self._later[0][0] <= self._clock():
+            heapq.heappush(self._ready, heapq.heappop(self._later)[1])
         while self._ready:
             key = self._keys[heapq.heappop(self._ready)]
             if key not in self._done:
@@ -83,10 +99,19 @@ class JobQueue:
             self._missing[waiting].discard(key)
             if not self._missing[waiting]:
                 heapq.heappush(self._ready, self._order[waiting])
+                self._blocked -= 1
 
-    def give_back(self, key: str) -> None:
-        """Put a job that was taken, and not done, back in its place."""
-        if key not in self._done:
+    def is_done(self, key: str) -> bool:
+        """Return whether ``key`` is done."""
+        return key in self._done
+
+    def give_back(self, key: str, seconds: float = 0.0) -> None:
+        """Put a job that was taken, and not done, back in its place, to be taken in ``seconds`` at the earliest."""
+        if key in self._done:
+            return
+        if seconds:
+            heapq.heappush(self._later, (self._clock() + seconds, self._order[key]))
+        else:
             heapq.heappush(self._ready, self._order[key])
 
     def count_loss(self, key: str) -> str | None:
@@ -97,91 +122,11 @@ class JobQueue:
         return f"job {key} is given up: its worker died {self._losses[key]} time(s)"
 
 
-@dataclass(frozen=True)
-class QueueState:
-    """What the driver learns when it asks: counts, a packed failure, a reason to give up, jobs of unknown fate."""
-
-    done: int
-    total: int
-    failure: bytes | None
-    given_up: str | None
-    doubtful: tuple[str, ...]
-
-
-@dataclass
-class QueueServer:
-    """The queue as the workers of one training run see it (a Ray actor; worker = rank in the worker group).
-
-    A worker group restarts as a whole after a loss: what a rank, or a rank that no longer exists, had taken becomes
-    doubtful, and the driver, who can look into the store, settles it.
-    """
-
-    queue: JobQueue
-    _leases: dict[str, int] = field(default_factory=dict)
-    _doubtful: set[str] = field(default_factory=set)
-    _lives: dict[int, int] = field(default_factory=dict)
-    _failure: bytes | None = None
-    _given_up: str | None = None
-    _stopped: bool = False
-
-    def begin(self, rank: int, world_size: int) -> int:
-        """Announce a worker that starts (again); return its life, to be shown with every ``take``."""
-        lost = [key for key, holder in self._leases.items() if holder == rank or holder >= world_size]
-        for key in lost:
-            del self._leases[key]
-            self._doubtful.add(key)
-        self._lives[rank] = self._lives.get(rank, 0) + 1
-        return self._lives[rank]
-
-    def take(self, rank: int, life: int) -> tuple[str, str]:
-        """Return (WORK, key), (WAIT, "") or (STOP, ""); a worker of an earlier life is told to stop."""
-        if self._stopped or self._failure or self._given_up or self.queue.finished or self._lives.get(rank) != life:
-            return STOP, ""
-        key = self.queue.take()
-        if key is None:
-            return WAIT, ""
-        self._leases[key] = rank
-        return WORK, key
-
-    def finish(self, key: str) -> None:
-        """Note that ``key`` is done."""
-        self._leases.pop(key, None)
-        self._doubtful.discard(key)
-        self.queue.finish(key)
-
-    def fail(self, failure: bytes) -> None:
-        """Note an exception (``pack_failure``); the first one counts, and nobody gets a job any more."""
-        self._failure = self._failure or failure
-
-    def blame(self, ranks: list[int]) -> None:
-        """Note that the workers ``ranks`` died with what they had taken."""
-        for key in [key for key, holder in self._leases.items() if holder in ranks]:
-            self._given_up = self._given_up or self.queue.count_loss(key)
-
-    def settle(self, is_done: dict[str, bool]) -> None:
-        """Decide doubtful jobs: done after all, or to be done again."""
-        for key, done in is_done.items():
-            if key not in self._doubtful:
-                continue
-            self._doubtful.discard(key)
-            if done:
-                self.queue.finish(key)
-            else:
-                self.queue.give_back(key)
-
-    def stop(self) -> None:
-        """Hand out nothing any more."""
-        self._stopped = True
-
-    def state(self) -> QueueState:
-        """Return what the driver needs to know."""
-        return QueueState(
-            self.queue.done, self.queue.total, self._failure, self._given_up, tuple(sorted(self._doubtful))
-        )
-
-
 def run_here(jobs: Iterable[Job], make_perform: MakePerform, on_progress: Progress) -> None:
-    """Do all jobs in the calling process, in an order that respects their needs."""
+    """Do all jobs in the calling process, in an order that respects their needs.
+
+    A job that somebody else is doing (``Elsewhere``) is asked for again after the others.
+    """
     jobs = list(jobs)
     queue = JobQueue(jobs)
     by_key = {job.key: job for job in jobs}
@@ -189,7 +134,15 @@ def run_here(jobs: Iterable[Job], make_perform: MakePerform, on_progress: Progre
     if not jobs:
         return
     perform = make_perform()
-    while (key := queue.take()) is not None:
-        perform(by_key[key])
+    while not queue.finished:
+        key = queue.take()
+        if key is None:
+            time.sleep(ELSEWHERE_SECONDS / 10)
+            continue
+        try:
+            perform(by_key[key])
+        except Elsewhere:
+            queue.give_back(key, ELSEWHERE_SECONDS)
+            continue
         queue.finish(key)
         on_progress(queue.done, queue.total)

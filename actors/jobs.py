@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from audits.errors import BadInput
 
@@ -34,6 +34,21 @@ Progress = Callable[[int, int], None]
 """Called in the calling thread with (jobs done, jobs in all)."""
 
 
+Engine = Literal["train", "actors"]
+"""Who hosts the workers: one Ray Train group, or plain Ray actors."""
+
+Tell = Callable[[str], None]
+"""Called in the calling thread with a line for the user: what is waited for, what was lost."""
+
+
+class Elsewhere(Exception):
+    """somebody else is doing this job: it is asked for again later"""
+
+
+class Unfit(Exception):
+    """This machine cannot do the work (one line that says why): it is left out, its job goes to another one."""
+
+
 class WorkersLost(RuntimeError):
     """The work cannot go on: a job killed its worker too often, or no worker is left (one line, names the log)."""
 
@@ -42,10 +57,13 @@ class WorkersLost(RuntimeError):
 class Workers:
     """How many workers, of which size, and where.
 
-    ``count`` 0 means: in the calling process, without Ray. ``cpus`` and ``gpus`` are per worker (GPUs may be a fraction
-    up to 1, or whole numbers), ``threads`` the number of computing threads in each worker process. ``address`` joins a
-    running Ray cluster; None starts a private one on this machine. ``storage`` is the folder for Ray's own files (with
-    an address: a folder or URI that every node reaches), ``log`` the file that messages tell the user to read.
+    ``count`` 0 means: in the calling process, without Ray; on a joined cluster it is the most there may be at a time,
+    and work starts with the first. ``cpus`` and ``gpus`` are per worker (GPUs may be a fraction up to 1, or whole
+    numbers), ``threads`` the number of computing threads in each worker process. ``address`` joins a running Ray
+    cluster; None starts a private one on this machine. ``engine``: a Ray Train group (``train``), which restarts as
+    one, or plain actors (``actors``), each for itself. ``head``: whether workers may be placed on the cluster's head
+    when it has no GPU. ``storage`` is the folder for Ray's own files (with an address: a folder or URI that every node
+    reaches), ``log`` the file that messages tell the user to read.
     """
 
     count: int
@@ -53,6 +71,8 @@ class Workers:
     gpus: float = 0.0
     threads: int = 1
     address: str | None = None
+    engine: Engine = "train"
+    head: bool = False
     storage: str = ".orch/ray"
     log: str = ""
 
@@ -65,6 +85,13 @@ class Workers:
             raise BadInput(f"gpus per worker = {self.gpus}: give a fraction between 0 and 1, or a whole number")
         if self.threads < 1:
             raise BadInput(f"threads per worker = {self.threads}: give 1 or more")
+
+    @property
+    def size(self) -> str:
+        """One worker, in words."""
+        return f"{self.cpus:g} CPU{'s' * (self.cpus != 1)}" + (
+            f", {self.gpus:g} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
+        )
 
     def see_log(self) -> str:
         """Return ``" (see LOG)"``, or nothing when no log is named."""

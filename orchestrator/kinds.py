@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
-from orchestrator.engine.data import data_of, device_of
+from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.errors import PlanProblems, shown
@@ -70,4 +70,6 @@ def open_design(
 ) -> Design:
     """Return ``plan`` laid out on its data set or on ``data``, by its kind."""
     found = data or data_of(plan.data.name, plan.data.root, plan.data.groups)
-    return kind_named(plan.kind).lay_out(plan, found, device or device_of(plan), store)
+    if device is None:
+        plan, device = on_this_machine(plan)
+    return kind_named(plan.kind).lay_out(plan, found, device, store)

@@ -33,7 +33,6 @@ def contradictions(plan: ApolloPlan) -> list[str]:
         *repeated_labels(plan),
         *rate_problems(plan),
         *watching_problems(plan),
-        *gpu_problems(plan),
     ]
 
 
@@ -85,14 +84,6 @@ def watching_problems(plan: ApolloPlan) -> list[str]:
             "recipe.noise_multiplier and recipe.target_epsilon null, or choose random or memorised points and no "
             "disclosure"
         ]
-    return []
-
-
-def gpu_problems(plan: ApolloPlan) -> list[str]:
-    """Return what is wrong with the share of a GPU per worker."""
-    gpus = plan.compute.gpus_per_worker
-    if gpus > 1 and gpus != int(gpus):
-        return [f"compute.gpus_per_worker is {gpus}; allowed: 0 to 1, or a whole number"]
     return []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from audits.data.catalogue import load
 from audits.data.groups import read_groups
@@ -12,6 +12,8 @@ from audits.errors import BadInput
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from orchestrator.engine.plan.base import BasePlan
+
+P = TypeVar("P", bound="BasePlan")
 
 
 @cache
@@ -32,3 +34,42 @@ def device_of(plan: BasePlan) -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def on_this_machine(plan: P) -> tuple[P, str]:
+    """Return the plan, which names the model of the GPU that it is for, and its device on this machine.
+
+    Raises BadInput for a plan that asks for a GPU that is not there, unless its workers are on a cluster.
+    """
+    device = device_of(plan)
+    return (plan, device) if device == "cpu" else (on_gpu(plan, gpu_here(plan, device)), device)
+
+
+def gpu_here(plan: BasePlan, device: str) -> str:
+    """Return the model of this machine's GPU, "" where there is none and the plan's workers are elsewhere."""
+    import torch
+
+    if torch.cuda.is_available():
+        return str(torch.cuda.get_device_name(device))
+    if plan.compute.address is not None:
+        return ""
+    raise BadInput(f"compute.device is {device}, but torch finds no GPU on this machine; give cpu or auto")
+
+
+def gpus_here(plan: BasePlan, device: str) -> float:
+    """Return the GPUs that each worker on this machine holds."""
+    given = plan.compute.gpus_per_worker
+    needs_one = device.startswith("cuda") and given in ("auto", 0)
+    return 1.0 if needs_one else 0.0 if given == "auto" else float(given)
+
+
+def on_gpu(plan: P, gpu: str) -> P:
+    """Return the plan as one for GPUs of the model ``gpu`` ("" unknown), whose name is in the keys of artefacts."""
+    wanted = plan.compute.gpu
+    if not gpu or wanted == gpu:
+        return plan
+    if wanted is not None:
+        raise BadInput(
+            f"compute.gpu is {wanted!r}, but the plan would run on {gpu!r}; leave it out, or find such a GPU"
+        )
+    return plan.changed({"compute.gpu": gpu})

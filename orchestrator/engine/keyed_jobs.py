@@ -74,11 +74,14 @@ class KeyedJobs(ABC):
         return str(self.plan.plan_hash)
 
     def platform(self, recipes: Iterable[Recipe]) -> dict[str, Any]:
-        """Return what decides the last bits of a number beside the plan: library, device, threads."""
+        """Return what decides the last bits of a number beside the plan: library, device, threads, model of a GPU."""
+        device = self.device.partition(":")[0]
+        compute = self.plan.compute
         return {
             "torch": installed("torch"),
-            "device": self.device.partition(":")[0],
-            "threads": self.plan.compute.threads,
+            "device": device,
+            "threads": compute.threads,
+            **({"gpu": compute.gpu, "tf32": compute.tf32} if device == "cuda" else {}),
             **{package: installed(package) for package in self.packages(recipes)},
         }
 

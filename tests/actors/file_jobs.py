@@ -13,8 +13,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from actors.cluster import connect
-from actors.jobs import Job, Perform, Workers
-from actors.population import train_population
+from actors.jobs import MAX_LOSSES, Job, Perform, Workers
+from actors.pools import do_jobs
 
 
 class OddError(Exception):
@@ -109,7 +109,9 @@ def drive(folder: Path, workers: Workers, on_progress: Callable[[int, int], None
     missing = [job for job in jobs if not is_done(folder, job.key)]
     folder.mkdir(exist_ok=True)
     (folder / "planned").write_text(" ".join(job.key for job in missing))
-    train_population(missing, make_perform, workers, on_progress=on_progress, is_done=partial(is_done, folder))
+    do_jobs(
+        missing, make_perform, workers, on_progress=on_progress, is_done=partial(is_done, folder), max_losses=MAX_LOSSES
+    )
 
 
 def main_killed(folder: Path, storage: str) -> None:
@@ -136,7 +138,7 @@ def main_nodes(folder: Path, storage: str) -> None:
         if held.exists() and (lost := by_id.pop(held.read_text(), None)):
             cluster.remove_node(lost, allow_graceful=False)
 
-    workers = Workers(2, storage=storage, address=cluster.address)
+    workers = Workers(2, storage=storage, address=cluster.address, engine="actors")
     try:
         with connect(workers):
             drive(folder, workers, lose_a_node, chain(folder, j1_0="hold_once"))

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import actors.population
-from actors.attack_pool import run_units
-from actors.job_queue import JobQueue
+import tests.actors.file_jobs
 from actors.jobs import Workers, WorkersLost
-from tests.actors.file_jobs import FileJob, chain, done, drive, ignore, make_perform, perform, starts
+from actors.pools import do_jobs
+from tests.actors.file_jobs import FileJob, chain, done, drive, ignore, is_done, make_perform, perform, starts
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -46,7 +45,7 @@ def last(folder: Path, units: list[FileJob]) -> FileJob:
 def test_a_killed_worker_costs_only_what_was_unfinished_and_a_deadly_job_is_given_up_by_name(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actors.population, "JobQueue", partial(JobQueue, max_losses=2))
+    monkeypatch.setattr(tests.actors.file_jobs, "MAX_LOSSES", 2)
     folder = tmp_path / "run"
     units = chain(folder, j1_1="die_once")
     with pytest.raises(WorkersLost, match=r"job last is given up: its worker died 2 time\(s\) \(see run\.log\)"):
@@ -63,7 +62,13 @@ def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Worke
     folder = tmp_path / "run"
     units = chain(folder, j1_1="die_once", j2_0="die_once")
     with pytest.raises(WorkersLost, match=r"job last is given up: its worker died 3"):
-        run_units([last(folder, units), *units], make_perform, cluster, on_progress=ignore)
+        do_jobs(
+            [last(folder, units), *units],
+            make_perform,
+            replace(cluster, engine="actors"),
+            on_progress=ignore,
+            is_done=partial(is_done, folder),
+        )
     assert done(folder) == expected(tmp_path / "undisturbed")
 
 

@@ -7,20 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.attack_pool import run_units
 from actors.capacity import Cluster, Node
 from actors.cluster import connect, describe, size_workers
 from actors.environment import environment
 from actors.failures import pack_failure, unpack_failure
-from actors.job_queue import STOP, WAIT, WORK, JobQueue, QueueServer
-from actors.jobs import Job, Workers, WorkersLost
-from actors.population import train_population
+from actors.job_queue import JobQueue
+from actors.jobs import Engine, Job, Workers, WorkersLost
+from actors.pools import do_jobs
 from actors.trials import expand_grid, run_trials
 from audits.errors import BadInput
 from tests.actors.file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
@@ -34,7 +34,7 @@ def job(key: str, *needs: str, folder: str = "", action: str = "") -> FileJob:
 
 def train(jobs: list[FileJob], folder: Path, workers: Workers, **overrides: Any) -> None:
     arguments: dict[str, Any] = {"on_progress": ignore, "is_done": partial(is_done, folder), **overrides}
-    train_population(jobs, make_perform, workers, **arguments)
+    do_jobs(jobs, make_perform, workers, **arguments)
 
 
 def note_trial(folder: Path, config: dict[str, Any]) -> dict[str, float]:
@@ -86,54 +86,6 @@ def test_circles_and_twins_are_refused() -> None:
         JobQueue([job("a"), job("a")])
 
 
-def test_a_worker_that_starts_again_returns_what_it_had_taken() -> None:
-    server = QueueServer(JobQueue([job("a"), job("b"), job("c")]))
-    first, second = server.begin(0, 2), server.begin(1, 2)
-    assert server.take(0, first) == (WORK, "a")
-    assert server.take(1, second) == (WORK, "b")
-    again = server.begin(0, 1)  # the group is now one worker: rank 1 is gone, too
-    assert server.state().doubtful == ("a", "b")
-    assert server.take(0, first) == (STOP, "")
-    server.settle({"a": True, "b": False})
-    assert server.take(0, again) == (WORK, "b")
-    assert server.take(0, again) == (WORK, "c")
-    server.finish("b")
-    server.finish("c")
-    assert server.state().done == 3
-    assert server.take(0, again) == (STOP, "")
-
-
-def test_only_the_job_of_the_dead_worker_is_blamed_and_given_up() -> None:
-    server = QueueServer(JobQueue([job("deadly"), job("innocent")]))
-    for _ in range(3):
-        lives = [server.begin(rank, 2) for rank in range(2)]
-        server.settle({"deadly": False, "innocent": False})
-        assert [server.take(rank, lives[rank])[1] for rank in range(2)] == ["deadly", "innocent"]
-        assert server.state().given_up is None
-        server.blame([0])
-    assert server.state().given_up == "job deadly is given up: its worker died 3 time(s)"
-    assert server.take(1, lives[1]) == (STOP, "")
-
-
-def test_nothing_is_handed_out_after_a_failure() -> None:
-    server = QueueServer(JobQueue([job("a"), job("b", "a"), job("c")]))
-    life = server.begin(0, 1)
-    server.take(0, life)
-    server.fail(b"first")
-    server.fail(b"second")
-    assert server.take(0, life) == (STOP, "")
-    assert server.state().failure == b"first"
-
-
-def test_a_worker_waits_while_others_hold_what_it_needs() -> None:
-    server = QueueServer(JobQueue([job("a"), job("b", "a")]))
-    lives = [server.begin(rank, 2) for rank in range(2)]
-    server.take(0, lives[0])
-    assert server.take(1, lives[1]) == (WAIT, "")
-    server.finish("a")
-    assert server.take(1, lives[1]) == (WORK, "b")
-
-
 @pytest.mark.parametrize("error", [BadInput("x = 3: no"), FileNotFoundError(2, "gone", "/x"), KeyError("k")])
 def test_failures_arrive_with_type_message_and_traceback(error: Exception) -> None:
     arrived = unpack_failure(pack_failure(error))
@@ -151,14 +103,10 @@ def test_a_failure_that_cannot_travel_is_named() -> None:
 # in the calling process
 
 
-@pytest.mark.parametrize("pool", ["train", "units"])
-def test_without_workers_everything_runs_here(tmp_path: Path, pool: str) -> None:
+def test_without_workers_everything_runs_here(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     workers = Workers(0, storage=str(tmp_path / "ray"))
-    if pool == "train":
-        train(chain(tmp_path), tmp_path, workers, on_progress=lambda *counts: seen.append(counts))
-    else:
-        run_units(chain(tmp_path), make_perform, workers, on_progress=lambda *counts: seen.append(counts))
+    train(chain(tmp_path), tmp_path, workers, on_progress=lambda *counts: seen.append(counts))
     assert seen == [(count, 12) for count in range(13)]
     assert done(tmp_path)["0.2"] == "0.2(0.1(0.0))"
     assert all(f"@{os.getpid()}@" in path.name for path in (tmp_path / "starts").iterdir())
@@ -168,12 +116,10 @@ def test_without_workers_ray_is_not_imported(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from actors.attack_pool import run_units
 from actors.cluster import size_workers
 from actors.trials import run_trials
 from tests.actors.file_jobs import *
 drive(Path({str(tmp_path)!r}), Workers(0), ignore, chain(Path({str(tmp_path)!r})))
-run_units(chain(Path({str(tmp_path)!r})), make_perform, Workers(0), on_progress=ignore)
 run_trials({GRID!r}, dict, Workers(0), name="x", on_progress=ignore)
 size_workers("auto", 0.0)
 print([name for name in ("ray", "torch") if name in sys.modules])
@@ -227,7 +173,7 @@ def test_impossible_workers_are_refused(wrong: dict[str, Any], message: str) -> 
 
 
 def test_workers_are_counted_machine_by_machine() -> None:
-    cluster = Cluster((Node("a", 3, 1), Node("b", 3, 2), Node("c", 8, 0)), {})
+    cluster = Cluster((Node("a", 3, 1), Node("b", 3, 2), Node("c", 8, 0)))
     assert cluster.room(2, 0) == 6
     assert cluster.room(1, 0.5) == 5
     assert cluster.room(1, 1) == 3
@@ -288,17 +234,16 @@ def failing(folder: Path) -> list[FileJob]:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("pool", [train_population, run_units])
+@pytest.mark.parametrize("engine", ["train", "actors"])
 def test_two_workers_write_the_files_of_no_worker_and_a_failing_job_stops_them_as_itself(
-    tmp_path: Path, cluster: Workers, pool: Any
+    tmp_path: Path, cluster: Workers, engine: Engine
 ) -> None:
     """Runs to the end: ``tests/orchestrator/engine/run/test_determinism.py``, by a whole audit."""
     none, two = tmp_path / "none", tmp_path / "two"
     train(chain(none), none, Workers(0))
     seen: list[tuple[int, int]] = []
-    settled = {"is_done": partial(is_done, two)} if pool is train_population else {}
     with pytest.raises(FileNotFoundError) as caught:
-        pool(failing(two), make_perform, cluster, on_progress=lambda *counts: seen.append(counts), **settled)
+        train(failing(two), two, replace(cluster, engine=engine), on_progress=lambda *counts: seen.append(counts))
     assert caught.value.filename == "/data/x.png"
     assert done(none) == done(two)
     assert seen == sorted(seen)
@@ -314,8 +259,6 @@ def test_workers_that_cannot_be_placed_are_refused_at_once(tmp_path: Path, clust
     message = "2 workers with 1 CPUs and 64 GPUs each do not fit: this machine has 1 node"
     with pytest.raises(BadInput, match=message):
         train(chain(tmp_path), tmp_path, greedy)
-    with pytest.raises(BadInput, match=message):
-        run_units(chain(tmp_path), make_perform, greedy, on_progress=ignore)
     with pytest.raises(BadInput, match=message):
         run_trials(GRID, partial(note_trial, tmp_path), greedy, name="grid", on_progress=ignore)
     assert list(tmp_path.iterdir()) == []
@@ -377,6 +320,7 @@ def make_thread_probe() -> Any:
 
 @pytest.mark.cluster
 def test_threads_are_fixed_and_the_working_folder_stays(tmp_path: Path, cluster: Workers) -> None:
-    workers = Workers(1, threads=3, storage=cluster.storage)
-    run_units([job("unit", folder=str(tmp_path))], make_thread_probe, workers, on_progress=ignore)
+    workers = Workers(1, threads=3, storage=cluster.storage, engine="actors")
+    arguments: dict[str, Any] = {"on_progress": ignore, "is_done": lambda key: False}
+    do_jobs([job("unit", folder=str(tmp_path))], make_thread_probe, workers, **arguments)
     assert (tmp_path / "unit").read_text() == f"3 3 {Path.cwd()}"

@@ -13,7 +13,7 @@ from audits.data.catalogue import describe
 from audits.data.dataset import Dataset
 from orchestrator.engine.cost.choice import wall_seconds
 from orchestrator.engine.cost.history import PastWork
-from orchestrator.engine.data import data_of, device_of
+from orchestrator.engine.data import data_of, gpus_here, on_this_machine
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Kind, Probe
 from orchestrator.engine.plan.base import BasePlan
@@ -117,7 +117,7 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
     store = Store(plan.compute.store or default_store_uri())
     present = describe(plan.data.name, plan.data.root).present
     data = data_of(plan.data.name, plan.data.root, plan.data.groups) if present else stand_in(plan)
-    device = device_of(plan)
+    plan, device = on_this_machine(plan)
     changes = sweep.settings(plan.resolved()) if sweep else plan.settings()
     tuning = kind.tuning if sweep and sweep.measures == "utility" else None
     settings: list[tuple[BasePlan, Sequence[Job]]] = []
@@ -176,7 +176,7 @@ def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
 
 def worker_count(plan: BasePlan, device: str, work: float) -> int:
     """Return how many workers the plan gets on this machine for so many seconds of ``work``."""
-    most = size_workers(plan.compute.workers, plan.compute.gpus_per_worker)
+    most = size_workers(plan.compute.workers, gpus_here(plan, device), cpus=plan.compute.cpus_per_worker)
     if plan.compute.workers != "auto" or device != "cpu" or plan.compute.address is not None:
         return most
     return most if wall_seconds(work, most) < work else 0

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from orchestrator.engine.plan.sections import Compute, Data, Model, Tracking
 
 # Where and how fast a plan runs, but not its scores.
-NOT_DECIDING = {"compute": {"workers", "gpus_per_worker", "address", "store"}, "data": {"root"}}
+NOT_DECIDING = {
+    "compute": {"workers", "gpu", "gpus_per_worker", "cpus_per_worker", "engine", "head", "address", "store"},
+    "data": {"root"},
+}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,14 @@ def checked_device(value: Any) -> str:
     raise BadInput(f"compute.device is {shown(value)}; allowed: auto, cpu, cuda, or cuda:N for one GPU")
 
 
+def checked_gpus(value: Any) -> float | Literal["auto"]:
+    """Return ``value`` if it is what a worker can hold of GPUs: auto, a share up to 1, or a whole number."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value == "auto" or (number and (0 <= value <= 1 or (value > 0 and value == int(value)))):
+        return value  # type: ignore[no-any-return]  # narrowed by the line above
+    raise BadInput(f'compute.gpus_per_worker is {shown(value)}; allowed: "auto", 0 to 1, or a whole number')
+
+
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -62,11 +70,23 @@ class Model(Section):
 
 
 class Compute(Section):
-    """Where and how wide the plan runs; of these only device, threads and chunk can change the last bits of a score."""
+    """Where and how wide the plan runs; only device, gpu, tf32, threads and chunk can change the last bits of a score.
+
+    ``workers``: a number, 0 for the calling process, or auto: what is sooner done on this machine, or as many as come
+    on a cluster. ``gpus_per_worker`` auto: one where there are GPUs. ``gpu``: the model of the GPU, found out and
+    written into the plan by a run. ``engine``: who hosts the workers, ``train`` (one group) or ``actors`` (each for
+    itself); auto: a group on this machine, actors on a cluster. ``head``: workers may be placed on a cluster's head
+    that has no GPU. ``address``: a running Ray cluster, e.g. auto.
+    """
 
     workers: Annotated[int | Literal["auto"], PlainValidator(checked_workers)] = "auto"
     device: Annotated[str, PlainValidator(checked_device)] = "auto"
-    gpus_per_worker: Annotated[float, Field(ge=0)] = 0.0
+    gpu: Annotated[str, Field(min_length=1)] | None = None
+    tf32: bool = False
+    gpus_per_worker: Annotated[float | Literal["auto"], PlainValidator(checked_gpus)] = "auto"
+    cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0
+    engine: Literal["auto", "train", "actors"] = "auto"
+    head: bool = False
     threads: Positive = 1
     chunk: Positive = 128
     address: str | None = None

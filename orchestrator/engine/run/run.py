@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors.attack_pool import run_units
 from actors.cluster import connect
-from actors.population import train_population
+from actors.jobs import Workers
+from actors.pools import do_jobs
 from actors.trials import run_trials
 from orchestrator.engine.cost.choice import Work, choose_workers
-from orchestrator.engine.data import data_of, device_of
+from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, in_turn, keys_by_stage, missing
 from orchestrator.engine.kind import Design, Finished, Kind
 from orchestrator.engine.plan.base import BasePlan
@@ -27,7 +27,7 @@ from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result
 from orchestrator.engine.run.trial import RunSetting
 from orchestrator.engine.run.worker import OpenContexts
-from orchestrator.engine.run.workers import workers_of
+from orchestrator.engine.run.workers import AS_THEY_COME, hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store, default_store_uri
@@ -74,15 +74,16 @@ class Run:
     def __init__(self, kind: Kind, plan: BasePlan, out: Path, terminal: Terminal, *, name: str, rebuild: bool) -> None:
         self.begin = time.perf_counter()
         self.kind = kind
-        self.plan = plan
         self.out = out
         self.terminal = terminal
         self.name = name
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
-        self.design = self.lay_out(plan, data_of(plan.data.name, plan.data.root, plan.data.groups), device_of(plan))
-        self.most = self.workers = workers_of(plan, self.design.device, self.store, terminal)
+        data = data_of(plan.data.name, plan.data.root, plan.data.groups)
+        self.plan, device, self.most = hire(plan, self.store, terminal)
+        self.workers = self.most
+        self.design = self.lay_out(self.plan, data, device)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
@@ -183,7 +184,9 @@ class Run:
             self.workers = replace(self.most, count=chosen.workers)
             reason = f" ({chosen.reason}; compute.workers: auto)"
         where = f"at {compute.address}" if compute.address else "on this machine"
-        who = f"Ray: {self.workers.count} workers {where}" if self.workers.count else "in this process, without Ray"
+        count = "as many as come, each" if self.workers.count == AS_THEY_COME else f"{self.workers.count} workers"
+        size = f" with {self.workers.size}" if compute.address else ""
+        who = f"Ray: {count}{size} {where}" if self.workers.count else "in this process, without Ray"
         if reason or self.workers.count:
             self.terminal.line(f"{who}{reason}")
 
@@ -204,37 +207,42 @@ class Run:
         return {"models": models, "reused": models - made, "trained": made}
 
     def populate(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str) -> None:
-        """Train, unlearn and measure through one queue, served by one Ray Train run."""
+        """Train, unlearn and measure through one queue: a Ray Train group's, or that of actors on a cluster."""
+        self.carry_out(in_turn(jobs), plans, title, self.workers)
+
+    def carry_out(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str, workers: Workers) -> None:
+        """Do jobs of ``plans`` on ``workers`` and show how far they are."""
         stage_of = {job.key: job.stage for job in jobs}
         with self.terminal.stage(title, len(jobs)) as advance, self.terminal.quiet():
-            train_population(
-                in_turn(jobs),
+            do_jobs(
+                jobs,
                 self.contexts(plans),
-                self.workers,
+                workers,
                 on_progress=advance,
                 is_done=lambda key: self.store.has(stage_of[key], key),
+                tell=self.terminal.line,
             )
 
     def attack(self, settings: Sequence[Setting]) -> None:
-        """Gather evidence and score what is missing, on the attack pool."""
+        """Gather evidence and score what is missing, on actors."""
         jobs = (job for setting in settings for job in self.kind.gathering(setting.jobs))
         units = list(missing(jobs, self.present()))
-        if not units:
-            return
-        with self.terminal.stage("attacking", len(units)) as advance, self.terminal.quiet():
-            run_units(units, self.contexts(plans_of(settings)), self.workers, on_progress=advance)
+        if units:
+            self.carry_out(units, plans_of(settings), "attacking", replace(self.workers, engine="actors"))
 
     def trials(self, sweep: Sweep, settings: Sequence[Setting]) -> None:
         """Run the settings that are not yet done as Ray Tune trials, the dearest first.
 
-        A sweep of fewer settings than workers goes to the attack pool, which cuts each of them into shards.
+        A sweep of fewer settings than workers, and every sweep on a cluster whose nodes come and go, is cut into the
+        shards of its settings, for actors: a lost node then costs a shard and no trial.
         """
         present = self.present()
         left = [setting for setting in settings if any(True for _ in missing(setting.jobs, present))]
         self.terminal.line(f"settings: {len(settings)}, {len(settings) - len(left)} reused, {len(left)} to run")
         if not left:
             return
-        if len(left) < self.workers.count and sweep.measures == "attacks":
+        cut = len(left) < self.workers.count or self.workers.engine == "actors"
+        if cut and sweep.measures == "attacks":
             self.attack(left)
             return
         left.sort(key=lambda setting: -setting.weight)

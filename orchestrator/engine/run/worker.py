@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from actors.jobs import Unfit
 from audits.errors import BadInput
 from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from audits.data.tensors import TensorSet
+    from orchestrator.engine.plan.base import BasePlan
 
 WEIGHTS = "weights.safetensors"
 BYTES_IN_MEMORY = 2**31  # of models that were read lately; one model always stays
@@ -60,6 +63,7 @@ class OpenContexts:
 
         plan = self.kind.check(self.plans[plan_hash], ())
         torch.set_num_threads(plan.compute.threads)
+        settle_gpu(self.device, plan)
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
         if data.fingerprint != self.fingerprint:
             raise BadInput(
@@ -141,6 +145,25 @@ class WorkerContext(Generic[D]):
         while len(self.models) > 1 and self.held > BYTES_IN_MEMORY:
             self.held -= size_of(self.models.popitem(last=False)[1])
         return model
+
+
+def settle_gpu(device: str, plan: BasePlan) -> None:
+    """Set what decides the last bits on a GPU: deterministic algorithms, and TF32 as the plan says.
+
+    Raises Unfit where the GPU is not of the model for which the plan's keys are made; does nothing for a CPU.
+    """
+    if device == "cpu":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise Unfit("torch finds no GPU there")
+    if (found := torch.cuda.get_device_name(device)) != plan.compute.gpu:
+        raise Unfit(f"its GPU is {found!r}, and this run's is {plan.compute.gpu!r}")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.compute.tf32
 
 
 def size_of(model: nn.Module) -> int:

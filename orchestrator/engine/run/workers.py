@@ -1,25 +1,79 @@
-"""The workers of a run: how many there are, what each holds, and where Ray keeps its own files."""
+"""The workers of a run: on what they compute, how many there are, what each holds, where Ray keeps its own files."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from actors.cluster import size_workers
-from actors.jobs import Workers
+from actors.first_worker import first_worker
+from actors.jobs import Engine, Workers
+from audits.errors import BadInput
+from orchestrator.engine.data import gpus_here, on_gpu, on_this_machine
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.run.console import Terminal
     from orchestrator.engine.store.store import Store
 
+AS_THEY_COME = 10_000
+"""Workers of a joined cluster with ``compute.workers: auto``: no more than there are jobs at a time."""
 
-def workers_of(plan: BasePlan, device: str, store: Store, terminal: Terminal) -> Workers:
-    """Return how many workers the plan asks for and where Ray keeps its own files."""
+
+def hire(plan: BasePlan, store: Store, terminal: Terminal) -> tuple[BasePlan, str, Workers]:
+    """Return the plan (which names the GPU's model, if there is one), the device and the workers that it asks for.
+
+    On a joined cluster the device is that of a first worker, which is asked for here.
+    """
     compute = plan.compute
-    gpus = compute.gpus_per_worker or (1.0 if device.startswith("cuda") else 0.0)
     local = store.uri.removeprefix("file://")
-    storage = local + ".ray" if "://" not in local else os.path.abspath(".orch/ray")
-    count = size_workers(compute.workers, gpus, address=compute.address, storage=storage)
-    log = str(terminal.log or "")
-    return Workers(count, 1.0, gpus, compute.threads, compute.address, storage, log)
+    workers = Workers(
+        count=1,
+        cpus=compute.cpus_per_worker,
+        threads=compute.threads,
+        address=compute.address,
+        engine=engine_of(plan),
+        head=compute.head,
+        storage=local + ".ray" if "://" not in local else os.path.abspath(".orch/ray"),
+        log=str(terminal.log or ""),
+    )
+    if compute.address is not None and compute.workers != 0:
+        plan, device, gpus = on_cluster(plan, workers, terminal)
+        count = AS_THEY_COME if compute.workers == "auto" else compute.workers
+        return plan, device, replace(workers, count=count, gpus=gpus)
+    plan, device = on_this_machine(plan)
+    gpus = gpus_here(plan, device)
+    count = size_workers(compute.workers, gpus, cpus=compute.cpus_per_worker)
+    return plan, device, replace(workers, count=count, gpus=gpus, address=None)
+
+
+def engine_of(plan: BasePlan) -> Engine:
+    """Return who hosts the workers: a Ray Train group on this machine, actors where nodes come and go."""
+    if plan.compute.engine != "auto":
+        return plan.compute.engine
+    return "train" if plan.compute.address is None else "actors"
+
+
+def on_cluster(plan: BasePlan, workers: Workers, terminal: Terminal) -> tuple[BasePlan, str, float]:
+    """Return the plan, the device and the GPUs of each worker on a joined cluster."""
+    compute = plan.compute
+    given = compute.gpus_per_worker
+    if compute.device.startswith("cuda:"):
+        raise BadInput(f"compute.device is {compute.device}; on a cluster give cuda: each worker has GPUs of its own")
+    if compute.device == "cpu" or given == 0:
+        if compute.device == "cuda":
+            raise BadInput("compute.device is cuda, but compute.gpus_per_worker is 0; leave it out, or give a number")
+        return plan, "cpu", 0.0 if given == "auto" else float(given)
+    asked = 1.0 if given == "auto" and compute.device == "cuda" else given
+    with terminal.quiet():
+        found = first_worker(workers, asked, terminal.line)
+    if found.device == "cuda":
+        return on_gpu(plan, found.gpu), "cuda", found.gpus
+    if compute.device == "cuda":
+        raise BadInput("compute.device is cuda, but torch finds no GPU on a worker of the cluster that holds one")
+    if found.gpus:
+        terminal.line(
+            f"warning: workers hold {found.gpus:g} GPU each, but torch finds none there: they compute on CPUs"
+        )
+    return plan, "cpu", found.gpus

@@ -1,0 +1,116 @@
+"""Jobs on workers: in the calling process, by one Ray Train group, or by plain actors that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from actors.actor_pool import ActorPool
+from actors.capacity import require_room
+from actors.cluster import connect, run_folder
+from actors.failures import unpack_failure
+from actors.job_queue import run_here
+from actors.jobs import MAX_LOSSES, Job, MakePerform, Progress, Tell, Workers, WorkersLost
+from actors.queue_server import QueueServer, QueueState
+from actors.train_group import TrainGroup
+
+POLL_SECONDS = 0.1
+
+
+class Host(Protocol):
+    """What keeps worker processes alive that serve a queue."""
+
+    @property
+    def ended(self) -> str | None:
+        """Return why no worker will come any more, None as long as some may."""
+
+    def tend(self, state: QueueState) -> None:
+        """Look after the workers: called some ten times a second."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something happens to a worker, or for ``seconds``."""
+
+    def close(self, given_up: bool) -> None:
+        """End all workers; when the run is not given up they are ending by themselves."""
+
+
+def silent(line: str) -> None:
+    """Say nothing."""
+
+
+def do_jobs(
+    jobs: Sequence[Job],
+    make_perform: MakePerform,
+    workers: Workers,
+    *,
+    on_progress: Progress,
+    is_done: Callable[[str], bool],
+    tell: Tell = silent,
+    max_losses: int = MAX_LOSSES,
+) -> None:
+    """Do all ``jobs`` (what is missing, decided by the caller) on ``workers``; a job starts when its needs are done.
+
+    A job's exception stops the run and is raised here with its own type and message, after the jobs in progress are
+    finished. A killed or hung worker or a lost node costs the jobs in progress: those for which ``is_done`` (asked in
+    this process) finds no result are done again. ``tell`` is called with lines such as what is waited for. Raises
+    BadInput when the cluster can never hold a worker, WorkersLost when a job killed its worker ``max_losses`` times or
+    no worker is left.
+    """
+    if workers.count == 0 or not jobs:
+        run_here(jobs, make_perform, on_progress)
+        return
+    QueueServer(jobs, max_losses)  # refuses circles and twins here, not in an actor
+    with connect(workers):
+        require_room(workers)
+        server = _server(jobs, max_losses)
+        if workers.engine == "actors":
+            _serve(server, ActorPool(server, make_perform, workers, tell), workers, on_progress, is_done)
+            return
+        with run_folder(workers, "population") as (storage, name):
+            _serve(server, TrainGroup(server, make_perform, workers, storage, name), workers, on_progress, is_done)
+
+
+def _server(jobs: Sequence[Job], max_losses: int) -> Any:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(QueueServer).options(num_cpus=0, scheduling_strategy=here).remote(list(jobs), max_losses)
+
+
+def _serve(server: Any, host: Host, workers: Workers, on_progress: Progress, is_done: Callable[[str], bool]) -> None:
+    import ray
+
+    given_up = True
+    try:
+        state = _follow(server, host, on_progress, is_done)
+        given_up = bool(state.given_up)
+    finally:
+        server.stop.remote()
+        host.close(given_up)
+        ray.kill(server)
+    if state.given_up:
+        raise WorkersLost(f"{state.given_up}{workers.see_log()}")
+    if state.failure:
+        raise unpack_failure(state.failure)
+    if state.done < state.total:
+        raise WorkersLost(f"the work stopped after {state.done} of {state.total} jobs: {host.ended}{workers.see_log()}")
+
+
+def _follow(server: Any, host: Host, on_progress: Progress, is_done: Callable[[str], bool]) -> QueueState:
+    """Show progress, settle what was lost and look after the workers, until there is nothing more to wait for."""
+    import ray
+
+    shown = -1
+    while True:
+        ended = host.ended
+        state: QueueState = ray.get(server.state.remote())
+        if state.doubtful:
+            ray.get(server.settle.remote({key: is_done(key) for key in state.doubtful}))
+        if state.done != shown:
+            shown = state.done
+            on_progress(state.done, state.total)
+        if state.given_up or state.done == state.total or ended or (state.failure and not state.leased):
+            return state
+        host.tend(state)
+        host.wait(POLL_SECONDS)

@@ -1,0 +1,126 @@
+"""Workers as one Ray Train group: on one machine, where they start together and restart together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from actors.capacity import RoomWatch
+from actors.jobs import MakePerform, Workers
+from actors.queue_server import QueueState
+from actors.serve import serve
+
+if TYPE_CHECKING:
+    from ray.train.torch import TorchTrainer
+
+MAX_RESTARTS = 1_000_000
+"""Restarts of the worker group: the queue gives up a job, or workers that never get ready, long before."""
+STOP_SECONDS = 30.0
+"""How long a run that is given up may take to end. Its thread should not outlive its Ray: a process that started the
+next cluster while such a thread was left was once aborted in Ray's core; whether by it was not shown."""
+RESIZE_SECONDS = 600.0
+"""How often a group that lost a node may grow again (growing restarts it)."""
+
+
+class TrainGroup:
+    """``trainer.fit()`` in a thread of its own, so that the caller's thread shows progress and takes Ctrl-C."""
+
+    def __init__(self, server: Any, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> None:
+        self._server = server
+        self._workers = workers
+        self._watch = RoomWatch(workers)
+        self._killed: set[tuple[str, int]] = set()
+        self._trainer = _trainer(server, make_perform, workers, storage, name)
+        self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
+        self._error: BaseException | None = None
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._trainer.fit()
+        # told to the caller, who knows from the queue what it means (SystemExit: Ray was shut down meanwhile)
+        except (Exception, SystemExit) as error:
+            self._error = error
+
+    @property
+    def ended(self) -> str | None:
+        """Why the group is over, None while it goes on."""
+        return None if self._thread.is_alive() else _one_line(self._error)
+
+    def tend(self, state: QueueState) -> None:
+        """Kill hung workers of a private cluster (Train then restarts the group) and watch the room."""
+        for name in state.silent:
+            seen = state.workers[name]
+            if self._workers.address is None and (name, seen.life) not in self._killed:
+                self._killed.add((name, seen.life))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(seen.place.pid, signal.SIGKILL)
+        self._watch.check()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the group is over, or for ``seconds``."""
+        self._thread.join(seconds)
+
+    def close(self, given_up: bool) -> None:
+        """Wait until the group is over, not for ever when it is given up."""
+        self._thread.join(STOP_SECONDS if given_up else None)
+
+
+def _trainer(server: Any, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> TorchTrainer:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig, UserCallback
+    from ray.train.backend import BackendConfig
+    from ray.train.torch import TorchTrainer
+
+    class NoGroup(BackendConfig):  # type: ignore[misc]  # ray is untyped here
+        """Workers train different models: a process group would only tie their fates and need open ports.
+
+        No ``TorchConfig``, for which the controller of the run would import torch.
+        """
+
+        backend = "none"  # asked for by TorchTrainer
+
+    class Blame(UserCallback):  # type: ignore[misc]  # ray is untyped here
+        """Tells the queue which workers died."""
+
+        def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
+            import ray
+
+            ray.get(server.blame.remote([str(rank) for rank in worker_exceptions]))
+
+    return TorchTrainer(
+        partial(_serve, server, make_perform, workers.threads),  # unpickled by workers only; a config is not
+        torch_config=NoGroup(),
+        scaling_config=ScalingConfig(
+            num_workers=workers.count if workers.address is None else (1, workers.count),
+            use_gpu=workers.gpus > 0,
+            resources_per_worker={"CPU": workers.cpus} | ({"GPU": workers.gpus} if workers.gpus else {}),
+            elastic_resize_monitor_interval_s=RESIZE_SECONDS,
+        ),
+        run_config=RunConfig(
+            name=name,
+            storage_path=storage,
+            failure_config=FailureConfig(
+                max_failures=MAX_RESTARTS,
+                controller_failure_limit=MAX_RESTARTS,
+                max_preemption_failures=MAX_RESTARTS,
+            ),
+            callbacks=[Blame()],
+        ),
+    )
+
+
+def _serve(server: Any, make_perform: MakePerform, threads: int) -> None:
+    """Serve the queue as one worker of the group."""
+    import ray.train
+
+    context = ray.train.get_context()
+    serve(server, str(context.get_world_rank()), make_perform, threads, context.get_world_size())
+
+
+def _one_line(error: BaseException | None) -> str:
+    lines = [line.strip() for line in str(error or "Ray Train ended early").splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
