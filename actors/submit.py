@@ -26,6 +26,11 @@ LOOK_EVERY = 1.0
 RECONNECTS = 5
 NOT_OURS = {"RAY_ADDRESS": None, "RAY_API_SERVER_ADDRESS": None}
 """Ray lets these win over the address that it is given."""
+TALKERS = (
+    "ray.dashboard.modules.dashboard_sdk",
+    "ray.dashboard.modules.job.sdk",
+    "ray._private.runtime_env.packaging",
+)
 NEEDS = "pip install 'orch-audit[cluster]'"
 
 
@@ -138,7 +143,8 @@ def _connect(address: str) -> JobSubmissionClient:
         from ray.exceptions import AuthenticationError
         from ray.job_submission import JobSubmissionClient
 
-        logging.getLogger("ray.dashboard").setLevel(logging.ERROR)
+        for talker in TALKERS:
+            logging.getLogger(talker).setLevel(logging.ERROR)
         try:
             return JobSubmissionClient(address)
         except AuthenticationError as error:

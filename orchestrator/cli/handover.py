@@ -18,7 +18,7 @@ MARK = "orch-result"
 LINE_BYTES = 6000
 MOST_BYTES = 64 * 2**20  # of files before compression; a log is held in memory by Ray's job server
 FIRST = ("result.json", "plan.yaml", "report.html", "presets.yaml", "orch.log")
-NEVER = ("mlflow.db",)
+NEVER = ("mlflow.db", "mlartifacts")  # the tracking database of the node
 LINE = re.compile(rf"^{MARK} (\d+) ([A-Za-z0-9+/=]+)$", re.MULTILINE)
 END = re.compile(rf"^{MARK} end (\d+) ([0-9a-f]{{64}})$", re.MULTILINE)
 
@@ -29,7 +29,9 @@ class DamagedHandover(RuntimeError):
 
 def chosen(folder: Path, most: int = MOST_BYTES) -> tuple[list[Path], list[Path]]:
     """Return the files of a run that are handed over, and those that are too large: the last in order of importance."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in NEVER]
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and not set(NEVER) & set(path.relative_to(folder).parts)
+    ]
     order = {name: place for place, name in enumerate(FIRST)}
     files.sort(key=lambda path: (order.get(path.name, len(FIRST)), path.suffix == ".parquet", str(path)))
     taken: list[Path] = []
