@@ -62,6 +62,7 @@ class JobServer:
 
     def follow(self, name: str, write: Callable[[str], None]) -> Ended:
         """Pass what the job prints to ``write`` as it comes; return when it has ended."""
+        self.end(name)  # raises for a job that is not there
         shown, failures = 0, 0
         while True:
             try:
@@ -95,13 +96,15 @@ class JobServer:
 
     async def _tail(self, name: str, skip: int, write: Callable[[str], None]) -> int:
         """Write the log from character ``skip`` on, and return its length when the server has no more."""
+        import aiohttp
+
         seen = 0
         try:
             async for text in self._client.tail_job_logs(name):
                 if new := text[max(0, skip - seen) :]:
                     write(new)
                 seen += len(text)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, aiohttp.ClientError) as error:
             raise _Broken(error, max(seen, skip)) from error
         return seen
 

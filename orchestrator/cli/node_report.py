@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from actors.cluster import SOURCE_PACKAGES, usable_cpus
@@ -17,7 +18,6 @@ from audits.errors import BadInput
 from orchestrator.engine.data import data_of
 from orchestrator.engine.store.open import open_storage
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 COUNT_GPUS = "import torch; print(torch.cuda.device_count())"
 COUNT_SECONDS = 60.0
 DRIVER_FILE = "driver"
@@ -82,8 +82,12 @@ def source_digest() -> str:
     """Return a short digest of orch's own source files, as this process imports them."""
     digest = hashlib.sha256()
     for package in SOURCE_PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        found = find_spec(package)
+        places = list(found.submodule_search_locations or []) if found else []  # on a node each has a place of its own
+        for folder in map(Path, places):
+            for path in sorted(folder.rglob("*.py")):
+                name = f"{package}/{path.relative_to(folder).as_posix()}"
+                digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import signal
 import socket
 import subprocess
@@ -61,9 +62,12 @@ class Head:
             self.process = subprocess.Popen(
                 [*start, *ports, *small], env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
+
+    def wait(self) -> None:
+        """Wait until the job server answers."""
         deadline = time.monotonic() + START_SECONDS
         while self.orch("submit", "--attach", "none", "--address", self.address).stdout.find("no job 'none'") < 0:
-            assert time.monotonic() < deadline, (folder / "ray.log").read_text()[-2000:]
+            assert time.monotonic() < deadline, (self.folder / "ray.log").read_text()[-2000:]
             time.sleep(1)
 
     def call(self, *words: str, **values: str) -> subprocess.CompletedProcess[str]:
@@ -97,9 +101,12 @@ def head() -> Iterator[Head]:
     folder = Path(f"/tmp/orch-{os.getpid()}")
     folder.mkdir()
     found = Head(folder)
-    yield found
-    found.stop()
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    try:
+        found.wait()
+        yield found
+    finally:
+        found.stop()
+        shutil.rmtree(folder)
 
 
 def test_a_submitted_audit_has_the_bits_of_one_machine_and_can_be_fetched_again(head: Head, tmp_path: Path) -> None:
