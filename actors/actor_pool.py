@@ -21,6 +21,8 @@ LEAST_PENDING = 4
 IDLE_SECONDS = 20.0
 """A worker without a job goes after this time while others' jobs may still release some; at once if none can come."""
 SURPLUS_SECONDS = 5.0
+START_SECONDS = 15.0
+"""What workers take to start on a machine that is there, at most: nothing is said before."""
 LOOK_SECONDS = 5.0
 TELL_SECONDS = 30.0
 
@@ -64,7 +66,7 @@ class ActorPool:
         import ray
 
         self._server = server
-        self._make_perform = ray.put(make_perform)
+        self._make_perform = make_perform
         self._workers = workers
         self._tell = tell
         self._class = ray.remote(ServingActor)
@@ -245,10 +247,12 @@ class ActorPool:
                 f"no worker with {self._workers.size} came for {now - self._last_alive:.0f} s: the cluster has "
                 f"{self._cluster}; start nodes and run the same command again{self._workers.see_log()}"
             )
-        if now - self._told > TELL_SECONDS or self._told == self._begin:
+        room = self._cluster.usable(self._workers.head).room(self._workers.cpus, self._workers.gpus)
+        first = self._told == self._begin and (not room or now - self._begin > START_SECONDS)
+        if first or now - self._told > TELL_SECONDS:
             self._told = now
-            what = self._cluster.autoscaler or f"the cluster has {self._cluster}"
-            self._tell(f"waiting for a worker with {self._workers.size}: {what}")
+            what = "they are starting" if room else self._cluster.autoscaler or f"the cluster has {self._cluster}"
+            self._tell(f"waiting for workers with {self._workers.size}: {what}")
 
 
 def _workers(count: int) -> str:

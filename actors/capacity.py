@@ -103,8 +103,9 @@ def autoscaler() -> Autoscaler | None:
     from ray.experimental.internal_kv import _internal_kv_get
 
     report = _internal_kv_get(b"__autoscaling_status")
-    if report:
-        return _first_autoscaler(json.loads(report).get("autoscaler_report") or {})
+    if report:  # a cluster without one has a monitor that reports loads only
+        found = json.loads(report).get("autoscaler_report")
+        return _first_autoscaler(found) if found else None
     import ray
 
     status = get_cluster_status(ray.get_runtime_context().gcs_address)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,7 @@ def perform(job: Job) -> None:
         (folder / name).mkdir(parents=True, exist_ok=True)
     text = job.key + "".join(f"({(folder / 'done' / need).read_text()})" for need in job.needs)
     first = starts(folder, job.key) == 0
-    (folder / "starts" / f"{job.key}@{os.getpid()}@{uuid4().hex}").touch()
+    (folder / "starts" / f"{job.key}@{os.getpid()}@{uuid4().hex}").write_text(node() if on_ray() else "")
     if job.action:
         act(job, folder, first)
     temporary = folder / "done" / f".{job.key}.{uuid4().hex}"
@@ -72,10 +73,39 @@ def act(job: FileJob, folder: Path, first: bool) -> None:
     if job.action == "hold_once" and first:
         (folder / "held").write_text(node())
         threading.Event().wait()  # until this process is killed
+    if job.action.startswith("sleep"):
+        time.sleep(float(job.action.removeprefix("sleep")))
+    if job.action.startswith("meet"):
+        meet(folder, int(job.action.removeprefix("meet")))
+    if job.action == "stop_once" and first:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(1)  # the stop reaches this thread a little later
     if job.action == "odd":
         raise OddError(7, "said the job")
     if job.action == "missing":
         raise FileNotFoundError(2, "No such file or directory", "/data/x.png")
+
+
+def meet(folder: Path, count: int) -> None:
+    """Wait until jobs were begun by ``count`` processes."""
+    for _ in range(1200):
+        if len({path.name.split("@")[1] for path in (folder / "starts").iterdir()}) >= count:
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"fewer than {count} workers came")
+
+
+def on_ray() -> bool:
+    """Return whether this process is a worker's."""
+    return "ray" in sys.modules and sys.modules["ray"].is_initialized()
+
+
+def nodes(folder: Path) -> dict[str, list[str]]:
+    """Return key → the nodes on which it was begun."""
+    found: dict[str, list[str]] = {}
+    for path in (folder / "starts").iterdir():
+        found.setdefault(path.name.partition("@")[0], []).append(path.read_text())
+    return found
 
 
 def node() -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,8 +42,9 @@ def growing_cluster(
         for name, kind in kinds.items()
     }
     types["ray.head.default"] = {"resources": {"CPU": cpus}, "node_config": {}, "max_workers": 0}
-    lists = ("rsync_exclude", "rsync_filter", "initialization_commands", "setup_commands", "head_setup_commands",
-             "worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files")  # fmt: skip
+    lists = ["rsync_exclude", "rsync_filter", "cluster_synced_files", "initialization_commands"]
+    lists += [f"{whose}_commands" for whose in ("setup", "head_setup", "worker_setup", "head_start_ray")]
+    lists += ["worker_start_ray_commands"]
     config = {
         "cluster_name": "growing",
         "max_workers": 8,
@@ -70,10 +73,11 @@ def growing_cluster(
         "RAY_USAGE_STATS_ENABLED": "0",
     }
     ray_command = str(Path(sys.executable).parent / "ray")
+    short = tempfile.mkdtemp(prefix="grow")  # Ray's sockets lie there, and their paths must be short
     started = subprocess.Popen(
         [ray_command, "start", "--head", "--block", f"--port={port}", f"--num-cpus={cpus}",
          f"--object-store-memory={MEMORY}", f"--autoscaling-config={folder / 'autoscaling.json'}",
-         "--include-dashboard=false", f"--temp-dir={folder / 'ray'}"],
+         "--include-dashboard=false", f"--temp-dir={short}"],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
@@ -83,7 +87,8 @@ def growing_cluster(
         started.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             started.wait(10)
-        _kill_all(str(folder / "ray"))
+        _kill_all(short)
+        shutil.rmtree(short, ignore_errors=True)
 
 
 def _wait_for(address: str) -> None:
