@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -149,7 +150,7 @@ def _connect(address: str) -> JobSubmissionClient:
         for talker in TALKERS:
             logging.getLogger(talker).setLevel(logging.ERROR)
         try:
-            return JobSubmissionClient(address)
+            return JobSubmissionClient(address, headers=_authorisation())
         except AuthenticationError as error:
             raise BadInput(
                 f"the job server at {address} refuses the token; put the cluster's into "
@@ -164,6 +165,17 @@ def _connect(address: str) -> JobSubmissionClient:
             if "ray[default]" in str(error):
                 raise BadInput(f"jobs need parts of Ray that are not installed: {NEEDS}") from error
             raise BadInput(f"{address} is no job server of Ray: {_first_line(error)}") from error
+
+
+def _authorisation() -> dict[str, str]:
+    """Return the header with the token that this user has; Ray's own client sends it only with RAY_AUTH_MODE=token."""
+    if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
+        return {}
+    token = os.environ.get("RAY_AUTH_TOKEN", "")
+    file = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    if not token and file.is_file():
+        token = file.read_text(encoding="utf-8").strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _first_line(error: Any) -> str:

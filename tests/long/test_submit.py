@@ -49,7 +49,6 @@ class Head:
             "HOME": str(folder),
             "PATH": f"{PYTHON.parent}:{os.environ['PATH']}",
             "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
-            "RAY_AUTH_MODE": "token",
             "RAY_USAGE_STATS_ENABLED": "0",
         }
         gcs, dashboard, agent = free_ports(3)
@@ -60,7 +59,11 @@ class Head:
         small = [f"--temp-dir={folder}/r", "--object-store-memory=100000000"]
         with (folder / "ray.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [*start, *ports, *small], env=self.environment, stdout=log, stderr=log, start_new_session=True
+                [*start, *ports, *small],
+                env={**self.environment, "RAY_AUTH_MODE": "token"},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def wait(self) -> None:

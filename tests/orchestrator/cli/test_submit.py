@@ -5,8 +5,11 @@ With a cluster: ``tests/long/test_submit.py``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -63,6 +66,38 @@ def test_what_cannot_run_is_refused_in_one_line_before_anything_is_sent(
 def test_no_job_server_is_one_line(address: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         JobServer(address)
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """A job server that says its version to who has the token."""
+
+    def do_GET(self) -> None:
+        known = self.headers.get("Authorization") == "Bearer ours"
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        said = {"version": "4", "ray_version": "2.60.0"} if known else "Unauthorized: Missing authentication token"
+        self.wfile.write(json.dumps(said).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+def test_the_users_token_is_sent_whatever_mode_ray_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(BadInput, match="refuses the token"):
+            JobServer(address)
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("ours\n")
+        JobServer(address)
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
+        with pytest.raises(BadInput, match="refuses the token"):
+            JobServer(address)
+        server.shutdown()
 
 
 def test_results_come_whole_out_of_a_log_that_others_write_into(tmp_path: Path) -> None:
