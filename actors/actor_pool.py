@@ -30,9 +30,9 @@ TELL_SECONDS = 30.0
 class ServingActor:
     """The actor: its constructor returns at once and leaves a thread that serves, also when Ray starts it again."""
 
-    def __init__(self, server: Any, worker: str, make_perform: MakePerform, threads: int) -> None:
+    def __init__(self, queue: str, worker: str, make_perform: MakePerform, threads: int) -> None:
         self._over = threading.Event()
-        arguments = (server, worker, make_perform, threads)
+        arguments = (queue, worker, make_perform, threads)
         threading.Thread(target=self._serve, args=arguments, name="serve", daemon=True).start()
 
     def _serve(self, *arguments: Any) -> None:
@@ -62,10 +62,11 @@ class _Slot:
 class ActorPool:
     """As many actors as there are jobs to do at a time, at most ``workers.count``."""
 
-    def __init__(self, server: Any, make_perform: MakePerform, workers: Workers, tell: Tell) -> None:
+    def __init__(self, queue: str, make_perform: MakePerform, workers: Workers, tell: Tell) -> None:
         import ray
 
-        self._server = server
+        self._queue = queue
+        self._server = ray.get_actor(queue)
         self._make_perform = make_perform
         self._workers = workers
         self._tell = tell
@@ -122,7 +123,7 @@ class ActorPool:
         }
         if self._left_out:
             options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self._left_out))})"}
-        actor = self._class.options(**options).remote(self._server, name, self._make_perform, self._workers.threads)
+        actor = self._class.options(**options).remote(self._queue, name, self._make_perform, self._workers.threads)
         self._slots[name] = _Slot(actor, actor.wait.remote(), asked=time.monotonic())
 
     def _remove(self, name: str) -> None:

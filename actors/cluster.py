@@ -25,6 +25,7 @@ __all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
 OBJECT_STORE_BYTES = 256 * 2**20
 TOKEN = secrets.token_hex(32)
 """Of this process's private clusters (one for all of them, because Ray remembers the first)."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
 LOCAL_WORKERS_PER_CPU = 8
@@ -72,9 +73,9 @@ def connect(workers: Workers) -> Iterator[None]:
     """Start a private Ray cluster or join the one at ``workers.address``; only what was started here is shut down.
 
     Inside another ``connect`` (or with Ray already initialised by the caller) nothing is started. A private cluster
-    takes orders from this process only (a token of its own); its files are in ``workers.storage`` and stay there when
-    the block raises. A joined cluster's token is the user's matter. Raises BadInput when nothing answers at the
-    address, or the storage folder cannot be used.
+    takes orders from this process only (it listens on loopback, with a token of its own); its files are in
+    ``workers.storage`` and stay there when the block raises. A joined cluster's token is the user's matter. Raises
+    BadInput when nothing answers at the address, or the storage folder cannot be used.
     """
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
@@ -145,7 +146,8 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
         )
     with environment(_private_token()), _ray_folder(workers.storage) as folder:
-        with environment({**threads, **_import_path()}):  # inherited by every process of the cluster, not kept here
+        own = {**threads, **_import_path(), **LOOPBACK}  # inherited by every process of the cluster, not kept here
+        with environment(own), _on_loopback():
             ray.init(
                 address="local",
                 num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
@@ -161,6 +163,23 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             ray.shutdown()
 
 
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let Ray listen on 127.0.0.1 alone, as it does by itself where it knows no clusters (macOS, Windows).
+
+    ``_node_ip_address`` cannot say so: Ray takes "127.0.0.1" for the machine's outer address. It reads the variable of
+    ``LOOPBACK`` when it is first imported, which may have been before; so what it read is set, too.
+    """
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+
+
 def _import_path() -> dict[str, str]:
     """Return the PYTHONPATH that lets workers import what this process can (a user's modules, for example)."""
     inside = (sys.prefix, sys.base_prefix)
@@ -171,7 +190,7 @@ def _import_path() -> dict[str, str]:
 def _private_token() -> dict[str, str | None]:
     """Return the environment of a token of this process's own, kept out of the user's home (Ray's default place).
 
-    Ray listens on every network interface, also for a private cluster. A choice that the user made stands.
+    Other users of this machine reach the loopback interface too. A choice that the user made stands.
     """
     if "RAY_AUTH_MODE" in os.environ:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from uuid import uuid4
 
 from actors.actor_pool import ActorPool
 from actors.capacity import require_room
@@ -62,20 +63,22 @@ def do_jobs(
     QueueServer(jobs, max_losses)  # refuses circles and twins here, not in an actor
     with connect(workers):
         require_room(workers)
-        server = _server(jobs, max_losses)
+        queue = f"orch-queue-{uuid4().hex}"
+        server = _server(queue, jobs, max_losses)
         if workers.engine == "actors":
-            _serve(server, ActorPool(server, make_perform, workers, tell), workers, on_progress, is_done)
+            _serve(server, ActorPool(queue, make_perform, workers, tell), workers, on_progress, is_done)
             return
         with run_folder(workers, "population") as (storage, name):
-            _serve(server, TrainGroup(server, make_perform, workers, storage, name), workers, on_progress, is_done)
+            _serve(server, TrainGroup(queue, make_perform, workers, storage, name), workers, on_progress, is_done)
 
 
-def _server(jobs: Sequence[Job], max_losses: int) -> Any:
+def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(QueueServer).options(num_cpus=0, scheduling_strategy=here).remote(list(jobs), max_losses)
+    kind = ray.remote(QueueServer).options(num_cpus=0, name=name, scheduling_strategy=here)
+    return kind.remote(list(jobs), max_losses)
 
 
 def _serve(server: Any, host: Host, workers: Workers, on_progress: Progress, is_done: Callable[[str], bool]) -> None:

@@ -16,14 +16,16 @@ WAIT_SECONDS = 0.1
 BEAT_SECONDS = 3.0
 
 
-def serve(server: Any, worker: str, make_perform: MakePerform, threads: int, group: int | None = None) -> None:
+def serve(queue: str, worker: str, make_perform: MakePerform, threads: int, group: int | None = None) -> None:
     """Pull and do jobs until the queue says stop.
 
-    ``server`` is the actor handle of a ``QueueServer``, ``worker`` the name under which it knows this process,
-    ``group`` the size of the group that restarts as one, if there is one.
+    ``queue`` is the name of an actor, a ``QueueServer`` (its handle among an actor's arguments would keep Ray from
+    starting the actor again), ``worker`` the name under which it knows this process, ``group`` the size of the group
+    that restarts as one, if there is one.
     """
     import ray
 
+    server = ray.get_actor(queue)
     here = ray.get_runtime_context()
     place = Place(here.get_node_id(), ray.util.get_node_ip_address(), os.getpid())
     life = ray.get(server.begin.remote(worker, place, group))

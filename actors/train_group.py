@@ -29,12 +29,11 @@ RESIZE_SECONDS = 600.0
 class TrainGroup:
     """``trainer.fit()`` in a thread of its own, so that the caller's thread shows progress and takes Ctrl-C."""
 
-    def __init__(self, server: Any, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> None:
-        self._server = server
+    def __init__(self, queue: str, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> None:
         self._workers = workers
         self._watch = RoomWatch(workers)
         self._killed: set[tuple[str, int]] = set()
-        self._trainer = _trainer(server, make_perform, workers, storage, name)
+        self._trainer = _trainer(queue, make_perform, workers, storage, name)
         self._thread = threading.Thread(target=self._run, name="ray-train", daemon=True)
         self._error: BaseException | None = None
         self._thread.start()
@@ -70,7 +69,7 @@ class TrainGroup:
         self._thread.join(STOP_SECONDS if given_up else None)
 
 
-def _trainer(server: Any, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> TorchTrainer:
+def _trainer(queue: str, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> TorchTrainer:
     from ray.train import FailureConfig, RunConfig, ScalingConfig, UserCallback
     from ray.train.backend import BackendConfig
     from ray.train.torch import TorchTrainer
@@ -89,10 +88,10 @@ def _trainer(server: Any, make_perform: MakePerform, workers: Workers, storage: 
         def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
             import ray
 
-            ray.get(server.blame.remote([str(rank) for rank in worker_exceptions]))
+            ray.get(ray.get_actor(queue).blame.remote([str(rank) for rank in worker_exceptions]))
 
     return TorchTrainer(
-        partial(_serve, server, make_perform, workers.threads),  # unpickled by workers only; a config is not
+        partial(_serve, queue, make_perform, workers.threads),  # unpickled by workers only; a config is not
         torch_config=NoGroup(),
         scaling_config=ScalingConfig(
             num_workers=workers.count if workers.address is None else (1, workers.count),
@@ -113,12 +112,12 @@ def _trainer(server: Any, make_perform: MakePerform, workers: Workers, storage: 
     )
 
 
-def _serve(server: Any, make_perform: MakePerform, threads: int) -> None:
+def _serve(queue: str, make_perform: MakePerform, threads: int) -> None:
     """Serve the queue as one worker of the group."""
     import ray.train
 
     context = ray.train.get_context()
-    serve(server, str(context.get_world_rank()), make_perform, threads, context.get_world_size())
+    serve(queue, str(context.get_world_rank()), make_perform, threads, context.get_world_size())
 
 
 def _one_line(error: BaseException | None) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 
 from actors.cluster import connect
 from actors.jobs import Workers
-from actors.population import train_population
+from actors.pools import do_jobs
 from audits.errors import BadInput
 from benchmarks.record import SCHEMA, add_output_options, described, environment, median, number, rounded, table, write
 from orchestrator.apollo.kind import KIND
@@ -157,7 +157,7 @@ def timed(
 def population(jobs: Sequence[Job], contexts: OpenContexts, workers: Workers) -> float:
     """Train as audits do: one Ray Train run over one queue; with no workers in this process."""
     begin = time.perf_counter()
-    train_population(jobs, contexts, workers, on_progress=lambda done, total: None, is_done=lambda key: False)
+    do_jobs(jobs, contexts, workers, on_progress=lambda done, total: None, is_done=lambda key: False)
     return time.perf_counter() - begin
 
 

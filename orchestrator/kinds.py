@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.credentials import UNKNOWN, is_known, mask
+from audits.data.permission import require_permission
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
@@ -39,11 +42,36 @@ def load_plan(
     """Return the plan of a file, of a shipped plan's name, or the embedded default (None).
 
     ``overrides`` are texts such as ``split.shadows=32`` (``--set``), ``values`` dotted paths with ready values; both
-    are put in before the plan is checked. Raises ``BadInput``: ``PlanProblems`` when the YAML is readable but says
-    something impossible.
+    are put in before the plan is checked. Credentials in addresses are masked (``audits.credentials``). Raises
+    ``BadInput``: ``PlanProblems`` when the YAML is readable but says something impossible, or when it was written by a
+    finished run, which keeps no credentials.
     """
-    changes = [*map(parse_override, overrides), *(values or {}).items()]
-    return plan_from(apply_overrides(read_plan(source), changes))
+    changes = [*map(parse_override, overrides), *mask(dict(values or {})).items()]
+    raw = apply_overrides(read_plan(source), changes)
+    if forgotten := [f"{path} is {shown(text)}: {UNKNOWN}" for path, text in texts_of(raw) if not is_known(text)]:
+        raise PlanProblems(forgotten)
+    for name, root in data_sets_of(raw):
+        require_permission(name, root)  # before the modules of the kind are imported, which takes seconds
+    return plan_from(raw)
+
+
+def data_sets_of(value: Any) -> Iterator[tuple[str, Path | None]]:
+    """Yield name and root of every section of nested mappings and lists that looks like a data set."""
+    if isinstance(value, Mapping):
+        name, root = value.get("name"), value.get("root")
+        if isinstance(name, str) and isinstance(root, str | None):
+            yield name, None if root is None else Path(root).expanduser()
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from data_sets_of(item)
+
+
+def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the dotted path and the text of every text in nested mappings and lists."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping | list):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from texts_of(item, f"{path}.{key}" if path else str(key))
 
 
 def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:

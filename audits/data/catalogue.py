@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from audits.credentials import mask
 from audits.data.dataset import Dataset, Description
 from audits.data.source import CATALOGUE, Request, Source, parse
 from audits.errors import BadInput
@@ -32,7 +33,7 @@ def describe(name: str, root: str | os.PathLike[str] | None = None) -> Descripti
 
 
 def _find(name: str, root: str | os.PathLike[str] | None) -> tuple[Request, Source]:
-    request = parse(name, root)
+    request = parse(mask(name), root)
     source = CATALOGUE[request.source]
     if source.takes_place != bool(request.place):
         raise BadInput(f"data set {name!r} is incomplete or too long; its form is {source.form}")

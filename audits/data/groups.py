@@ -61,6 +61,8 @@ def read_groups(path: str, points: int) -> Ids:
     the file cannot be read or does not say one group for each point.
     """
     what = f"data.groups {path!r}"
+    if Path(path).expanduser().exists() and not Path(path).expanduser().is_file():
+        raise BadInput(f"{what} is not a file; give a CSV or Parquet file with the columns id and group")
     ids, names = (_parquet if path.endswith(".parquet") else _csv)(Path(path).expanduser(), what)
     odd = next((one for one in ids if not one.isdecimal() or len(one) > MOST_DIGITS or int(one) >= points), None)
     if odd is not None:

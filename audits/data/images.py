@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".jpg", ".jpeg", ".png", ".pgm", ".ppm", ".bmp", ".webp")
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "WEBP")
 GREY = ("1", "L", "LA")
+MOST_PIXELS = 64 * 10**6
+"""Of an image, by its header: a file of some kilobytes can claim to hold more than any memory."""
 MOST_BYTES = 2**30  # of decoded images that are kept in memory; more stay in their files
 RULE = "grey or RGB, scaled to the shape (bilinear)"
 
@@ -106,26 +108,36 @@ def decode(file: Path, shape: Shape) -> npt.NDArray[Any]:
 
 def opened_as(file: Path, mode: str) -> Image:
     """Return the decoded image in Pillow's ``mode`` ("L": grey, "RGB"); BadInput when it is damaged."""
-    from PIL import Image
-
     with _open(file) as image:
         try:
             return image.convert(mode)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        except Exception as error:  # a damaged file can make Pillow's decoders raise anything
             raise _unreadable(file, error) from error
 
 
 def _open(file: Path) -> Image:
+    """Return the image with its header read; BadInput when that is damaged or tells of too many pixels."""
     from PIL import Image
 
     try:
-        return Image.open(file, formats=FORMATS)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        image = Image.open(file, formats=FORMATS)
+    except Image.DecompressionBombError:
+        raise BadInput(f"image {file} {TOO_LARGE}") from None
+    except Exception as error:  # as above
         raise _unreadable(file, error) from error
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        image.close()
+        raise BadInput(f"image {file} is {width}×{height} and {TOO_LARGE}")
+    return image
+
+
+TOO_LARGE = f"has more than {MOST_PIXELS // 10**6} megapixels, the most that are read; scale it down, or remove it"
 
 
 def _unreadable(file: Path, error: Exception) -> BadInput:
-    return BadInput(f"image {file} cannot be read ({str(error).splitlines()[0]}); remove or replace it")
+    said = next(iter(str(error).splitlines()), type(error).__name__)
+    return BadInput(f"image {file} cannot be read ({said}); remove or replace it")
 
 
 def _size(request: Request) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.credentials import hide, mask, reveal
 from audits.data.dataset import Dataset, Description, fingerprint
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -121,6 +122,7 @@ def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = 65_536) 
     """
     import pyarrow as pa
 
+    uri = mask(uri)
     filesystem, folder = file_system(uri)
     if _parquet_files(filesystem, folder):
         raise BadInput(f"{uri} already holds Parquet files; name an empty folder")
@@ -140,6 +142,7 @@ def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = 65_536) 
 
 def read_shards(name: str, uri: str) -> Dataset:
     """Return the data set in the Parquet file, or in the folder of Parquet files, at ``uri``."""
+    uri = mask(uri)
     filesystem, place = file_system(uri)
     files = []
     for path in _parquet_files(filesystem, place):
@@ -157,7 +160,7 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
 
     try:
         if "://" in uri:
-            filesystem, path = fs.FileSystem.from_uri(uri)
+            filesystem, path = fs.FileSystem.from_uri(reveal(uri))
             return filesystem, path.rstrip("/")
         return fs.LocalFileSystem(), fs.LocalFileSystem().normalize_path(uri).rstrip("/")
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -188,7 +191,7 @@ def _inputs(table: Table, header: Header) -> npt.NDArray[Any]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+    return hide(str(error)).strip().split("\n")[0]
 
 
 def _uri(request: Request) -> str:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.groups import numbered
+from audits.data.permission import require_permission
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput, did_you_mean
 
@@ -104,6 +105,7 @@ def _load(request: Request) -> Dataset:
     if not module_name or not function_name:
         raise BadInput(f"data set {request.name!r}; its form is python:module:function")
     folder = Path.cwd() if request.root is None else request.root
+    require_permission(request.name, request.root)
     with _importable(folder):
         try:
             module = importlib.import_module(module_name)

@@ -69,6 +69,8 @@ def with_ids_read(value: dict[str, Any]) -> dict[str, Any]:
     path = value["ids_file"]
     if not isinstance(path, str) or not path:
         raise BadInput(f"split.forget.ids_file is {shown(path)}; allowed: the path of a file of point ids")
+    if Path(path).expanduser().exists() and not Path(path).expanduser().is_file():
+        raise BadInput(f"split.forget.ids_file {path!r} is not a file; write the ids into one")
     try:
         lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -8,12 +8,14 @@ from dataclasses import asdict
 
 import click
 
+from audits.credentials import mask
 from audits.data.catalogue import load
 from audits.data.duplicates import copy_groups
 from audits.data.groups import write_groups
 from audits.data.shards import write_shards
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.cli.options import json_option
+from orchestrator.cli.session import Session
 
 
 @click.group("data")
@@ -43,8 +45,11 @@ def list_data(root: str | None, as_json: bool) -> None:
 @click.argument("out", type=click.Path())
 @click.option("--root", type=click.Path(), metavar="DIR", help="Look for the data here (or set ORCH_DATA).")
 @click.option("--points", type=click.IntRange(min=1), default=65536, show_default=True, help="Points per shard.")
-def shard(name: str, out: str, root: str | None, points: int) -> None:
+@click.pass_obj
+def shard(session: Session, name: str, out: str, root: str | None, points: int) -> None:
     """Write the data set NAME as Parquet shards into the folder or URI OUT."""
+    session.code.said([name, root])
+    out = mask(out)
     paths = write_shards(load(name, root), out, points_per_shard=points)
     click.echo(f"wrote {len(paths)} shard{'s' * (len(paths) > 1)} to {out}; use it as data.name: parquet:{out}")
 
@@ -53,11 +58,14 @@ def shard(name: str, out: str, root: str | None, points: int) -> None:
 @click.argument("name")
 @click.argument("file", type=click.Path())
 @click.option("--root", type=click.Path(), metavar="DIR", help="Look for the data here (or set ORCH_DATA).")
-def duplicates(name: str, file: str, root: str | None) -> None:
+@click.pass_obj
+def duplicates(session: Session, name: str, file: str, root: str | None) -> None:
     """Find exact and near copies in the data set NAME and write FILE (CSV), groups that keep them together.
 
     All pairs of points are compared: the time grows with the square of their number.
     """
+    session.code.said([name, root])
+    name = mask(name)
     data = load(name, root)
     click.echo(f"comparing {len(data)} points of {name}", err=True)
     groups = copy_groups(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import os
 import shutil
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from actors.cluster import usable_cpus
+from audits.credentials import hide, mask
 from audits.errors import BadInput
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.engine.store.store import Store, default_store_uri
@@ -52,7 +55,7 @@ def diagnose(store: str | None, out: str) -> list[Finding]:
         try:
             findings += check()
         except Exception as error:
-            text = next(iter(str(error).splitlines()), "")
+            text = next(iter(hide(str(error)).splitlines()), "")
             findings.append(Finding("FAIL", subject, f"{type(error).__name__}: {text}", "install the package again"))
     return findings
 
@@ -179,18 +182,29 @@ def tracking() -> Iterator[Finding]:
         yield server(uri)
     elif uri.startswith(("file:", "/", ".")):
         fix = "use sqlite:///PATH or a server's http:// address"
-        yield Finding("FAIL", "tracking", f"{uri}: MLflow takes no folders any more", fix)
+        yield Finding("FAIL", "tracking", f"{mask(uri)}: MLflow takes no folders any more", fix)
     else:
-        yield Finding("ok", "tracking", uri)
+        yield Finding("ok", "tracking", mask(uri))
+
+
+def health_request(uri: str) -> urllib.request.Request:
+    """Return the question whether the server at ``uri`` is healthy; urllib takes no credentials inside an address."""
+    parts = urlsplit(uri)
+    host = parts.netloc.rpartition("@")[2]
+    request = urllib.request.Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}/health")
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        request.add_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return request
 
 
 def server(uri: str) -> Finding:
     """Return whether the MLflow server at ``uri`` is healthy."""
     try:
-        with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=5) as answer:
+        with urllib.request.urlopen(health_request(uri), timeout=5) as answer:
             healthy = answer.status == 200
-        what = uri if healthy else f"{uri} answers {answer.status}"
+        what = mask(uri) if healthy else f"{mask(uri)} answers {answer.status}"
     except (urllib.error.URLError, OSError, ValueError) as error:
-        healthy, what = False, f"{uri}: {getattr(error, 'reason', error)}"
+        healthy, what = False, f"{mask(uri)}: {hide(str(getattr(error, 'reason', error)))}"
     fix = "" if healthy else "start the server, or correct or unset MLFLOW_TRACKING_URI"
     return Finding("ok" if healthy else "FAIL", "tracking", what, fix)

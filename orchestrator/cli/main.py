@@ -8,11 +8,14 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from importlib import metadata
 from pathlib import Path
 
 import click
 
+from audits.credentials import hide
+from audits.data.permission import asking
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.session import Session
 from orchestrator.engine.store.faults import CorruptArtefact, StoreFull
@@ -91,8 +94,12 @@ def group() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run ``orch`` and return its exit code; whatever goes wrong is one line on standard error."""
     session = Session()
+    warnings.filterwarnings(
+        "ignore", r"Image size \(\d+ pixels\) exceeds limit"
+    )  # such an image is refused in one line
     try:
-        code = invoke(sys.argv[1:] if argv is None else argv, session)
+        with asking(session.code.may_run):
+            code = invoke(sys.argv[1:] if argv is None else argv, session)
         sys.stdout.flush()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -148,7 +155,7 @@ def first_line(error: Exception, limit: int = 300) -> str:
 
 def write_traceback(error: Exception, log: Path | None) -> str:
     """Append the traceback to ``log`` (None or unwritable: to a new temporary file) and return the file's name."""
-    text = f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}"
+    text = hide(f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}")
     if log is not None:
         try:
             with log.open("a", encoding="utf-8") as file:
@@ -163,8 +170,8 @@ def write_traceback(error: Exception, log: Path | None) -> str:
 
 
 def complain(text: str) -> None:
-    """Print one line on standard error, whatever ``text`` holds."""
-    click.echo(f"orch: {' '.join(text.split())}", err=True)
+    """Print one line on standard error, whatever ``text`` holds, without secrets."""
+    click.echo(f"orch: {' '.join(hide(text).split())}", err=True)
 
 
 def close_stdout() -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from audits.errors import BadInput
-from orchestrator.kinds import check_against_data, load_plan
+from orchestrator.cli.session import Session
+from orchestrator.engine.plan.overrides import parse_override
+from orchestrator.kinds import check_against_data, load_plan, texts_of
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
@@ -21,8 +23,9 @@ PLAN_HELP = "PLAN is a YAML file or the name of a shipped plan (`orch ls plans`)
 
 
 def plan_options(function: F) -> F:
-    """Add PLAN, --set, --workers and --store."""
+    """Add PLAN, --set, --workers, --store and --allow-code."""
     for option in (
+        allow_code_option,
         click.option("--store", metavar="URI", help="Where finished models and scores are kept (or ORCH_STORE)."),
         click.option("--workers", metavar="N", help="Worker processes: a number, 0 for none, or auto."),
         set_option,
@@ -36,6 +39,21 @@ def set_option(function: F) -> F:
     """Add --set."""
     text = "Change one value of the plan, e.g. --set split.shadows=32; repeatable."
     return click.option("--set", "overrides", metavar="A.B=C", multiple=True, help=text)(function)
+
+
+def allow_code_option(function: F) -> F:
+    """Add --allow-code, which tells the session."""
+
+    def allow(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+        session_of(ctx).code.everything |= value
+
+    text = "Let a plan file run code of yours (data.name: python:…) without asking (or ORCH_ALLOW_CODE=1)."
+    return click.option("--allow-code", is_flag=True, expose_value=False, callback=allow, help=text)(function)
+
+
+def session_of(ctx: click.Context) -> Session:
+    """Return the session of the command in hand."""
+    return ctx.find_object(Session) or Session()
 
 
 def run_options(function: F) -> F:
@@ -74,6 +92,10 @@ def planned(
         values["compute.workers"] = int(workers) if workers.isdecimal() else workers
     if store is not None:
         values["compute.store"] = store
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        given = (parse_override(text)[1] for text in overrides)
+        session_of(context).code.said(word for value in given for _, word in texts_of(value))
     plan = load_plan(source, overrides, values)
     check_against_data(plan, absent=absent)
     for setting, changes in swept(plan).items():

@@ -9,6 +9,7 @@ import click
 
 from audits.data.catalogue import load
 from audits.errors import BadInput
+from orchestrator.cli.options import allow_code_option
 from orchestrator.engine.kind import Page
 from orchestrator.kinds import kind_named
 from orchestrator.report.result import read_result
@@ -17,6 +18,7 @@ from orchestrator.report.result import read_result
 @click.command("report")
 @click.argument("run", type=click.Path())
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
+@allow_code_option
 def command(run: str, markdown: bool) -> None:
     """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet."""
     folder = Path(run)

@@ -22,6 +22,7 @@ from audits.errors import BadInput
 from orchestrator.cli import audit, sweep
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.session import Session
+from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
 from orchestrator.kinds import kind_named, load_plan
 from tune_spaces import SWEEPS
@@ -75,7 +76,7 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
             raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
         ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
     else:
-        work = read_command(words, out)
+        work = read_command(session, words, out)
         session.log = claim_folder(work.out, work.plan, force=work.force)
         server = JobServer(address)
         name = start(server, work)
@@ -84,13 +85,13 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
     raise click.exceptions.Exit(exit_code(ended))
 
 
-def read_command(words: Sequence[str], out: str | None = None) -> Work:
+def read_command(session: Session, words: Sequence[str], out: str | None = None) -> Work:
     """Return the command that ``words`` give, checked as far as can be done without the cluster's data."""
     if not words or words[0] not in COMMANDS:
         given = f", not {words[0]!r}" if words else ""
         raise BadInput(f"submit runs {' or '.join(COMMANDS)} on the cluster{given}: orch submit audit apollo PLAN …")
     name, here = words[0], COMMANDS[words[0]]
-    values = here.make_context(f"submit {name}", list(words[1:])).params
+    values = here.make_context(f"submit {name}", list(words[1:]), obj=session).params
     if values.get("resume"):
         raise BadInput("--resume goes on with a folder of this machine; submit its plan: orch submit sweep NAME PLAN")
     default = kind_named(values["kind"]).default_plan if name == "audit" else SWEEPS[values["name"]].base
@@ -100,9 +101,10 @@ def read_command(words: Sequence[str], out: str | None = None) -> Work:
     plan = load_plan(values["source"] or default, values["overrides"], {**compute, "compute.address": "auto"})
     require_common_store(plan)
     is_file = values["source"] is not None and Path(values["source"]).exists()
+    allowed = ("--allow-code",) if session.code.everything or os.environ.get(ALLOW) == "1" else ()
     sent = {**values, "source": PLAN if is_file else values["source"]}
     return Work(
-        words=(name, *words_of(here, sent), "--set", "compute.address=auto"),
+        words=(name, *words_of(here, sent), *allowed, "--set", "compute.address=auto"),
         plan=plan,
         source=values["source"] if is_file else None,
         out=Path(out or values["out"] or f"runs/{values.get('kind') or values['name']}"),
@@ -112,9 +114,9 @@ def read_command(words: Sequence[str], out: str | None = None) -> Work:
 
 
 def words_of(here: click.Command, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the command line that gives ``values``, but for options that concern this machine only."""
+    """Yield the command line that gives ``values``, but for options that concern this machine or the session only."""
     for parameter in here.params:
-        value = values[str(parameter.name)]
+        value = values.get(str(parameter.name))
         if parameter.name in KEPT_HERE or value is None or value is False:
             continue
         if isinstance(parameter, click.Argument):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from orchestrator.cli.options import PLAN_HELP, planned, set_option
+from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.kinds import open_design
 
@@ -12,6 +12,7 @@ from orchestrator.kinds import open_design
 @click.command("validate", epilog=PLAN_HELP)
 @click.argument("source", metavar="[PLAN]", required=False)
 @set_option
+@allow_code_option
 def command(source: str | None, overrides: tuple[str, ...]) -> None:
     """List everything that is wrong with a plan, one line each; exit code 2 if there is anything."""
     try:

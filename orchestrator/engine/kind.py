@@ -37,8 +37,8 @@ Body = Callable[[Any, Job], Files]
 class Stage:
     """One stage of a kind: ``makes`` says what its artefacts are.
 
-    Models and measurements of models are made by one queue that Ray Train serves; evidence and scores by the attack
-    pool or by trials of a sweep.
+    Models and measurements of models are made by one queue that Ray Train serves; evidence and scores by plain
+    actors or by trials of a sweep.
     """
 
     name: str
@@ -213,7 +213,7 @@ class Kind:
         return [job for job in jobs if self.stage(job.stage).makes in ("model", "measurement")]
 
     def gathering(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return the jobs that gather evidence or score it: those of the attack pool."""
+        """Return the jobs that gather evidence or score it: those of plain actors."""
         return [job for job in jobs if self.stage(job.stage).makes in ("evidence", "scores")]
 
     def open_page(self) -> Page:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -92,8 +93,6 @@ def growing_cluster(
 
 
 def _wait_for(address: str) -> None:
-    import socket
-
     host, _, port = address.rpartition(":")
     for _ in range(300):
         with contextlib.suppress(OSError):

@@ -75,5 +75,4 @@ def two_in_turn(jobs: Sequence[Job], make_perform: MakePerform, workers: Workers
 def take_turns(monkeypatch: pytest.MonkeyPatch, how: Callable[..., None] = two_in_turn) -> None:
     """Let runs in this process do jobs as two workers do, or as ``how`` does, without Ray."""
     monkeypatch.setattr("orchestrator.engine.run.run.connect", lambda workers: nullcontext())
-    for pool in ("train_population", "run_units"):
-        monkeypatch.setattr(f"orchestrator.engine.run.run.{pool}", how)
+    monkeypatch.setattr("orchestrator.engine.run.run.do_jobs", how)

@@ -128,7 +128,7 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
         design = kind.lay_out(changed, data, device, store)
         jobs = design.priced_jobs()
         wanted = tuning.jobs(jobs) if tuning else jobs
-        probe = kind.probe(changed, device, timings)
+        probe = kind.probe(changed, timed_on(device), timings)
         for job in (*design.first_jobs(), *wanted):
             work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
         settings.append((changed, wanted))
@@ -144,6 +144,13 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
         sweep.name if sweep else "",
         len(settings),
     )
+
+
+def timed_on(device: str) -> str:
+    """Return where training steps are timed: on this machine's CPU where the GPU is elsewhere (far too high)."""
+    import torch
+
+    return device if device == "cpu" or torch.cuda.is_available() else "cpu"
 
 
 def stand_in(plan: BasePlan) -> Dataset:
@@ -175,8 +182,13 @@ def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
 
 
 def worker_count(plan: BasePlan, device: str, work: float) -> int:
-    """Return how many workers the plan gets on this machine for so many seconds of ``work``."""
+    """Return how many workers the plan gets on this machine for so many seconds of ``work``.
+
+    On a cluster it is the plan's number, or one: nobody knows how many will come.
+    """
+    if plan.compute.address is not None:
+        return plan.compute.workers if isinstance(plan.compute.workers, int) else 1
     most = size_workers(plan.compute.workers, gpus_here(plan, device), cpus=plan.compute.cpus_per_worker)
-    if plan.compute.workers != "auto" or device != "cpu" or plan.compute.address is not None:
+    if plan.compute.workers != "auto" or device != "cpu":
         return most
     return most if wall_seconds(work, most) < work else 0

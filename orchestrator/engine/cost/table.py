@@ -36,7 +36,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     """Yield the totals: settings, time, GPU-hours, disk, queries, and how far the numbers can be trusted."""
     if cost.sweep:
         yield f"settings: {cost.settings}; what they share is counted once"
-    where = f"with {cost.workers} workers" if cost.workers else "in the calling process"
+    where = f"with {cost.workers} worker{'s' * (cost.workers > 1)}" if cost.workers else "in the calling process"
     yield f"time: about {seconds(cost.seconds)} {where} on {cost.device}"
     if cost.gpu_hours is not None:
         yield f"GPU: about {cost.gpu_hours:.2g} GPU-hours"

@@ -14,6 +14,7 @@ OURS = ("orchestrator", "actors", "tune_spaces", "audits")
 """Packages whose modules count, beside those of the modules that are asked about (a kind of the user's own)."""
 
 CANNOT_CHANGE_A_RESULT = (
+    "audits.credentials",
     "audits.data.duplicates",
     "audits.errors",
     "audits.registry",

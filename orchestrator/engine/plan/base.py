@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import yaml
 from pydantic import PrivateAttr, ValidationError
 
+from audits.credentials import mask, without_mask
 from orchestrator.engine.plan.errors import PlanProblems, problems_of
 from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.plan.sections import Section
@@ -101,8 +102,8 @@ class BasePlan(Section):
 
     @property
     def plan_hash(self) -> str:
-        """32 hex digits over everything that decides the scores (``deciding``)."""
-        return hashlib.sha256(json.dumps(self.deciding(), sort_keys=True).encode()).hexdigest()[:32]
+        """32 hex digits over everything that decides the scores (``deciding``), credentials left out."""
+        return hashlib.sha256(without_mask(json.dumps(self.deciding(), sort_keys=True)).encode()).hexdigest()[:32]
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         """Return the plan with dotted paths set to new values, checked again; what a sweep does for each setting."""
@@ -124,8 +125,8 @@ P = TypeVar("P", bound=BasePlan)
 
 
 def validated(kind: type[P], raw: Mapping[str, Any]) -> P:
-    """Return ``raw`` as a plan of ``kind``; raises ``PlanProblems`` with one line a problem."""
+    """Return ``raw`` as a plan of ``kind``, credentials masked; raises ``PlanProblems`` with one line a problem."""
     try:
-        return kind.model_validate_json(json.dumps(raw))
+        return kind.model_validate_json(json.dumps(mask(raw)))
     except ValidationError as error:
         raise PlanProblems(problems_of(error, kind)) from None

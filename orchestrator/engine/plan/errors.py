@@ -32,6 +32,7 @@ WANTED = {
     "too_short": "at least {min_length} of them",
     "string_too_short": "text of at least {min_length} character",
 }
+MOST_PROBLEMS = 100
 UNKNOWN_KEY = {"extra_forbidden", "unexpected_keyword_argument"}
 
 
@@ -45,9 +46,9 @@ class PlanProblems(BadInput):
 
 
 def problems_of(error: ValidationError, root: type, prefix: Sequence[str | int] = ()) -> list[str]:
-    """Return one line per problem that pydantic found in ``root`` (a model or dataclass), paths under ``prefix``."""
+    """Return one line for each of the first problems that pydantic found in ``root`` (a model or dataclass)."""
     lines: list[str] = []
-    for detail in error.errors(include_url=False):
+    for detail in error.errors(include_url=False)[:MOST_PROBLEMS]:
         path = ".".join(str(part) for part in (*prefix, *detail["loc"]))
         context: dict[str, Any] = detail.get("ctx") or {}
         cause = context.get("error")

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from audits.credentials import hide, mask
 from audits.errors import BadInput, did_you_mean
 
 DEFAULT_PLAN = "apollo-fashion14"
@@ -18,8 +19,25 @@ DEFAULT_PLAN = "apollo-fashion14"
 EXPONENT_NUMBER = re.compile(r"^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+$")
 
 
-class PlanLoader(yaml.SafeLoader):
-    """PyYAML's safe loader that refuses a key given twice and reads ``2e-3`` as a number."""
+MOST_BYTES = 2**21
+"""Of the text of a plan; the ids of 100 000 points to forget take about half of it."""
+MOST_VALUES = 100_000
+"""Values of a plan, each counted as often as aliases (``*name``) repeat it."""
+MOST_DIGITS, MOST_LEVELS = 100, 40
+LONG_TEXT = 2**15
+"""Characters from which on libyaml reads a text, seven times as fast as PyYAML, which words errors better."""
+
+
+class PlanRules:
+    """For PyYAML's safe loaders: keys given twice are refused, and texts that would become too large."""
+
+    def get_single_data(self) -> Any:
+        """Return the value of the only document; raises ``BadInput`` before anything too large is made."""
+        node = self.get_single_node()  # type: ignore[attr-defined]  # of the loader
+        if node is None:
+            return None
+        refuse_endless(node)
+        return self.construct_document(node)  # type: ignore[attr-defined]  # of the loader
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return the mapping of ``node``; raises on duplicate keys and on keys that are not text."""
@@ -31,24 +49,69 @@ class PlanLoader(yaml.SafeLoader):
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key!r} is given twice", key_node.start_mark)
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        return super().construct_mapping(node, deep)  # type: ignore[misc,no-any-return]  # of the loader
 
 
-PlanLoader.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT_NUMBER, list("-+0123456789"))
+class PlanLoader(PlanRules, yaml.SafeLoader):
+    """PyYAML's safe loader that keeps the rules of plans and reads ``2e-3`` as a number."""
+
+
+class LongPlanLoader(PlanRules, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of two
+    """The same on libyaml, for long texts."""
+
+
+for _loader in (PlanLoader, LongPlanLoader):
+    _loader.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT_NUMBER, list("-+0123456789"))
+
+
+def refuse_endless(root: yaml.Node) -> None:
+    """Raise ``BadInput`` for a text that would become too many values, a number too long, or a value within itself.
+
+    Counts without expanding: 430 bytes of aliases of aliases stand for a billion values.
+    """
+    measured: dict[int, tuple[int, int]] = {}
+    unfinished: set[int] = set()
+
+    def measure(node: yaml.Node) -> tuple[int, int]:
+        """Return how many values ``node`` stands for, and in how many levels."""
+        if isinstance(node, yaml.ScalarNode):
+            if len(node.value) > MOST_DIGITS and node.tag.rpartition(":")[2] in ("int", "float"):
+                raise BadInput(f"line {node.start_mark.line + 1}: a number of {len(node.value)} characters")
+            return 1, 1
+        if id(node) in unfinished:
+            raise RecursionError
+        if id(node) not in measured:
+            unfinished.add(id(node))
+            parts = node.value if isinstance(node, yaml.SequenceNode) else (one for pair in node.value for one in pair)
+            inside = [measure(part) for part in parts]
+            values, levels = 1 + sum(count for count, _ in inside), 1 + max((level for _, level in inside), default=0)
+            if levels > MOST_LEVELS:
+                raise RecursionError
+            measured[id(node)] = values, levels
+            unfinished.remove(id(node))
+        return measured[id(node)]
+
+    values, _ = measure(root)
+    if values > MOST_VALUES:
+        raise BadInput(
+            f"{values:.3g} values, repeated by aliases (*name) or written out; a plan has at most {MOST_VALUES}"
+        )
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Return what ``text`` says; ``source`` names it in the ``BadInput`` of garbled YAML."""
+    """Return what ``text`` says, credentials masked; ``source`` names it in the ``BadInput`` of garbled YAML."""
     try:
-        value = yaml.load(text, Loader=PlanLoader)
+        value = mask(yaml.load(text, Loader=PlanLoader if len(text) < LONG_TEXT else LongPlanLoader))
+    except BadInput as error:
+        raise BadInput(f"{source}: {error}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
-        raise BadInput(f"{place}: not valid YAML: {flat(error.problem or str(error))}{tab_hint(error)}") from None
+        raise BadInput(f"{place}: not valid YAML: {flat(hide(error.problem or str(error)))}{tab_hint(error)}") from None
     except yaml.YAMLError as error:
-        raise BadInput(f"{source}: not valid YAML: {flat(str(error))}") from None
+        raise BadInput(f"{source}: not valid YAML: {flat(hide(str(error)))}") from None
     except ValueError as error:  # e.g. the date 2024-99-99
-        raise BadInput(f"{source}: not valid YAML: {flat(str(error))}") from None
+        raise BadInput(f"{source}: not valid YAML: {flat(hide(str(error)))}") from None
     except RecursionError:
         raise too_deep(source) from None
     try:
@@ -93,7 +156,11 @@ def refuse_unusable(value: Any, source: str, path: str = "") -> None:
 def read_plan_file(path: Path) -> dict[str, Any]:
     """Return the mapping that the plan file ``path`` holds; raises ``BadInput``."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise BadInput(f"{path}: more than {MOST_BYTES / 2**20:g} MiB; a plan is a short text, is this one?")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not a text file (byte {error.start} is not UTF-8); a plan is YAML text") from None
     except OSError as error:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from audits.credentials import hide
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.plan.files import DEFAULT_PLAN, parse_yaml, shipped_plan
 
@@ -20,7 +21,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Return (dotted path, value) of ``text``, e.g. ``audit.search.beta=2``; the value is read as YAML."""
     path, separator, value = text.partition("=")
     if not separator or not all(path.strip().split(".")):
-        raise BadInput(f"--set {text!r}: write it as path=value, e.g. --set split.shadows=32")
+        raise BadInput(f"--set {hide(text)!r}: write it as path=value, e.g. --set split.shadows=32")
     return path.strip(), parse_yaml(value, f"--set {path.strip()}")
 
 

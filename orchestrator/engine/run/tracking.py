@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import tempfile
 import time
 import warnings
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from audits.credentials import hide, mask, reveal
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash
@@ -39,16 +39,17 @@ def check_uri(uri: str | None) -> None:
     """Raise BadInput for a tracking URI that cannot work (scheme, server address, folder); contacts no server."""
     if uri is None:
         return
-    parts = urlsplit(uri)
+    uri = mask(uri)
+    parts = urlsplit(reveal(uri))
     scheme = parts.scheme.split("+")[0]
     if scheme not in SCHEMES:
         shown = "a plain path" if not scheme or len(scheme) == 1 else f"scheme {scheme!r}"
         raise BadInput(
-            f"tracking.uri {masked(uri)!r} has {shown}{did_you_mean(scheme, SCHEMES)}; "
+            f"tracking.uri {uri!r} has {shown}{did_you_mean(scheme, SCHEMES)}; "
             "allowed: sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
         )
     if scheme in ("http", "https") and not parts.hostname:
-        raise BadInput(f"tracking.uri {masked(uri)!r} names no host; write http://host:port")
+        raise BadInput(f"tracking.uri {uri!r} names no host; write http://host:port")
     if scheme == "sqlite":
         _check_sqlite(uri, Path(parts.path.removeprefix("/")))
 
@@ -56,17 +57,17 @@ def check_uri(uri: str | None) -> None:
 def _check_sqlite(uri: str, file: Path) -> None:
     """Refuse a database that does not name a file in a folder that can be written."""
     if not file.name:
-        raise BadInput(f"tracking.uri {masked(uri)!r} names no file; write sqlite:////absolute/path/mlflow.db")
+        raise BadInput(f"tracking.uri {uri!r} names no file; write sqlite:////absolute/path/mlflow.db")
     folder = file.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise BadInput(f"tracking.uri {masked(uri)!r}: {file.parent} is not a folder that can be written")
+        raise BadInput(f"tracking.uri {uri!r}: {file.parent} is not a folder that can be written")
 
 
 def resolve_uri(uri: str | None, out: Path) -> str:
-    """Return the URI in use: the plan's, else MLFLOW_TRACKING_URI, else a SQLite database under ``out``."""
-    chosen = uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{out.resolve() / 'mlflow.db'}"
+    """Return the URI in use, masked: the plan's, else MLFLOW_TRACKING_URI, else a SQLite database under ``out``."""
+    chosen = mask(uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{out.resolve() / 'mlflow.db'}")
     check_uri(chosen)
     return chosen
 
@@ -84,17 +85,12 @@ def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None
         try:
             return _log(kind, result, out, where, experiment)
         except errors as error:
-            raise TrackingFailed(f"MLflow at {masked(where)} failed: {_reason(error)}; {out} is complete") from error
-
-
-def masked(text: str) -> str:
-    """Return a text in which passwords inside URIs are starred."""
-    return re.sub(r"(://[^:/@\s]*):[^@/\s]*@", r"\1:***@", text)
+            raise TrackingFailed(f"MLflow at {where} failed: {_reason(error)}; {out} is complete") from error
 
 
 def _reason(error: Exception) -> str:
     """Return the cause of a failure in one short line."""
-    text = masked(" ".join(str(error).split())) or type(error).__name__
+    text = hide(" ".join(str(error).split())) or type(error).__name__
     if "Max retries exceeded" in text or "Connection refused" in text:
         return "the server does not answer"
     return text if len(text) <= 200 else f"{text[:199]}…"
@@ -130,7 +126,7 @@ def _log(kind: Kind, result: Mapping[str, Any], out: Path, uri: str, experiment:
 
     if uri.startswith("sqlite:"):
         Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
-    client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+    client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
     tags = {"orch.plan_hash": plan_hash(result["plan"]), "orch.kind": str(result["kind"]), "mlflow.source.name": "orch"}
     parent = _start(client, identity, str(result["name"]), {**tags, "orch.level": "parent"})
@@ -140,7 +136,7 @@ def _log(kind: Kind, result: Mapping[str, Any], out: Path, uri: str, experiment:
         client.set_terminated(parent, "FAILED")
         raise
     client.set_terminated(parent, "FINISHED")
-    return {"uri": masked(uri), "experiment": experiment, "parent": parent, "children": children}
+    return {"uri": uri, "experiment": experiment, "parent": parent, "children": children}
 
 
 def _log_runs(

@@ -6,10 +6,11 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from actors.jobs import Unfit
+from audits.credentials import remember, remembered
 from audits.errors import BadInput
 from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
@@ -37,7 +38,8 @@ class OpenContexts:
     """Opens the contexts of one or more plans of one kind in a worker process; small and picklable.
 
     ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
-    ``fingerprint`` is that of the data on the driver, which every worker must find too.
+    ``fingerprint`` is that of the data on the driver, which every worker must find too; ``credentials`` are those of
+    the masked addresses in the plans.
     """
 
     kind: Kind
@@ -45,6 +47,7 @@ class OpenContexts:
     store: str
     device: str
     fingerprint: str
+    credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
 
     def __call__(self) -> Callable[[Any], None]:
         """Return the function that does a job."""
@@ -61,6 +64,7 @@ class OpenContexts:
         """Return the context of one plan."""
         import torch
 
+        remember(self.credentials)
         plan = self.kind.check(self.plans[plan_hash], ())
         torch.set_num_threads(plan.compute.threads)
         settle_gpu(self.device, plan)

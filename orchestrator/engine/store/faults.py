@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from audits.credentials import hide
 from audits.errors import BadInput
 
 
@@ -37,5 +38,5 @@ def damaged(stage: str, key: str, file: str, what: str) -> CorruptArtefact:
 def one_line(error: BaseException, limit: int = 200) -> str:
     """Return the first line of an error's message (at most ``limit`` characters), or the name of its type."""
     strerror = getattr(error, "strerror", None)
-    text = str(strerror or error).strip().splitlines()
+    text = hide(str(strerror or error)).strip().splitlines()
     return text[0][:limit] if text else type(error).__name__

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from audits.credentials import reveal
 from orchestrator.engine.store.faults import StoreUnusable, one_line
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 
@@ -29,7 +30,7 @@ class ObjectStorage:
         parts = urlsplit(uri)
         self.place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         try:
-            self._files, root = fs.FileSystem.from_uri(_with_single_puts(uri))
+            self._files, root = fs.FileSystem.from_uri(_with_single_puts(reveal(uri)))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise StoreUnusable(
                 f"store {self.place} cannot be opened: {one_line(error)}; give a local path or a URI such as "

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from audits.credentials import mask, remember, remembered
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
@@ -77,16 +78,22 @@ class Artefact:
 class Store:
     """A content-addressed store at ``uri``: a local path or a URI of a pyarrow file system (s3://, gs://, file://).
 
-    Cheap to make and to pickle: nothing is opened before the first use. Every method may raise StoreUnusable.
+    Cheap to make and to pickle: nothing is opened before the first use. ``uri`` has credentials masked; a pickle takes
+    them along. Every method may raise StoreUnusable.
     """
 
     def __init__(self, uri: str | os.PathLike[str]) -> None:
-        text = os.fspath(uri)
+        text = mask(os.fspath(uri))
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"uri": self.uri, "_storage": None}
+        known = {shown: real for shown, real in remembered().items() if shown == self.uri}
+        return {"uri": self.uri, "_storage": None, "credentials": known}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        remember(state.pop("credentials"))
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         return f"Store({self.storage.place!r})"

@@ -53,7 +53,7 @@ FILES: dict[str, tuple[str, str]] = {
     "unknown data set": ("data: {name: fashion41}", "fashion41"),
     "missing folder": ("data: {name: 'folder:nowhere'}", "nowhere"),
     "missing root": ("data: {name: mnist, root: nowhere}", "nowhere"),
-    "missing module": ("data: {name: 'python:no_such_module:f'}", "no_such_module"),
+    "code": ("data: {name: 'python:no_such_module:f'}", "no_such_module"),
     "unknown model": ("model: {name: resnt18}", "did you mean 'resnet18'?"),
     "unknown model setting": ("model: {name: cnn, settings: {width: 3}}", "model.settings.width"),
     "unknown unlearner": ("unlearning: [{method: scrap}]", "did you mean 'scrub'?"),

@@ -19,6 +19,7 @@ from actors.submit import Ended, JobServer, JobServerLost
 from audits.errors import BadInput
 from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
 from orchestrator.cli.main import main
+from orchestrator.cli.session import Session
 from orchestrator.cli.submit import Screen, exit_code, read_command
 
 STORE = ("--store", "/srv/store")
@@ -28,14 +29,16 @@ def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_pa
     plan = tmp_path / "mine.yaml"
     plan.write_text("data: {name: digits}\n")
     said = f"audit apollo {plan} --set split.targets=9 --workers 3 --rebuild --json --out here --fail-above auc=0.9"
-    work = read_command([*said.split(), *STORE])
+    work = read_command(Session(), [*said.split(), *STORE])
     sent = "audit apollo plan.yaml --set split.targets=9 --workers 3 --store /srv/store --rebuild --fail-above auc=0.9"
     assert sorted(work.words) == sorted([*sent.split(), "--set", "compute.address=auto"])
     assert work.words[:3] == ("audit", "apollo", "plan.yaml")
     assert (work.source, work.out, work.as_json) == (str(plan), Path("here"), True)
     assert (work.plan.compute.workers, work.plan.compute.store) == (3, "/srv/store")
-    assert read_command(["sweep", "apollo-ablation", *STORE]).out == Path("runs/apollo-ablation")
-    assert read_command(["audit", "tmia", "tmia-smoke", *STORE]).words[1:3] == ("tmia", "tmia-smoke")
+    assert "--allow-code" not in work.words
+    assert "--allow-code" in read_command(Session(), [*said.split(), *STORE, "--allow-code"]).words
+    assert read_command(Session(), ["sweep", "apollo-ablation", *STORE]).out == Path("runs/apollo-ablation")
+    assert read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE]).words[1:3] == ("tmia", "tmia-smoke")
 
 
 @pytest.mark.parametrize(

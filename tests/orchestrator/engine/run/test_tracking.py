@@ -12,7 +12,7 @@ import pytest
 import urllib3
 
 from audits.errors import BadInput
-from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result, masked, resolve_uri
+from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result, resolve_uri
 from orchestrator.engine.run.tracking_names import flatten
 from orchestrator.kinds import kind_named
 from tests.cases.apollo_result import settings, write_run
@@ -183,8 +183,12 @@ def test_uri_comes_from_the_plan_then_the_environment_then_the_output(tmp_path, 
     assert resolve_uri(None, tmp_path) == f"sqlite:///{tmp_path}/mlflow.db"
 
 
-def test_passwords_never_show():
-    assert masked("postgresql://me:pw@db/x failed") == "postgresql://me:***@db/x failed"
+def test_an_unusable_uri_is_refused_without_its_password(tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match=r"'htp://\*\*\*@host' has scheme") as caught:
+        check_uri("htp://me:sesame@host")
+    assert "sesame" not in str(caught.value)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:sesame@tracker:5000")
+    assert resolve_uri(None, tmp_path) == "http://***@tracker:5000"
 
 
 def test_plan_is_flattened_by_method_names():

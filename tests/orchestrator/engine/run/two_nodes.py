@@ -37,7 +37,7 @@ def main(folder: Path, *arguments: str) -> int:
 
         over = threading.Event()
         threading.Thread(target=lose_a_node, daemon=True).start()
-        return orch([*arguments, "--set", f"compute.address={cluster.address}"])
+        return orch([*arguments, "--set", f"compute.address={cluster.address}", "--set", "compute.head=true"])
     finally:
         cluster.shutdown()
 

@@ -1,0 +1,109 @@
+"""A plan file that names code runs none of it before the user has said so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+
+from audits.data.permission import asking
+from orchestrator.cli.main import main
+from orchestrator.cli.report import thumbnails
+from orchestrator.cli.user_code import Permission
+from orchestrator.engine.data import data_of
+
+NAME = "python:hostile_points:points"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Leave a plan and its module, which writes a file when it is imported, in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_ALLOW_CODE", raising=False)
+    monkeypatch.delitem(sys.modules, "hostile_points", raising=False)
+    data_of.cache_clear()
+    (tmp_path / "hostile_points.py").write_text(
+        "from pathlib import Path\nimport numpy as np\nPath('ran').touch()\n"
+        "def points():\n    return np.zeros((30000, 1, 2, 2), np.uint8), np.arange(30000) % 10\n"
+    )
+    plan(tmp_path)
+    return tmp_path
+
+
+def plan(folder: Path, root: str = "null") -> None:
+    (folder / "plan.yaml").write_text(f"audit: {{kind: apollo}}\ndata: {{name: '{NAME}', root: {root}}}\n")
+
+
+def ran() -> bool:
+    return Path("ran").exists()
+
+
+@pytest.mark.parametrize("command", [["validate"], ["cost"], ["audit", "apollo"], ["sweep", "apollo-ablation"]])
+def test_code_of_a_plan_is_refused_in_one_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "plan.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert not ran() and not out and len(err.splitlines()) == 1
+    assert "the module 'hostile_points'" in err and "--allow-code" in err and "ORCH_ALLOW_CODE=1" in err
+    assert "hostile_points" not in sys.modules
+
+
+def test_code_runs_when_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["validate", "plan.yaml", "--allow-code"]) == 0
+    assert ran()
+    Path("ran").unlink()
+    assert main(["validate", "plan.yaml"]) == 2, "one command's permission is not the next one's"
+    monkeypatch.delitem(sys.modules, "hostile_points")
+    monkeypatch.setenv("ORCH_ALLOW_CODE", "1")
+    assert main(["validate", "plan.yaml"]) == 0
+    assert ran()
+
+
+def test_what_stands_on_the_command_line_is_the_users_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "shard", NAME, "shards"]) == 0 and ran()
+    Path("ran").unlink()
+    sys.modules.pop("hostile_points")
+    plan(tmp_path, root=str(tmp_path))
+    assert main(["validate", "plan.yaml", "--set", f"data.name={NAME}"]) == 2 and not ran(), "the folder is the plan's"
+    assert main(["validate", "plan.yaml", "--set", f"data={{name: '{NAME}', root: {tmp_path}}}"]) == 0 and ran()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_person_is_asked(answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text) or answer)
+    assert main(["validate", "plan.yaml"]) == (0 if answer else 2)
+    assert ran() is answer
+    assert NAME in asked[0]
+
+
+def test_a_report_has_no_pictures_that_code_would_give(capsys: pytest.CaptureFixture[str]) -> None:
+    page: Any = SimpleNamespace(images=lambda document, data: data().inputs)
+    document = {"plan": {"data": {"name": NAME}}}
+    with asking(Permission().may_run):
+        assert thumbnails(page, document) == {}
+    assert "without thumbnails: python:hostile_points" in capsys.readouterr().err and not ran()
+    assert len(thumbnails(page, document)) == 30000, "a library asks nobody"
+
+
+def test_a_hostile_plan_is_refused_before_anything_slow_is_imported() -> None:
+    code = (
+        "import sys; from orchestrator.cli.main import main; code = main(['validate', 'plan.yaml']); "
+        "print(code, sorted({'torch', 'ray', 'mlflow', 'hostile_points'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}"},
+        check=True,
+    )
+    assert done.stdout == "2 []\n" and not ran()
