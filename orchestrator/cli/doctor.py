@@ -1,26 +1,50 @@
-"""``orch doctor``: what is wrong with this machine and how to fix it."""
+"""``orch doctor``: what is wrong with this machine or with a cluster, and how to fix it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 
-from orchestrator.cli.diagnosis import diagnose
-from orchestrator.cli.options import json_option
+from audits.errors import BadInput
+from orchestrator.cli.cluster_diagnosis import ask_cluster, judge, table
+from orchestrator.cli.diagnosis import Finding, diagnose
+from orchestrator.cli.options import json_option, set_option
+from orchestrator.kinds import load_plan
 
 
 @click.command("doctor")
 @click.option("--store", metavar="URI", help="The store to look at (ORCH_STORE, else .orch/store).")
 @click.option("--out", type=click.Path(), default="runs", metavar="DIR", help="The folder that results go to.")
+@click.option("--cluster", is_flag=True, help="Check every node of a Ray cluster in place of this machine.")
+@set_option
 @json_option
-def command(store: str | None, out: str, as_json: bool) -> None:
+@click.argument("source", metavar="[PLAN]", required=False)
+def command(
+    store: str | None, out: str, cluster: bool, overrides: tuple[str, ...], as_json: bool, source: str | None
+) -> None:
     """Check Python, torch, Ray, GPUs, memory, disk, data sets, store and tracking.
 
-    One line each: ok, warn or FAIL, with what to do. Exit code 3 if anything fails.
+    With --cluster every living node is asked for its versions, devices, clock and disk, and whether it reaches the
+    other nodes, the store and the data of PLAN (--set compute.address=…, compute.store=… as in a run). One line each:
+    ok, warn or FAIL, with what to do. Exit code 3 if anything fails.
     """
-    findings = diagnose(store, out)
+    if not cluster:
+        if source or overrides:
+            raise BadInput("PLAN and --set are for the cluster of a run: orch doctor --cluster PLAN --set …")
+        conclude(diagnose(store, out), as_json)
+        return
+    plan = load_plan(source, overrides, {} if store is None else {"compute.store": store})
+    driver, answers = ask_cluster(plan)
+    if not as_json:
+        click.echo(table(answers))
+    conclude(judge(driver, answers), as_json)
+
+
+def conclude(findings: Sequence[Finding], as_json: bool) -> None:
+    """Print the findings; raise Exit with 3 if anything fails."""
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings]))
     else:

@@ -30,6 +30,7 @@ COMMANDS = {
     "validate": ("orchestrator.cli.validate", "Check a plan and list everything that is wrong with it."),
     "ls": ("orchestrator.cli.ls", "List audits, attacks, unlearners, models, data, sweeps or plans."),
     "cp": ("orchestrator.cli.cp", "Copy a shipped plan to a file, to edit it."),
+    "submit": ("orchestrator.cli.submit", "Run an audit or a sweep on a Ray cluster, and fetch its results."),
     "report": ("orchestrator.cli.report", "Write the report of a finished run again."),
     "cache": ("orchestrator.cli.cache", "Look into the store of finished models and scores, and clean it."),
     "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),

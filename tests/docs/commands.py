@@ -10,7 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-COMMENTED = (*sorted((ROOT / "examples").iterdir()), ROOT / "cluster.yaml")
+COMMENTED = (
+    *sorted(path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".yaml")),
+    ROOT / "cluster.yaml",
+)
 SOURCES = sorted(
     path
     for package in ("orchestrator", "actors", "tune_spaces", "audits")

@@ -1,0 +1,233 @@
+"""``orch submit``: the same command, as a job of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import click
+
+from actors.submit import ADDRESS, Ended, JobServer, source_folders
+from audits.errors import BadInput
+from orchestrator.cli import audit, sweep
+from orchestrator.cli.handover import is_carried, unpack
+from orchestrator.cli.session import Session
+from orchestrator.cli.user_code import ALLOW
+from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
+from orchestrator.kinds import kind_named, load_plan
+from tune_spaces import SWEEPS
+
+if TYPE_CHECKING:
+    from orchestrator.engine.plan.base import BasePlan
+
+COMMANDS = {"audit": audit.command, "sweep": sweep.command}
+KEPT_HERE = ("out", "as_json", "force", "resume")
+"""Options that concern this machine only."""
+HANDED_ON = ("ORCH_STORE", "MLFLOW_TRACKING_URI")
+PLAN = "plan.yaml"
+BROKE, INTERRUPTED = 3, 130
+OWN_CODES = (0, 1, 2, BROKE, INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command that is to run on the cluster: as it is sent, its plan, and where its results go on this machine."""
+
+    words: tuple[str, ...]
+    plan: BasePlan
+    source: str | None
+    out: Path
+    as_json: bool
+    force: bool
+
+
+@click.command("submit", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--address",
+    metavar="URL",
+    default=ADDRESS,
+    envvar="RAY_API_SERVER_ADDRESS",
+    show_default=True,
+    help="The head's dashboard as this machine reaches it; `ray dashboard cluster.yaml` forwards it.",
+)
+@click.option("--attach", metavar="JOB", help="Follow a job that was submitted before, and fetch its results.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the results on this machine.")
+@click.argument("words", metavar="COMMAND…", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def command(session: Session, address: str, attach: str | None, out: str | None, words: tuple[str, ...]) -> None:
+    """Run COMMAND (`audit …` or `sweep …`, as without submit) on a Ray cluster, and fetch its results.
+
+    Code of a checkout and the plan travel with the job; data, installed packages and the store are the cluster's. What
+    the job prints is shown as it comes. Ctrl-C asks whether to cancel the job; it goes on unless the answer is y.
+    The exit code is that of COMMAND.
+    """
+    if attach:
+        if words:
+            raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
+        ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
+    else:
+        work = read_command(session, words, out)
+        session.log = claim_folder(work.out, work.plan, force=work.force)
+        server = JobServer(address)
+        name = start(server, work)
+        click.echo(f"job {name} at {address}", err=work.as_json)
+        ended = follow(server, name, work.out, as_json=work.as_json)
+    raise click.exceptions.Exit(exit_code(ended))
+
+
+def read_command(session: Session, words: Sequence[str], out: str | None = None) -> Work:
+    """Return the command that ``words`` give, checked as far as can be done without the cluster's data."""
+    if not words or words[0] not in COMMANDS:
+        given = f", not {words[0]!r}" if words else ""
+        raise BadInput(f"submit runs {' or '.join(COMMANDS)} on the cluster{given}: orch submit audit apollo PLAN …")
+    name, here = words[0], COMMANDS[words[0]]
+    values = here.make_context(f"submit {name}", list(words[1:]), obj=session).params
+    if values.get("resume"):
+        raise BadInput("--resume goes on with a folder of this machine; submit its plan: orch submit sweep NAME PLAN")
+    default = kind_named(values["kind"]).default_plan if name == "audit" else SWEEPS[values["name"]].base
+    compute = {f"compute.{key}": values[key] for key in ("store", "workers") if values[key] is not None}
+    if str(compute.get("compute.workers")).isdecimal():
+        compute["compute.workers"] = int(compute["compute.workers"])
+    plan = load_plan(values["source"] or default, values["overrides"], {**compute, "compute.address": "auto"})
+    require_common_store(plan)
+    is_file = values["source"] is not None and Path(values["source"]).exists()
+    allowed = ("--allow-code",) if session.code.everything or os.environ.get(ALLOW) == "1" else ()
+    sent = {**values, "source": PLAN if is_file else values["source"]}
+    return Work(
+        words=(name, *words_of(here, sent), *allowed, "--set", "compute.address=auto"),
+        plan=plan,
+        source=values["source"] if is_file else None,
+        out=Path(out or values["out"] or f"runs/{values.get('kind') or values['name']}"),
+        as_json=values["as_json"],
+        force=values["force"],
+    )
+
+
+def words_of(here: click.Command, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the command line that gives ``values``, but for options that concern this machine or the session only."""
+    for parameter in here.params:
+        value = values.get(str(parameter.name))
+        if parameter.name in KEPT_HERE or value is None or value is False:
+            continue
+        if isinstance(parameter, click.Argument):
+            yield str(value)
+        elif value is True:
+            yield parameter.opts[0]
+        else:
+            for one in value if parameter.multiple else [value]:
+                yield from (parameter.opts[0], str(one))
+
+
+def require_common_store(plan: BasePlan) -> None:
+    """Raise BadInput unless the store is a place that nodes of a cluster can have in common."""
+    where = "name it with --store, --set compute.store=… or ORCH_STORE"
+    store = plan.compute.store
+    if store is not None and urlsplit(store).username is not None:
+        raise BadInput(
+            "compute.store holds credentials, which all who see the job would see; use ORCH_STORE, or a role"
+        )
+    store = store or os.environ.get("ORCH_STORE", "")
+    if "://" not in store and not Path(store).is_absolute():
+        raise BadInput(f"store {store!r} is no place that all nodes reach: give s3://…, gs://… or /…; {where}")
+
+
+def start(server: JobServer, work: Work) -> str:
+    """Send code and plan, start the job, and return its name."""
+    name = f"orch-{time.strftime('%Y%m%d-%H%M%S')}-{uuid4().hex[:6]}"
+    process = ("python", "-m", "orchestrator.cli.submitted", f"~/.orch/jobs/{name}", *work.words)
+    variables = {"PYTHONUNBUFFERED": "1"} | {
+        key: os.environ[key] for key in HANDED_ON if is_for_all(os.environ.get(key, ""))
+    }
+    with tempfile.TemporaryDirectory(prefix="orch-") as folder:
+        for package in source_folders():
+            shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        if work.source is not None:
+            shutil.copy(work.source, Path(folder) / PLAN)
+        groups = work.plan.data.groups
+        if groups is not None and not Path(groups).is_absolute() and ".." not in Path(groups).parts:
+            (Path(folder) / groups).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(groups, Path(folder) / groups)
+        server.submit(name, shlex.join(process), Path(folder), variables)
+    return name
+
+
+def is_for_all(value: str) -> bool:
+    """Say whether a variable names a place that the cluster can reach, too."""
+    return ("://" in value and not value.startswith(("sqlite:", "file:"))) or Path(value).is_absolute()
+
+
+def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
+    """Show what the job prints until it ends, then write its results into ``out``."""
+    screen = Screen(err=as_json)
+    try:
+        ended = server.follow(name, screen.write)
+    except KeyboardInterrupt:
+        if wants_to_cancel(name):
+            server.cancel(name)
+            click.echo(f"job {name} is cancelled; finished models are kept", err=True)
+        else:
+            again = f"orch submit --address {server.address} --attach {name} --out {out}"
+            click.echo(f"job {name} goes on; follow it again: {again}", err=True)
+        return Ended("STOPPED", INTERRUPTED, "")
+    screen.end()
+    if (files := unpack(server.log(name), out)) is None:
+        click.echo(f"job {name} left no results", err=True)
+    else:
+        click.echo(f"results: {out} ({len(files)} files)", err=as_json)
+    if as_json and (out / RESULT_FILE).exists():
+        click.echo((out / RESULT_FILE).read_text(encoding="utf-8"))
+    return ended
+
+
+def wants_to_cancel(name: str) -> bool:
+    """Ask; no answer, another Ctrl-C, or nobody at the terminal means no."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        question = f"\ncancel the job {name}? y/N (Enter: leave it running and stop following)"
+        return click.prompt(question, default="n", show_default=False, err=True).strip().lower().startswith("y")
+    except (click.Abort, KeyboardInterrupt):
+        return False
+
+
+def exit_code(ended: Ended) -> int:
+    """Return the command's own exit code; where the job has none of orch's, say why in one line."""
+    if ended.status == "SUCCEEDED":
+        return 0
+    if ended.status == "STOPPED":
+        return INTERRUPTED
+    if ended.code in OWN_CODES and ended.code != 0:
+        return int(ended.code)
+    reason = " ".join(ended.message.split())[:300]
+    click.echo(f"orch: the job ended without an exit code of its own ({ended.status}): {reason}", err=True)
+    return BROKE
+
+
+class Screen:
+    """Lines of a job's log as they come, without those that carry its results."""
+
+    def __init__(self, *, err: bool) -> None:
+        self._err = err
+        self._rest = ""
+
+    def write(self, text: str) -> None:
+        """Show the lines that ``text`` completes."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if not is_carried(line):
+                click.echo(line, err=self._err)
+
+    def end(self) -> None:
+        """Show what no line end followed."""
+        if self._rest:
+            self.write("\n")

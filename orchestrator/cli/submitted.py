@@ -1,0 +1,33 @@
+"""The process of a job: one command of orch on a node of the cluster, and its results into the log.
+
+``python -m orchestrator.cli.submitted FOLDER COMMAND…`` runs ``orch COMMAND… --out FOLDER``
+and ends with its exit code.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from orchestrator.cli.handover import chosen, packed
+from orchestrator.cli.main import main as orch
+
+
+def main(place: str, *command: str) -> int:
+    """Run ``command``, hand over what it left in the folder ``place``, and return the command's exit code."""
+    folder = Path(place).expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    code = orch([*command, "--out", str(folder)])
+    sys.stderr.flush()
+    taken, left = chosen(folder)
+    for path in left:
+        click.echo(f"too large for the job's log, left on the cluster's head: {path}")
+    for line in packed(folder, taken):
+        click.echo(line)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

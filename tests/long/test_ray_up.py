@@ -1,0 +1,104 @@
+"""``ray up`` with examples/clusters/local.yaml on three hosts: an audit that loses one of them, and has it back.
+
+All that is typed and printed is left in ``story.log`` of the test's folder (``pytest --basetemp=FOLDER``).
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orchestrator.cli.node_report import source_digest
+from orchestrator.kinds import load_plan
+from tests.cases.runs import audited
+from tests.long.hosts import Host, Hosts, missing
+from tests.long.local_cluster import NAMES, last_lines, nodes, ray_processes, wait_until, write_config
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.cluster,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+]
+PLAN = {"split.targets": 4, "recipe.epochs": 400}
+"""144 jobs, most of half a second: enough that many are left when a host is back."""
+ON_CLUSTER = {
+    "compute.store": "/srv/shared/store",
+    "compute.workers": "auto",
+    "compute.address": "auto",
+    "compute.head": True,
+}
+LINE = (
+    'ray exec ~/local.yaml "set -o pipefail; orch audit apollo /srv/shared/plan.yaml --out /srv/shared/out 2>&1 | cat"'
+)
+
+
+class Story:
+    """What is typed and what happens, with the seconds since the beginning."""
+
+    def __init__(self, file: Path, laptop: Host) -> None:
+        self.file, self.laptop, self.begun = file, laptop, time.monotonic()
+
+    def note(self, text: str) -> None:
+        """Add an event."""
+        with self.file.open("a") as file:
+            file.write(f"[{time.monotonic() - self.begun:4.0f} s] {text}\n")
+
+    def type(self, line: str) -> str:
+        """Run a command on the laptop, which must succeed, and return what it prints."""
+        self.note(f"$ {line}")
+        done = self.laptop.run(f"cd /srv/checkout && {line}")  # file_mounts of the file: the folder where one is
+        with self.file.open("a") as file:
+            file.write(done.stdout)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+
+def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_path: Path) -> None:
+    plan = load_plan("apollo-smoke", values={**PLAN, "compute.workers": 0, "compute.store": str(tmp_path / "alone")})
+    audited(plan, tmp_path / "out")
+    alone = (tmp_path / "out" / "scores.parquet").read_bytes()
+
+    with Hosts(tmp_path / "hosts", NAMES) as hosts:
+        write_config(hosts)
+        (hosts.shared / "plan.yaml").write_text(yaml.safe_dump(plan.changed(ON_CLUSTER).resolved()))
+        story, log = Story(tmp_path / "story.log", hosts["laptop"]), tmp_path / "audit.log"
+
+        story.type("ray up --yes ~/local.yaml")
+        wait_until(lambda: nodes(hosts) == 3, "three nodes", 120)
+        assert "3 local.cluster.node" in story.type('ray exec ~/local.yaml "ray status"')
+        told = story.type('ray exec ~/local.yaml "orch doctor --cluster /srv/shared/plan.yaml"')
+        assert told.count(source_digest()) == 3 and "3 nodes, nothing wrong" in told
+
+        story.note(f"$ {LINE}")
+        audit = hosts["laptop"].start(LINE, log)
+        wait_until(lambda: trained(hosts) >= 4 or audit.poll() is not None, "first models", 240)
+        assert audit.poll() is None, last_lines(log)
+        before = trained(hosts)
+        hosts.down("two")
+        story.note(f"{hosts.address('two')} is taken down; {before} models are trained")
+        wait_until(lambda: nodes(hosts) == 2, "the loss is noticed", 120)
+        story.note("Ray has noticed")
+        hosts.up("two")
+        story.note(f"{hosts.address('two')} is up again")
+        wait_until(lambda: nodes(hosts) == 3, "the host is taken in again", 240)
+        story.note("it is a node of the cluster again")
+
+        assert audit.wait(900) == 0, last_lines(log)
+        story.note(f"the audit ends:\n{log.read_text(errors='replace')}")
+        assert before < trained(hosts)
+        assert (hosts.shared / "out" / "scores.parquet").read_bytes() == alone
+
+        story.type("ray down --yes ~/local.yaml")
+        assert not ray_processes(hosts, "head")
+        machines = ("head", "one", "two")  # Ray of the workers misses its head, and ends by itself
+        gone = wait_until(lambda: not any(ray_processes(hosts, name) for name in machines), "the end of Ray", 300)
+        story.note(f"{gone:.0f} s later no process of Ray is left on any host")
+
+
+def trained(hosts: Hosts) -> int:
+    """Return how many models the shared store holds."""
+    return len(list((hosts.shared / "store" / "train").glob("*/*/manifest.json")))

@@ -1,0 +1,188 @@
+"""``orch submit`` without a cluster: what is sent, what is refused, how a job's log becomes a folder and an exit code.
+
+With a cluster: ``tests/long/test_submit.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+
+import pytest
+
+import actors.submit
+from actors.submit import Ended, JobServer, JobServerLost
+from audits.errors import BadInput
+from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
+from orchestrator.cli.main import main
+from orchestrator.cli.session import Session
+from orchestrator.cli.submit import Screen, exit_code, read_command
+
+STORE = ("--store", "/srv/store")
+
+
+def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_path: Path) -> None:
+    plan = tmp_path / "mine.yaml"
+    plan.write_text("data: {name: digits}\n")
+    said = f"audit apollo {plan} --set split.targets=9 --workers 3 --rebuild --json --out here --fail-above auc=0.9"
+    work = read_command(Session(), [*said.split(), *STORE])
+    sent = "audit apollo plan.yaml --set split.targets=9 --workers 3 --store /srv/store --rebuild --fail-above auc=0.9"
+    assert sorted(work.words) == sorted([*sent.split(), "--set", "compute.address=auto"])
+    assert work.words[:3] == ("audit", "apollo", "plan.yaml")
+    assert (work.source, work.out, work.as_json) == (str(plan), Path("here"), True)
+    assert (work.plan.compute.workers, work.plan.compute.store) == (3, "/srv/store")
+    assert "--allow-code" not in work.words
+    assert "--allow-code" in read_command(Session(), [*said.split(), *STORE, "--allow-code"]).words
+    assert read_command(Session(), ["sweep", "apollo-ablation", *STORE]).out == Path("runs/apollo-ablation")
+    assert read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE]).words[1:3] == ("tmia", "tmia-smoke")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("", "submit runs audit or sweep"),
+        ("doctor", "not 'doctor'"),
+        ("audit apollo", "no place that all nodes reach"),
+        ("audit apollo --store here", "store 'here'"),
+        ("audit apollo --set compute.store=s3://KEY:WORD@bucket/x", "holds credentials"),
+        ("audit apollo --store /s --set split.shadosw=3", "split.shadosw"),
+        ("sweep apollo-ablation --store /s --resume", "--resume"),
+        ("audit apollo --store /s --address ray://x:10001", "No such option"),
+    ],
+)
+def test_what_cannot_run_is_refused_in_one_line_before_anything_is_sent(
+    words: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+    assert main(["submit", "--address", "http://127.0.0.1:1", *words.split()]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line and "WORD" not in line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("address", "says"), [("http://127.0.0.1:1", "ray dashboard"), ("auto", "give that of the")])
+def test_no_job_server_is_one_line(address: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        JobServer(address)
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """A job server that says its version to who has the token."""
+
+    def do_GET(self) -> None:
+        known = self.headers.get("Authorization") == "Bearer ours"
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        said = {"version": "4", "ray_version": "2.60.0"} if known else "Unauthorized: Missing authentication token"
+        self.wfile.write(json.dumps(said).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+def test_the_users_token_is_sent_whatever_mode_ray_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(BadInput, match="refuses the token"):
+            JobServer(address)
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("ours\n")
+        JobServer(address)
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
+        with pytest.raises(BadInput, match="refuses the token"):
+            JobServer(address)
+        server.shutdown()
+
+
+def test_results_come_whole_out_of_a_log_that_others_write_into(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "figures").mkdir(parents=True)
+    (run / "mlartifacts").mkdir()
+    contents = {"result.json": b"{}", "scores.parquet": bytes(range(256)) * 99, "figures/a.svg": b"<svg/>"}
+    for name, data in {**contents, "mlflow.db": b"x", "mlartifacts/y": b"x"}.items():
+        (run / name).write_bytes(data)
+    files, left = chosen(run)
+    assert not left
+    lines = list(packed(run, files))
+    log = "\n".join(["Running", *(f"{line}\n(raylet) orch-result is a word" for line in lines), ""])
+    assert sorted(unpack(log, tmp_path / "out") or []) == sorted(contents)
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in contents} == contents
+    assert unpack("Running\n", tmp_path / "none") is None
+    with pytest.raises(DamagedHandover, match="lacks 1 of"):
+        unpack("\n".join(lines[1:]), tmp_path / "none")
+    with pytest.raises(DamagedHandover, match="not what was written"):
+        unpack("\n".join([lines[0][:40] + "AAAA" + lines[0][44:], *lines[1:]]), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_largest_files_are_left_behind_first(tmp_path: Path) -> None:
+    for name, size in (("scores.parquet", 500), ("result.json", 300), ("report.html", 300)):
+        (tmp_path / name).write_bytes(bytes(size))
+    taken, left = chosen(tmp_path, most=700)
+    assert [path.name for path in taken] == ["result.json", "report.html"]
+    assert [path.name for path in left] == ["scores.parquet"]
+
+
+def test_lines_are_shown_once_they_are_whole_and_results_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(err=False)
+    for text in ("trai", "ning\norch-res", "ult 0 QUJD\nth", "e end"):
+        screen.write(text)
+    screen.end()
+    assert capsys.readouterr().out == "training\nthe end\n"
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        (Ended("SUCCEEDED", 0, ""), 0),
+        (Ended("FAILED", 1, ""), 1),
+        (Ended("FAILED", 2, ""), 2),
+        (Ended("FAILED", 3, ""), 3),
+        (Ended("STOPPED", -15, ""), 130),
+        (Ended("FAILED", -9, "killed"), 3),
+        (Ended("FAILED", None, "the node died"), 3),
+    ],
+)
+def test_the_exit_code_is_the_commands(ended: Ended, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(ended) == code
+    assert (ended.message in capsys.readouterr().err) or not ended.message
+
+
+class Client:
+    """A job whose log comes over connections that break after each of ``pieces``."""
+
+    def __init__(self, pieces: tuple[str, ...]) -> None:
+        self.pieces = pieces
+        self.connections = 0
+
+    async def tail_job_logs(self, name: str) -> AsyncIterator[str]:
+        self.connections += 1
+        for piece in self.pieces[: self.connections]:
+            yield piece
+        if self.connections < len(self.pieces):
+            raise RuntimeError("WebSocket connection closed unexpectedly")
+
+    def get_job_info(self, name: str) -> SimpleNamespace:
+        over = self.connections >= len(self.pieces)
+        status = SimpleNamespace(is_terminal=lambda: over, value="SUCCEEDED")
+        return SimpleNamespace(status=status, driver_exit_code=0, message="")
+
+
+def test_a_log_goes_on_where_its_connection_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actors.submit, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(actors.submit, "_connect", lambda address: Client(("one\n", "two\n", "three\n")))
+    shown: list[str] = []
+    assert JobServer("http://there").follow("job", shown.append).status == "SUCCEEDED"
+    assert "".join(shown) == "one\ntwo\nthree\n"
+    monkeypatch.setattr(actors.submit, "_connect", lambda address: Client(("",) * 20))
+    with pytest.raises(JobServerLost, match="job"):
+        JobServer("http://there").follow("job", shown.append)
