@@ -88,6 +88,11 @@ def test_the_command_brings_nodes_trains_nothing_on_the_head_and_ends_with_the_b
         while (left := nodes(address, "nodes")) != [HEAD_ID] and time.monotonic() < begin + 120:
             time.sleep(2)
         assert left == [HEAD_ID]
+        before = nodes(address, "all")
+        again = orch(tmp_path, *plan, "--set", f"compute.address={address}", *COMMANDS[command], *places, "--force")
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert ", 0 to train" in again.stdout
+        assert nodes(address, "all") == before  # nothing to do: no node is brought to say so
     assert watch.elsewhere
     assert not watch.head
     alone = ("--workers", "0", "--store", str(tmp_path / "store alone"), "--out", str(tmp_path / "alone"))
