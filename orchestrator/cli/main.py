@@ -15,7 +15,7 @@ import click
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.session import Session
-from orchestrator.engine.store.faults import CorruptArtefact, StoreFull
+from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreSilent
 
 DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -140,7 +140,7 @@ def see_help(error: click.ClickException) -> str:
 def first_line(error: Exception, limit: int = 300) -> str:
     """Return what broke on one line of at most ``limit`` characters; unexpected kinds are named."""
     text = next(iter(str(error).strip().splitlines()), "")[:limit]
-    if isinstance(error, CorruptArtefact | StoreFull):
+    if isinstance(error, CorruptArtefact | StoreFull | StoreSilent):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ from orchestrator.engine.run.worker import OpenContexts
 from orchestrator.engine.run.workers import AS_THEY_COME, hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.faults import CorruptArtefact
+from orchestrator.engine.store.owner import this_process
+from orchestrator.engine.store.probe import probed
 from orchestrator.engine.store.store import Store, default_store_uri
 from tune_spaces.registry import Sweep
 
@@ -78,6 +80,8 @@ class Run:
         self.terminal = terminal
         self.name = name
         self.rebuild = rebuild
+        self.probe = ""
+        self.owner = this_process()
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
@@ -172,9 +176,14 @@ class Run:
         with self.terminal.quiet() if self.workers.count else nullcontext(), self.connected():
             yield
 
-    def connected(self) -> AbstractContextManager[None]:
-        """Return the Ray cluster of the workers as a context; without workers there is none."""
-        return connect(self.workers) if self.workers.count else nullcontext()
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Hold the Ray cluster of the workers, and on other machines' a probe in the store; without workers neither."""
+        if self.plan.compute.address:
+            self.store.claims.forget_the_dead()
+        probe = probed(self.store) if self.plan.compute.address else nullcontext("")
+        with connect(self.workers) if self.workers.count else nullcontext(), probe as self.probe:
+            yield
 
     def settle_workers(self, work: Work) -> None:
         """Settle who does ``work`` and say so: as many workers as the plan says, with ``auto`` what is sooner done."""
@@ -323,4 +332,5 @@ class Run:
     def contexts(self, plans: Sequence[BasePlan]) -> OpenContexts:
         """Return what a worker needs to do the jobs of ``plans``."""
         values = {plan.plan_hash: plan.resolved() for plan in plans}
-        return OpenContexts(self.kind, values, self.store.uri, self.design.device, self.design.data.fingerprint)
+        data = self.design.data.fingerprint
+        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe, self.owner)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.engine.jobs.job import missing
-from orchestrator.engine.run.worker import OpenContexts
+from actors.job_queue import ELSEWHERE_SECONDS
+from actors.jobs import Elsewhere
+from orchestrator.engine.jobs.job import Job, missing
+from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.setting import Setting
 
 
@@ -33,8 +36,16 @@ class RunSetting:
         if tuning is not None:
             jobs = tuning.jobs(jobs)
         for job in missing(jobs, kind.present(context.store)):
-            context.perform(job)
+            self.do(context, job)
         setting = Setting(config["setting"], {}, context.plan, tuple(jobs))
         if tuning is not None:
             return {"distance": tuning.row(setting, context.store)["distance"]}
         return kind.comparison(setting, context.store)
+
+    def do(self, context: WorkerContext[Any], job: Job) -> None:
+        """Do ``job``, or wait while another driver does it."""
+        while True:
+            try:
+                return self.contexts.do(context, job)
+            except Elsewhere:
+                time.sleep(ELSEWHERE_SECONDS)

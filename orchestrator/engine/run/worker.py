@@ -15,7 +15,10 @@ from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind
+from orchestrator.engine.store.once import do_once
+from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import unpack_weights
+from orchestrator.engine.store.probe import check_probe
 from orchestrator.engine.store.store import Store
 
 if TYPE_CHECKING:
@@ -37,7 +40,9 @@ class OpenContexts:
     """Opens the contexts of one or more plans of one kind in a worker process; small and picklable.
 
     ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
-    ``fingerprint`` is that of the data on the driver, which every worker must find too.
+    ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
+    store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
+    each once (none: nobody claims).
     """
 
     kind: Kind
@@ -45,6 +50,8 @@ class OpenContexts:
     store: str
     device: str
     fingerprint: str
+    probe: str = ""
+    owner: Owner | None = None
 
     def __call__(self) -> Callable[[Any], None]:
         """Return the function that does a job."""
@@ -53,14 +60,24 @@ class OpenContexts:
         def perform(job: Job) -> None:
             if job.plan not in opened:
                 opened[job.plan] = self.open(job.plan)
-            opened[job.plan].perform(job)
+            self.do(opened[job.plan], job)
 
         return perform
+
+    def do(self, context: WorkerContext[Any], job: Job) -> None:
+        """Do ``job``; raises Elsewhere while another driver on the same store does it."""
+        if self.owner is None:
+            context.perform(job)
+        else:
+            do_once(context.store, job.stage, job.key, self.owner, lambda: context.perform(job))
 
     def open(self, plan_hash: str) -> WorkerContext[Any]:
         """Return the context of one plan."""
         import torch
 
+        store = Store(self.store)
+        if self.probe:
+            check_probe(store, self.probe)
         plan = self.kind.check(self.plans[plan_hash], ())
         torch.set_num_threads(plan.compute.threads)
         settle_gpu(self.device, plan)
@@ -70,7 +87,6 @@ class OpenContexts:
                 f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
-        store = Store(self.store)
         return WorkerContext(self.kind, self.kind.lay_out(plan, data, self.device, store), store)
 
 

@@ -17,7 +17,7 @@ from orchestrator.engine.store.faults import StoreFull, StoreUnusable, one_line
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_ATTEMPTS = 3
+_ATTEMPTS = 20  # others may empty a folder again and again: that of claims
 
 
 class Disk:

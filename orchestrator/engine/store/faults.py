@@ -24,7 +24,11 @@ class StoreFull(OSError):
     """The disk is full; what was finished before is kept (exit code 3)."""
 
 
-FAULTS = (Missing, CorruptArtefact, StoreUnusable, StoreFull)
+class StoreSilent(RuntimeError):
+    """The store did not answer for a minute; what was finished before is kept (exit code 3)."""
+
+
+FAULTS = (Missing, CorruptArtefact, StoreUnusable, StoreFull, StoreSilent)
 
 
 def damaged(stage: str, key: str, file: str, what: str) -> CorruptArtefact:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST
-from orchestrator.engine.store.run_records import RUNS
+from orchestrator.engine.store.places import CLAIMS, NO_STAGES, PROBES
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 from orchestrator.engine.store.store import Artefact, Store
 
@@ -19,6 +19,8 @@ GRACE = 3600.0
 """Seconds for which an unfinished file may still be somebody's work."""
 
 _DAY = 86400.0
+_GRACE = {CLAIMS: GRACE, PROBES: 30 * _DAY}
+"""A claim is renewed while its job is done; a probe lies there as long as its run, and workers may join late."""
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
@@ -71,8 +73,10 @@ def find_garbage(
                 folders[parts[2]].append(entry)
         for key, entries in sorted(folders.items()):
             _sort_out(store, stage, key, entries, garbage, checksums=checksums)
-    garbage.leftovers += [e for e in store.storage.walk(RUNS) if e.path.split("/")[-1].startswith(TEMPORARY)]
-    old = [entry for entry in garbage.leftovers if everything or now - entry.modified >= GRACE]
+    for place in NO_STAGES:
+        found = store.storage.walk(place)
+        garbage.leftovers += [e for e in found if place in _GRACE or e.path.split("/")[-1].startswith(TEMPORARY)]
+    old = [e for e in garbage.leftovers if everything or now - e.modified >= _GRACE.get(e.path.split("/")[0], GRACE)]
     garbage.young = len(garbage.leftovers) - len(old)
     garbage.leftovers = old
     wanted = referenced(store, forget_runs)  # read last: a run may have been recorded meanwhile

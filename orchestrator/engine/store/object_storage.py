@@ -5,18 +5,24 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import secrets
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from orchestrator.engine.store.faults import StoreUnusable, one_line
+from orchestrator.engine.store.patience import Patience, cause
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 
 if TYPE_CHECKING:
     from pyarrow import fs
 
-_SINGLE_PUTS = "allow_delayed_open=true"
+R = TypeVar("R")
+
 _WRITES_ARE_ATOMIC = ("s3", "gcs", "abfs")
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 15.0
+_OPTIONS = {"s3": "allow_delayed_open=true", "gs": "retry_limit_seconds=5", "gcs": "retry_limit_seconds=5"}
+"""By scheme: S3 stores a small object by one request instead of three; one request to GCS does not last for minutes."""
+_IN_URIS_ONLY = ("tls_ca_dir_path", "tls_verify_certificates")  # what the constructor of pyarrow's S3 cannot be told
 
 
 class ObjectStorage:
@@ -24,12 +30,12 @@ class ObjectStorage:
 
     def __init__(self, uri: str) -> None:
         import pyarrow as pa
-        from pyarrow import fs
 
         parts = urlsplit(uri)
         self.place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self.patience = Patience(self.place)
         try:
-            self._files, root = fs.FileSystem.from_uri(_with_single_puts(uri))
+            self._files, root = self.patience.ask(lambda: _open(uri))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise StoreUnusable(
                 f"store {self.place} cannot be opened: {one_line(error)}; give a local path or a URI such as "
@@ -38,20 +44,25 @@ class ObjectStorage:
         self._root = root.rstrip("/")
 
     def read(self, path: str) -> bytes:
-        with self._one_line_errors("read"), self._files.open_input_stream(self._at(path)) as file:
-            return bytes(file.read())
+        def request() -> bytes:
+            with self._files.open_input_stream(self._at(path)) as file:
+                return bytes(file.read())
+
+        return self._ask("read", request)
 
     def publish(self, folder: str, files: Mapping[str, bytes]) -> None:
-        with self._one_line_errors("written"):
-            for name, data in files.items():
-                path = self._at(f"{folder}/{name}")
-                if self._files.type_name in _WRITES_ARE_ATOMIC:
-                    self._put(path, data)
-                else:
-                    aside = self._at(f"{folder}/{TEMPORARY}{secrets.token_hex(6)}-{name}")
-                    self._files.create_dir(posixpath.dirname(path), recursive=True)
-                    self._put(aside, data)
-                    self._files.move(aside, path)
+        for name, data in files.items():
+            self._ask("written", lambda name=name, data=data: self._write(folder, name, data))  # type: ignore[misc]
+
+    def _write(self, folder: str, name: str, data: bytes) -> None:
+        path = self._at(f"{folder}/{name}")
+        if self._files.type_name in _WRITES_ARE_ATOMIC:
+            self._put(path, data)
+        else:
+            aside = self._at(f"{folder}/{TEMPORARY}{secrets.token_hex(6)}-{name}")
+            self._files.create_dir(posixpath.dirname(path), recursive=True)
+            self._put(aside, data)
+            self._files.move(aside, path)
 
     def _put(self, path: str, data: bytes) -> None:
         with self._files.open_output_stream(path, compression=None) as file:
@@ -60,8 +71,7 @@ class ObjectStorage:
     def exists(self, path: str) -> bool:
         from pyarrow import fs
 
-        with self._one_line_errors("read"):
-            return bool(self._files.get_file_info(self._at(path)).type == fs.FileType.File)
+        return self._ask("read", lambda: bool(self._files.get_file_info(self._at(path)).type == fs.FileType.File))
 
     def folders_with(self, folder: str, name: str) -> set[str]:
         found = (entry.path.split("/") for entry in self.walk(folder))
@@ -81,28 +91,31 @@ class ObjectStorage:
                 yield Entry(info.path.removeprefix(f"{self._root}/"), info.size or 0, modified)
 
     def remove_file(self, path: str) -> None:
-        with self._one_line_errors("written"), contextlib.suppress(FileNotFoundError):
-            self._files.delete_file(self._at(path))
+        self._remove(lambda: self._files.delete_file(self._at(path)))
 
     def remove_folder(self, path: str, last: str) -> None:
         self.remove_file(f"{path}/{last}")
-        with self._one_line_errors("written"), contextlib.suppress(FileNotFoundError):
-            self._files.delete_dir(self._at(path))
+        self._remove(lambda: self._files.delete_dir(self._at(path)))
+
+    def _remove(self, request: Callable[[], None]) -> None:
+        def remove() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                request()
+
+        self._ask("written", remove)
 
     def _select(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
         from pyarrow import fs
 
-        with self._one_line_errors("read"):
-            selector = fs.FileSelector(self._at(folder), recursive=recursive, allow_not_found=True)
-            return list(self._files.get_file_info(selector))
+        selector = fs.FileSelector(self._at(folder), recursive=recursive, allow_not_found=True)
+        return self._ask("read", lambda: list(self._files.get_file_info(selector)))
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}".rstrip("/")
 
-    @contextlib.contextmanager
-    def _one_line_errors(self, doing: str) -> Iterator[None]:
+    def _ask(self, doing: str, request: Callable[[], R]) -> R:
         try:
-            yield
+            return self.patience.ask(request)
         except FileNotFoundError as error:
             if doing == "read":
                 raise
@@ -112,13 +125,26 @@ class ObjectStorage:
 
     def _unusable(self, doing: str, error: OSError) -> StoreUnusable:
         return StoreUnusable(
-            f"store {self.place} cannot be {doing}: {one_line(error)}; check bucket, credentials and network"
+            f"store {self.place} cannot be {doing}: {cause(error)}; check bucket, credentials and network"
         )
 
 
-def _with_single_puts(uri: str) -> str:
-    """Return ``uri`` with the option that makes pyarrow store a small S3 object by one request instead of three."""
+def _open(uri: str) -> tuple[Any, str]:
+    """Return pyarrow's file system and the path of the root; a request of it is one attempt and lasts for seconds."""
+    from pyarrow import fs
+
+    files, root = fs.FileSystem.from_uri(_with_options(uri))
+    if isinstance(files, fs.S3FileSystem) and not any(name in urlsplit(uri).query for name in _IN_URIS_ONLY):
+        make, (options,) = files.__reduce__()
+        options |= {"connect_timeout": _CONNECT_SECONDS, "request_timeout": _ANSWER_SECONDS}
+        files = make({**options, "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=1)})
+    return files, root
+
+
+def _with_options(uri: str) -> str:
+    """Return ``uri`` with the option of its scheme, unless it says something about it itself."""
     parts = urlsplit(uri)
-    if parts.scheme != "s3" or "allow_delayed_open" in parts.query:
+    option = _OPTIONS.get(parts.scheme)
+    if option is None or option.partition("=")[0] in parts.query:
         return uri
-    return parts._replace(query=f"{parts.query}&{_SINGLE_PUTS}".lstrip("&")).geturl()
+    return parts._replace(query=f"{parts.query}&{option}".lstrip("&")).geturl()

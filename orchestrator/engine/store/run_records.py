@@ -11,7 +11,6 @@ from typing import Any, Final
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.faults import CorruptArtefact
 
-RUNS: Final = "runs"
 SCHEMA: Final = "orch.run/1"
 
 

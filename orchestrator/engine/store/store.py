@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.engine.jobs.keys import canonical
+from orchestrator.engine.store.claims import Claims
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
 from orchestrator.engine.store.payloads import wrong_format
-from orchestrator.engine.store.run_records import RUNS, Run, read_run, run_id, write_run
+from orchestrator.engine.store.places import NO_STAGES, RUNS
+from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
 from orchestrator.engine.store.storage import Storage
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -84,9 +86,10 @@ class Store:
         text = os.fspath(uri)
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
+        self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"uri": self.uri, "_storage": None}
+        return {"uri": self.uri, "_storage": None, "_claims": None}
 
     def __repr__(self) -> str:
         return f"Store({self.storage.place!r})"
@@ -98,6 +101,13 @@ class Store:
             self._storage = open_storage(self.uri)
         return self._storage
 
+    @property
+    def claims(self) -> Claims:
+        """Who does which job just now, as this process sees it."""
+        if self._claims is None:
+            self._claims = Claims(self.storage)
+        return self._claims
+
     def has(self, stage: str, key: str) -> bool:
         """Is the artefact there (finished; its bytes are not read)?"""
         return self.storage.exists(f"{_folder(stage, key)}/{MANIFEST}")
@@ -108,7 +118,7 @@ class Store:
 
     def stages(self) -> list[str]:
         """Return the stages that have artefacts or leftovers, sorted."""
-        return [name for name in self.storage.folders() if name != RUNS]
+        return [name for name in self.storage.folders() if name not in NO_STAGES]
 
     def put(
         self,
@@ -208,8 +218,8 @@ class Store:
 
 
 def _folder(stage: str, key: str) -> str:
-    if stage == RUNS:
-        raise ValueError(f"{RUNS!r} is no stage: the store keeps its records of runs there")
+    if stage in NO_STAGES:
+        raise ValueError(f"{stage!r} is no stage: the store keeps files of its own there")
     return f"{_checked(stage)}/{_checked(key)[:2]}/{key}"
 
 

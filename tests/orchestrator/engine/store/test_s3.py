@@ -3,61 +3,24 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable
 from orchestrator.engine.store.garbage import collect, find_garbage
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
+from tests.orchestrator.engine.store.s3_server import client, objects, uri
 
 DOCUMENTS = [{"seed": seed} for seed in range(4)]
 KEYS = [artefact_key("train", document) for document in DOCUMENTS]
 FILES = {"metrics.json": pack_json({"accuracy": 0.5})}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    moto.start()
-    host, port = moto.get_host_and_port()
-    yield f"{host}:{port}"
-    moto.stop()
-
-
-@pytest.fixture
-def bucket(server: str, request: pytest.FixtureRequest) -> str:
-    name = request.node.name.replace("_", "-")[:60].strip("-")
-    client(server).create_bucket(Bucket=name)
-    return name
-
-
 @pytest.fixture
 def store(server: str, bucket: str) -> Store:
     return Store(uri(server, bucket))
-
-
-def uri(server: str, bucket: str) -> str:
-    return f"s3://key:secret@{bucket}/some/store?endpoint_override={server}&scheme=http&region=us-east-1"
-
-
-def client(server: str):  # type: ignore[no-untyped-def]  # boto3 makes its clients' types while it runs
-    return boto3.client(
-        "s3",
-        endpoint_url=f"http://{server}",
-        region_name="us-east-1",
-        aws_access_key_id="key",
-        aws_secret_access_key="secret",
-    )
-
-
-def objects(server: str, bucket: str) -> list[str]:
-    listed = client(server).list_objects_v2(Bucket=bucket).get("Contents", [])
-    return [entry["Key"] for entry in listed if not entry["Key"].endswith("/")]
 
 
 def test_what_was_put_is_what_is_read(store: Store) -> None:

@@ -1,0 +1,16 @@
+"""Folders in the root of a store that hold no artefacts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RUNS: Final = "runs"
+"""Records of runs."""
+PROBES: Final = "probes"
+"""Files that drivers leave for their workers to find."""
+CLAIMS: Final = "claims"
+"""Who does which job just now."""
+INDEX: Final = "index"
+"""Keys that are known to be there, stage by stage."""
+
+NO_STAGES: Final = (RUNS, PROBES, CLAIMS, INDEX)
