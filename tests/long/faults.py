@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.long.fault_kinds import KINDS, Fault, draw
-from tests.long.scenario import carry_out, reference
+from tests.long.scenario import carry_out
+from tests.long.struck_runs import reference
 
 COLUMNS = (
     "fault",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import subprocess
 import tempfile
 import time
 from collections import defaultdict
@@ -14,72 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
-from moto.server import ThreadedMotoServer
 
-from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.garbage import find_garbage
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import load_plan
-from tests.cases.runs import audited, swept
-from tests.cases.smallest_plans import APOLLO
 from tests.long.counted import Note, notes
 from tests.long.disturbed import Command
 from tests.long.fault_kinds import END, Fault, Scenario
 from tests.long.strike import LONG, Missed, Place, await_moment, strike
-from tests.orchestrator.engine.run.small_plans import SMALL
-from tests.orchestrator.engine.store.s3_server import client, proxy_before, uri
-from tune_spaces import SWEEPS
+from tests.long.struck_runs import SWEEP, place_for, plan_of
 
-PLANS = {
-    "apollo": ("apollo-smoke", {**APOLLO, "split.targets": 2}),
-    "tmia": ("tmia-smoke", SMALL["tmia"]),
-    "gnq": ("gnq-smoke", {**SMALL["gnq"], "split.pools": 1, "split.shadows": 6}),
-    "sweep": ("gnq-smoke", {**SMALL["gnq"], "split.pools": 1, "split.shadows": 6}),
-}
-SWEEP = "gnq-ridge"
-TMPFS_BYTES = 128 * 2**20
 CODES = {"Ctrl-C": (130,), "kill -9 driver": (-9,), "disk full": (3,), "kill -9 of a process of Ray": (0, 3)}
 ATTEMPTS = 12
-
-
-def plan_of(work: str, **compute: object) -> BasePlan:
-    """Return the plan of a kind of work."""
-    base, values = PLANS[work]
-    return load_plan(base, values={**values, **{f"compute.{name}": value for name, value in compute.items()}})
-
-
-def reference(work: str, folder: Path) -> bytes:
-    """Return the scores of an undisturbed run in this process."""
-    plan = plan_of(work, workers=0, store=str(folder / "store"))
-    if work == "sweep":
-        swept(SWEEPS[SWEEP], plan, folder / "out")
-    else:
-        audited(plan, folder / "out")
-    return (folder / "out" / "scores.parquet").read_bytes()
-
-
-@contextlib.contextmanager
-def place_for(scenario: Scenario, folder: Path) -> Iterator[Place]:
-    """Yield the place of the scenario's store, and of its output."""
-    with contextlib.ExitStack() as stack:
-        if scenario.place == "s3":
-            moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-            moto.start()
-            stack.callback(moto.stop)
-            server = "{}:{}".format(*moto.get_host_and_port())
-            client(server).create_bucket(Bucket="faults")
-            place = Place(folder, "", uri(server, "faults"))
-            proxy = stack.enter_context(proxy_before(server, place.fault))
-            place.uri = uri(proxy.place, "faults")
-            yield place
-            return
-        if scenario.place == "tmpfs":
-            small = folder / "small"
-            small.mkdir()
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "orch-faults", small], check=True)
-            stack.callback(lambda: subprocess.run(["umount", "-l", small], check=True))
-            folder = small
-        yield Place(folder, str(folder / "store"), str(folder / "store"))
 
 
 @dataclass
@@ -113,26 +57,25 @@ class Carrying:
     def carry_out(self) -> None:
         """Let every fault strike, one after another, and go on until the run is done."""
         left = list(self.scenario.faults)
-        open_again: Fault | None = None
-        while left or open_again:
+        before: Fault | None = None
+        broken = True
+        while left or broken:
             if self.attempts >= ATTEMPTS + len(self.scenario.faults):
                 raise RuntimeError(f"not done after {self.attempts} attempts")
             with self.tracked(left) as tracking:
                 command = self.start(tracking=tracking, page=bool(left) and left[0].moment == END)
                 try:
-                    struck = self.attempt(command, left, open_again, until=1 if tracking else len(left))
+                    struck = self.attempt(command, left, before, until=1 if tracking else len(left))
                 finally:
                     if command.process.poll() is None:
                         command.kill()
                         command.close()
             code = command.process.returncode
-            open_again = None
-            if struck is not None and code != 0:
-                open_again = struck
-            elif code != 0:
+            broken = code != 0
+            before = struck if broken else None
+            if broken and struck is None:
                 self.problems.append(f"ended with {code} untouched: {command.last()}")
-                open_again = self.scenario.faults[0]
-            elif left and left[0].moment != END:
+            elif not broken and left and left[0].moment != END:
                 self.examine()
                 self.renew()
         self.examine()
@@ -154,6 +97,7 @@ class Carrying:
         if before is not None:
             command.wait(lambda: command.begun() or command.says("summing up"), LONG)
             before.lost += time.time() - command.begin
+            self.tell(before.line())
         struck = None
         while left and until:
             fault = left[0]
@@ -180,7 +124,8 @@ class Carrying:
             fault.lost += max(0.0, (command.end or 0.0) - fault.at)
             struck.by_itself = command.process.returncode == 0
             self.check_promise(struck, command)
-            self.tell(struck.line())
+            if struck.by_itself:
+                self.tell(struck.line())
         elif names and self.scenario.faults:
             self.problems.append(f"left: {names}")
         return struck
@@ -259,8 +204,9 @@ class Carrying:
                 guilty = [fault for fault in faults if ended[job].time < note.time and fault.at < note.time]
                 if guilty:
                     guilty[-1].twice += 1
+        one = self.scenario
         self.tell(
-            f"    run {self.scenario.number} ({self.scenario.work}, {self.scenario.engine}, {self.scenario.place}): bits "
+            f"    run {one.number} ({one.work}, {one.engine}, {one.place}): bits "
             f"{'equal' if equal else 'DIFFER'}, {len(ended)} jobs, {sum(map(len, twice.values()))} done twice, "
             f"{len(damaged)} damaged, {len(lost)} lost{''.join('; ' + text for text in self.problems)}"
         )
