@@ -18,6 +18,7 @@ from uuid import uuid4
 from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
 from actors.jobs import Workers
+from actors.reaper import MARK, reaped
 from audits.errors import BadInput
 
 __all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
@@ -144,8 +145,10 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             f"{workers.count} workers are too many for the {usable_cpus()} CPUs of this machine "
             f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
         )
-    with environment(_private_token()), _ray_folder(workers.storage) as folder:
-        with environment({**threads, **_import_path()}):  # inherited by every process of the cluster, not kept here
+    mark = secrets.token_hex(16)
+    with environment(_private_token()), _ray_folder(workers.storage) as folder, reaped(mark):
+        # inherited by every process of the cluster, not kept here
+        with environment({**threads, **_import_path(), MARK: mark}):
             ray.init(
                 address="local",
                 num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
