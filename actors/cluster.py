@@ -18,6 +18,7 @@ from uuid import uuid4
 from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
 from actors.jobs import Workers
+from actors.ray_watch import watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
 
@@ -159,7 +160,8 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
                 _temp_dir=folder,
             )
         try:
-            yield
+            with watched(workers):
+                yield
         finally:
             ray.shutdown()
 
