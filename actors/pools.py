@@ -83,11 +83,17 @@ def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
 
 def _serve(server: Any, host: Host, workers: Workers, on_progress: Progress, is_done: Callable[[str], bool]) -> None:
     import ray
+    from ray.exceptions import RayActorError
 
     given_up = True
     try:
         state = _follow(server, host, on_progress, is_done)
         given_up = bool(state.given_up)
+    except RayActorError as error:
+        raise WorkersLost(
+            "the process that hands out the jobs ended unexpectedly; finished models are kept; run the same command "
+            f"again to go on{workers.see_log()}"
+        ) from error
     finally:
         server.stop.remote()
         host.close(given_up)
