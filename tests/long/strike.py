@@ -76,16 +76,14 @@ def strike(fault: Fault, command: Command, place: Place) -> Callable[[], bool]:
             stop_for_a_minute(pid)
         return lambda: any(n.key == job.key and n.pid != pid and n.time > fault.at for n in command.notes())
     if kind == "kill -9 of a process of Ray":
-        first = int(fault.chance * len(OF_RAY))
-        for name in (OF_RAY[first], *OF_RAY[1:]):
-            if found := command.named(name):
-                break
-        else:
+        there = {name: found for name in OF_RAY if (found := command.named(name))}
+        if not there:
             raise Missed
+        name, found = list(there.items())[int(fault.chance * len(there))]
         fault.struck += f", {name.rpartition('::')[2].rpartition('/')[2]}"
         fault.at = time.time()
         send(found[0], signal.SIGKILL)
-        return lambda: any(note.time > fault.at + 2.0 for note in command.begun())
+        return lambda: False
     fault.at = time.time()
     if kind == "kill -9 driver":
         send(command.pid, signal.SIGKILL)
