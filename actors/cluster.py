@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
+from actors.interrupts import interrupt_held
 from actors.jobs import Workers
 from actors.ray_watch import watched
 from actors.reaper import MARK, reaped
@@ -81,7 +82,8 @@ def connect(workers: Workers) -> Iterator[None]:
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     with environment(quiet):
-        import ray
+        with interrupt_held():
+            import ray
 
         if ray.is_initialized():
             yield
@@ -148,18 +150,19 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
         )
     mark = secrets.token_hex(16)
     with environment(_private_token()), _ray_folder(workers.storage) as folder, reaped(mark):
-        # inherited by every process of the cluster, not kept here
-        with environment({**threads, **_import_path(), MARK: mark}):
-            ray.init(
-                address="local",
-                num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
-                object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=folder,
-            )
+        # by every process of the cluster, not kept here
+        inherited = {**threads, **_import_path(), MARK: mark}
         try:
+            with environment(inherited), interrupt_held():
+                ray.init(
+                    address="local",
+                    num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _temp_dir=folder,
+                )
             with watched(workers):
                 yield
         finally:

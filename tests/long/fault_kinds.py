@@ -94,4 +94,5 @@ def draw(seed: int, count: int, only: str | None = None) -> list[Scenario]:
                 fault.number = number
             work = WORK[(len(scenarios) + seed) % len(WORK)]
             scenarios.append(Scenario(len(scenarios), work, numbers.choice(("train", "actors")), place, own))
+    numbers.shuffle(scenarios)
     return scenarios

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.long.fault_kinds import KINDS, Fault, draw
+from tests.long.fault_kinds import KINDS, Fault, Scenario, draw
 from tests.long.scenario import carry_out
 from tests.long.struck_runs import reference
 
@@ -55,8 +55,13 @@ def table(faults: Sequence[Fault]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def strike_all(seed: int, count: int, only: str | None, together: int, keep: Path) -> tuple[list[Fault], list[str]]:
-    """Carry out the runs, ``together`` at a time; return the faults and what went wrong beside them."""
+def strike_all(
+    seed: int, count: int, only: str | None, together: int, keep: Path, minutes: float = float("inf")
+) -> tuple[list[Fault], list[str]]:
+    """Carry out the runs, ``together`` at a time; return the faults that struck and what went wrong beside them.
+
+    After ``minutes`` no further run is begun.
+    """
     scenarios = draw(seed, count, only)
     begin, lock = time.monotonic(), threading.Lock()
 
@@ -69,10 +74,15 @@ def strike_all(seed: int, count: int, only: str | None, together: int, keep: Pat
         (keep / work).mkdir(parents=True)
         expected[work] = reference(work, keep / work)
     tell("undisturbed runs are done")
+
+    def in_time(one: Scenario) -> list[str]:
+        late = time.monotonic() - begin > minutes * 60
+        return [] if late else carry_out(one, expected[one.work], tell, keep)
+
     with ThreadPoolExecutor(together) as pool:
-        runs = [pool.submit(carry_out, one, expected[one.work], tell, keep) for one in scenarios]
+        runs = [pool.submit(in_time, one) for one in scenarios]
         problems = [text for run in runs for text in run.result()]
-    return [fault for one in scenarios for fault in one.faults], problems
+    return [fault for one in scenarios for fault in one.faults if fault.at], problems
 
 
 def main() -> int:
@@ -82,10 +92,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only")
     parser.add_argument("--together", type=int, default=2, help="runs at a time")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no further run after this time")
     chosen = parser.parse_args()
     keep = Path(tempfile.mkdtemp(prefix="faults-"))
     begin = time.monotonic()
-    faults, problems = strike_all(chosen.seed, chosen.count, chosen.only, chosen.together, keep)
+    faults, problems = strike_all(chosen.seed, chosen.count, chosen.only, chosen.together, keep, chosen.minutes)
     print(table(faults))  # noqa: T201
     broken = [fault for fault in faults if fault.problems or fault.left or not fault.equal or fault.twice]
     for line in [*(fault.line() for fault in broken), *problems]:

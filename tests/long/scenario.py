@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import tempfile
 import time
@@ -147,10 +146,8 @@ class Carrying:
             fault.problems.append(f"said {said[-1]}")
         if code == 3 and fault.kind == "disk full" and "disk full" not in "".join(said):
             fault.problems.append(f"said {said[-1:]}")
-        if "tracking" in fault.kind:
-            result = json.loads((self.place.folder / "out" / "result.json").read_text())
-            if not any(line.startswith("not tracked") for line in result["warnings"]):
-                fault.problems.append("no warning that the run is not tracked")
+        if "tracking" in fault.kind and "not tracked: " not in command.said.read_text():
+            fault.problems.append("no warning that the run is not tracked")
 
     def pair(self) -> None:
         """Two drivers at once on one store; one of them may be killed in the middle, and is started again."""
