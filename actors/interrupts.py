@@ -1,4 +1,4 @@
-"""Ctrl-C where code of others would swallow it."""
+"""Ctrl-C where it would leave something of others half done."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 def interrupt_held() -> Iterator[None]:
     """Hold the first Ctrl-C back until the block is over, then raise KeyboardInterrupt; a second one is not held.
 
-    For blocks in which Ray is imported or started: its imports catch everything, and a Ctrl-C would be lost. Python
-    hands signals to the main thread only: in another one nothing is held.
+    For blocks in which Ray is imported or started: Ray half started cannot be shut down in order. Python hands signals
+    to the main thread only: in another one nothing is held.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -47,7 +47,13 @@ class Command:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), NOTES: str(noted), MARK: self.mark, PAGE: str(int(page))}
         with self.said.open("w") as out, self.complained.open("w") as err:
             self.process = subprocess.Popen(
-                counted(*arguments), cwd=folder, stdout=out, stderr=err, start_new_session=True, env=environment
+                counted(*arguments),
+                cwd=folder,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                env=environment,
+                preexec_fn=_heed_interrupts,
             )
         self.pid = self.process.pid
         self.seen = {self.pid: born(self.pid)}
@@ -164,6 +170,11 @@ class Command:
         self.look()
         for pid in self.living():
             send(pid, signal.SIGKILL)
+
+
+def _heed_interrupts() -> None:
+    """Undo what a shell does to commands in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def send(pid: int, number: signal.Signals) -> None:
