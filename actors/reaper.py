@@ -16,9 +16,11 @@ import time
 from collections.abc import Iterator
 
 MARK = "ORCH_CLUSTER"
-GRACE_SECONDS = 2.0
+GRACE_SECONDS = 1.0
 """Processes that end by themselves have so long."""
-SWEEP_SECONDS = 8.0
+QUIET_SECONDS = 3.0
+SWEEP_SECONDS = 60.0
+"""A machine may be so busy that a killed process ends late, and one that begins is not to be recognised yet."""
 
 
 @contextlib.contextmanager
@@ -47,13 +49,18 @@ def marked(mark: str) -> list[int]:
 
 
 def reap(mark: str) -> None:
-    """Kill processes with the mark, after the grace, until there is none."""
-    begin = time.monotonic()
-    while (left := marked(mark)) and time.monotonic() - begin < SWEEP_SECONDS:
+    """Kill processes with the mark, after the grace, until none is found for a while."""
+    begin = seen = time.monotonic()
+    while time.monotonic() - seen < QUIET_SECONDS:
+        left = marked(mark)
         if time.monotonic() - begin > GRACE_SECONDS:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
+        if left:
+            seen = time.monotonic()
+        if seen - begin > SWEEP_SECONDS:
+            return
         time.sleep(0.2)
 
 
