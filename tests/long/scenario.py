@@ -64,7 +64,7 @@ class Carrying:
             with self.tracked(left) as tracking:
                 command = self.start(tracking=tracking, page=bool(left) and left[0].moment == END)
                 try:
-                    struck = self.attempt(command, left, before, until=1 if tracking else len(left))
+                    struck = self.attempt(command, left, before, tracked=bool(tracking))
                 finally:
                     if command.process.poll() is None:
                         command.kill()
@@ -91,22 +91,23 @@ class Carrying:
                 server.listen(64)
             yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
-    def attempt(self, command: Command, left: list[Fault], before: Fault | None, until: int) -> Fault | None:
+    def attempt(self, command: Command, left: list[Fault], before: Fault | None, tracked: bool) -> Fault | None:
         """Watch one command; return the fault that it ended by."""
         if before is not None:
             command.wait(lambda: command.begun() or command.says("summing up"), LONG)
             before.lost += time.time() - command.begin
             self.tell(before.line())
         struck = None
-        while left and until:
+        while left:
             fault = left[0]
+            if "tracking" in fault.kind and not tracked:
+                break
             try:
                 await_moment(fault, command)
                 over = strike(fault, command, self.place)
             except Missed:
                 break
             left.pop(0)
-            until -= 1
             struck = fault
             fault.by_itself = command.wait(over, LONG)
             if fault.by_itself:

@@ -94,7 +94,7 @@ def strike(fault: Fault, command: Command, place: Place) -> Callable[[], bool]:
         return lambda: time.time() > fault.at + STOPPED_SECONDS + 1.0
     elif kind == "S3 answers 500 for 20 s":
         place.silent_until = fault.at + SILENT_SECONDS
-        return lambda: time.time() > fault.at + SILENT_SECONDS + 1.0
+        return lambda: place.answered > fault.at + SILENT_SECONDS
     elif kind == "disk full":
         place.fill()
     return lambda: False
@@ -119,11 +119,14 @@ class Place:
 
     def __init__(self, folder: Path, uri: str, own: str) -> None:
         self.folder, self.uri, self.own = folder, uri, own
-        self.silent_until = 0.0
+        self.silent_until = self.answered = 0.0
 
     def fault(self, method: str, path: str) -> int | None:
         """Answer 500 for a while (of the proxy before S3)."""
-        return 500 if time.time() < self.silent_until else None
+        if time.time() < self.silent_until:
+            return 500
+        self.answered = time.time()
+        return None
 
     def fill(self) -> None:
         """Leave no byte of room."""
