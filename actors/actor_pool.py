@@ -248,7 +248,8 @@ class ActorPool:
                 f"no worker with {self._workers.size} came for {now - self._last_alive:.0f} s: the cluster has "
                 f"{self._cluster}; start nodes and run the same command again{self._workers.see_log()}"
             )
-        room = self._cluster.usable(self._workers.head).room(self._workers.cpus, self._workers.gpus)
+        head = self._workers.head or self._workers.address is None
+        room = self._cluster.usable(head).room(self._workers.cpus, self._workers.gpus)
         first = self._told == self._begin and (not room or now - self._begin > START_SECONDS)
         if first or now - self._told > TELL_SECONDS:
             self._told = now

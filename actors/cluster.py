@@ -17,7 +17,10 @@ from uuid import uuid4
 
 from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
+from actors.interrupts import interrupt_held
 from actors.jobs import Workers
+from actors.ray_watch import watched
+from actors.reaper import MARK, reaped
 from audits.errors import BadInput
 
 __all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
@@ -80,7 +83,8 @@ def connect(workers: Workers) -> Iterator[None]:
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     with environment(quiet):
-        import ray
+        with interrupt_held():
+            import ray
 
         if ray.is_initialized():
             yield
@@ -145,20 +149,23 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
             f"{workers.count} workers are too many for the {usable_cpus()} CPUs of this machine "
             f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
         )
-    with environment(_private_token()), _ray_folder(workers.storage) as folder:
-        own = {**threads, **_import_path(), **LOOPBACK}  # inherited by every process of the cluster, not kept here
-        with environment(own), _on_loopback():
-            ray.init(
-                address="local",
-                num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
-                object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=folder,
-            )
+    mark = secrets.token_hex(16)
+    with environment(_private_token()), _ray_folder(workers.storage) as folder, reaped(mark):
+        # by every process of the cluster, not kept here
+        inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark}
         try:
-            yield
+            with environment(inherited), _on_loopback(), interrupt_held():
+                ray.init(
+                    address="local",
+                    num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _temp_dir=folder,
+                )
+            with watched(workers):
+                yield
         finally:
             ray.shutdown()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ from actors.actor_pool import ActorPool
 from actors.capacity import require_room
 from actors.cluster import connect, run_folder
 from actors.failures import unpack_failure
+from actors.interrupts import interrupt_held
 from actors.job_queue import run_here
 from actors.jobs import MAX_LOSSES, Job, MakePerform, Progress, Tell, Workers, WorkersLost
 from actors.queue_server import QueueServer, QueueState
@@ -66,10 +68,12 @@ def do_jobs(
         queue = f"orch-queue-{uuid4().hex}"
         server = _server(queue, jobs, max_losses)
         if workers.engine == "actors":
-            _serve(server, ActorPool(queue, make_perform, workers, tell), workers, on_progress, is_done)
+            pool = partial(ActorPool, queue, make_perform, workers, tell)
+            _serve(server, pool, workers, on_progress, is_done)
             return
         with run_folder(workers, "population") as (storage, name):
-            _serve(server, TrainGroup(queue, make_perform, workers, storage, name), workers, on_progress, is_done)
+            group = partial(TrainGroup, queue, make_perform, workers, storage, name)
+            _serve(server, group, workers, on_progress, is_done)
 
 
 def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
@@ -81,23 +85,40 @@ def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
     return kind.remote(list(jobs), max_losses)
 
 
-def _serve(server: Any, host: Host, workers: Workers, on_progress: Progress, is_done: Callable[[str], bool]) -> None:
+def _serve(
+    server: Any,
+    make_host: Callable[[], Host],
+    workers: Workers,
+    on_progress: Progress,
+    is_done: Callable[[str], bool],
+) -> None:
     import ray
+    from ray.exceptions import RayActorError
 
+    host: Host | None = None
     given_up = True
     try:
+        with interrupt_held():
+            host = make_host()
         state = _follow(server, host, on_progress, is_done)
         given_up = bool(state.given_up)
+        ended = host.ended
+    except RayActorError as error:
+        raise WorkersLost(
+            "the process that hands out the jobs ended unexpectedly; finished models are kept; run the same command "
+            f"again to go on{workers.see_log()}"
+        ) from error
     finally:
         server.stop.remote()
-        host.close(given_up)
+        if host is not None:
+            host.close(given_up)
         ray.kill(server)
     if state.given_up:
         raise WorkersLost(f"{state.given_up}{workers.see_log()}")
     if state.failure:
         raise unpack_failure(state.failure)
     if state.done < state.total:
-        raise WorkersLost(f"the work stopped after {state.done} of {state.total} jobs: {host.ended}{workers.see_log()}")
+        raise WorkersLost(f"the work stopped after {state.done} of {state.total} jobs: {ended}{workers.see_log()}")
 
 
 def _follow(server: Any, host: Host, on_progress: Progress, is_done: Callable[[str], bool]) -> QueueState:

@@ -14,6 +14,7 @@ from actors.capacity import RoomWatch, require_room
 from actors.cluster import connect, run_folder
 from actors.environment import environment, limit_threads
 from actors.failures import pack_failure, unpack_failure
+from actors.interrupts import interrupt_held
 from actors.jobs import MAX_LOSSES, Progress, Workers, WorkersLost
 from audits.errors import BadInput
 
@@ -88,7 +89,8 @@ def _run_here(space: Mapping[str, Any], trial: Trial, on_progress: Progress) -> 
 
 
 def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, on_progress: Progress) -> None:
-    from ray import tune
+    with interrupt_held():
+        from ray import tune
 
     trainable = tune.with_resources(
         tune.with_parameters(_run_trial, trial=trial, threads=workers.threads),

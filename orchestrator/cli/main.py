@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -150,6 +151,9 @@ def first_line(error: Exception, limit: int = 300) -> str:
     text = next(iter(str(error).strip().splitlines()), "")[:limit]
     if isinstance(error, CorruptArtefact | StoreFull | StoreSilent):
         return text
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"disk full{where}; nothing finished is lost; free space and run the same command again"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

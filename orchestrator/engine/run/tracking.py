@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
+ANSWER_SECONDS = 10.0
 NOISY = ("mlflow", "alembic", "sqlalchemy", "urllib3", "git")
 
 
@@ -83,14 +84,25 @@ def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None
     where = resolve_uri(uri, out)
     with _quiet_mlflow() as errors:
         try:
+            _require_answer(where)
             return _log(kind, result, out, where, experiment)
         except errors as error:
             raise TrackingFailed(f"MLflow at {where} failed: {_reason(error)}; {out} is complete") from error
 
 
+def _require_answer(uri: str) -> None:
+    """Raise requests' exception when a server answers nothing at all for some seconds; MLflow would ask for minutes."""
+    import requests
+
+    if urlsplit(uri).scheme.startswith("http"):
+        requests.get(f"{reveal(uri).rstrip('/')}/health", timeout=ANSWER_SECONDS)  # any answer will do
+
+
 def _reason(error: Exception) -> str:
     """Return the cause of a failure in one short line."""
     text = hide(" ".join(str(error).split())) or type(error).__name__
+    if "Read timed out" in text:
+        return "the server accepts connections and does not answer"
     if "Max retries exceeded" in text or "Connection refused" in text:
         return "the server does not answer"
     return text if len(text) <= 200 else f"{text[:199]}…"

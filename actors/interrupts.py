@@ -1,0 +1,35 @@
+"""Ctrl-C where it would leave something of others half done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def interrupt_held() -> Iterator[None]:
+    """Hold the first Ctrl-C back until the block is over, then raise KeyboardInterrupt; a second one is not held.
+
+    For blocks in which Ray is imported or started: Ray half started cannot be shut down in order. Python hands signals
+    to the main thread only: in another one nothing is held.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    noted = threading.Event()
+
+    def note(number: int, frame: Any) -> None:
+        noted.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if noted.is_set():
+        raise KeyboardInterrupt

@@ -1,0 +1,48 @@
+"""Ctrl-C ends nothing halfway where it is held back, and is not lost there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from actors.interrupts import interrupt_held
+
+
+def interrupted(times: int, done: list[int]) -> None:
+    """Work while Ctrl-C comes ``times``; ``done`` are those that did not end it."""
+    with interrupt_held():
+        for number in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(number)
+
+
+def test_a_held_interrupt_is_raised_after_the_block() -> None:
+    done: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(1, done)
+    assert done == [0]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interrupt_is_not_held() -> None:
+    done: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(2, done)
+    assert done == [0]
+
+
+def test_elsewhere_than_in_the_main_thread_nothing_is_held() -> None:
+    seen = []
+
+    def work() -> None:
+        with interrupt_held():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]

@@ -1,0 +1,55 @@
+"""What a private cluster leaves is ended when its driver is; a cluster that breaks ends the work at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from actors import ray_watch
+from actors.jobs import Workers, WorkersLost
+from actors.reaper import MARK, marked
+from audits.errors import BadInput
+
+DRIVER = f"""
+import os, subprocess, sys, time
+from actors.reaper import reaped
+with reaped("of-this-test"):
+    subprocess.Popen(["sleep", "60"], env={{**os.environ, {MARK!r}: "of-this-test"}}, start_new_session=True)
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_driver_leaves_is_ended() -> None:
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER], env=environment, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout and driver.stdout.readline() == "ready\n"
+    assert len(marked("of-this-test")) == 1
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    end = time.monotonic() + 30
+    while marked("of-this-test"):
+        assert time.monotonic() < end
+
+
+def test_a_cluster_that_breaks_ends_the_work_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_watch, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(ray_watch, "_dead", lambda: "raylet")
+    with (
+        pytest.raises(WorkersLost, match=r"^Ray's raylet ended .* the same command again .*\(see a\.log\)"),
+        ray_watch.watched(Workers(2, log="a.log")),
+    ):
+        time.sleep(60)
+
+
+def test_what_the_work_raises_passes_a_watch_over_a_whole_cluster() -> None:
+    for error in (KeyboardInterrupt, ValueError, BadInput):
+        with pytest.raises(error), ray_watch.watched(Workers(2)):
+            raise error("as it was")
