@@ -17,6 +17,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
 from tune_spaces.registry import Sweep
@@ -27,6 +28,9 @@ class UnshownRun(Run):
 
     def report(self, document: Mapping[str, Any]) -> None:
         """Draw nothing."""
+
+    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
+        """Log nothing while the run goes on."""
 
     def track(self, document: dict[str, Any]) -> None:
         """Log nothing."""

@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.data import data_of
-from orchestrator.engine.jobs.job import keys_by_stage
+from orchestrator.engine.jobs.job import Job, keys_by_stage
 from orchestrator.engine.kind import Design, Finished, Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
+from orchestrator.engine.run.live import LiveTracking
 from orchestrator.engine.run.output_folder import write_outputs
 from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.stored_work import StoredWork
-from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result
+from orchestrator.engine.run.tracking import log_result
+from orchestrator.engine.run.tracking_server import TrackingFailed
+from orchestrator.engine.run.tracking_uri import check_uri
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.store import Store, default_store_uri
@@ -89,6 +92,7 @@ class Run:
         self.plan, device, most = hire(plan, self.store, terminal, partial(self.is_done, sweep, data), last_gpu)
         self.design = self.lay_out(self.plan, data, device)
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
+        self.live = LiveTracking(kind, name, self.design.plan, out, self.store, terminal)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
@@ -108,19 +112,21 @@ class Run:
         """Run the plan as it is: its one setting, or each of those that it names."""
         settings = self.laid_out(self.plan.settings())
         self.look_for_copies()
-        with self.session(settings):
-            counts = self.crew.prepare(settings)
-            self.crew.attack(settings)
-        return self.finish(settings, counts)
+        with self.live:
+            with self.session(settings):
+                counts = self.crew.prepare(settings)
+                self.crew.attack(settings)
+            return self.finish(settings, counts)
 
     def sweep(self, sweep: Sweep) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
         settings = self.laid_out(sweep.settings(self.plan.resolved()))
         self.look_for_copies()
-        with self.session(settings):
-            counts = self.crew.prepare(settings)
-            self.crew.trials(sweep, settings)
-        return self.finish(settings, counts, sweep)
+        with self.live:
+            with self.session(settings):
+                counts = self.crew.prepare(settings)
+                self.crew.trials(sweep, settings)
+            return self.finish(settings, counts, sweep)
 
     def tune(self, sweep: Sweep) -> dict[str, Any]:
         """Make and measure the targets of every setting of ``sweep``; no shadows, no attacks."""
@@ -130,7 +136,7 @@ class Run:
             replace(each, jobs=tuple(tuning.jobs(each.jobs)))
             for each in self.laid_out(sweep.settings(self.plan.resolved()))
         ]
-        with self.session(settings):
+        with self.session(settings, watched=False):
             shared = [job for setting in settings for job in self.kind.making_models(setting.jobs)]
             todo = self.stored.lacks(filter(tuning.shared, shared))
             if todo:
@@ -170,8 +176,11 @@ class Run:
                 self.crew.populate(todo, [design.plan for design in designs], "ranking the points")
 
     @contextmanager
-    def session(self, settings: Sequence[Setting]) -> Iterator[None]:
-        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do."""
+    def session(self, settings: Sequence[Setting], *, watched: bool = True) -> Iterator[None]:
+        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do.
+
+        ``watched``: the work is tracked while it goes on.
+        """
         held = keys_by_stage([*(job for setting in settings for job in setting.jobs), *self.first])
         gpu = (self.plan.compute.gpu or "") if self.design.device != "cpu" else ""
         unrecorded = self.stored.record(self.name, self.plan, held, gpu)
@@ -188,6 +197,8 @@ class Run:
         else:
             self.crew.settle(left)
             with self.terminal.quiet() if self.crew.workers.count else nullcontext(), self.crew.connected():
+                if watched:
+                    self.watch(settings, [jobs for _, jobs in left])
                 yield
         self.stored.known.publish()
 
@@ -213,10 +224,15 @@ class Run:
         page = self.kind.open_page()
         page.write(self.out, page.images(document, lambda: self.design.data))
 
+    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
+        """Begin to track ``settings``, of which the jobs ``left`` are to be done, beside the run."""
+        self.live.begin(settings, left)
+
     def track(self, document: dict[str, Any]) -> None:
         """Log the run; a tracking server that is away costs the tracking, not the audit."""
         try:
             with self.terminal.quiet():
+                self.live.stop()
                 tracked = log_result(
                     self.kind, document, self.out, self.plan.tracking.uri, self.plan.tracking.experiment
                 )
