@@ -29,7 +29,10 @@ LOOK_SECONDS = 10.0
 """Between two looks at what is done."""
 
 GRACE_SECONDS = 10.0
-"""For which the end of a run waits for what is being logged just then; importing MLflow does not count."""
+"""For which the end of a run waits for what a server is being told just then; importing MLflow does not count.
+
+A database is waited for until it is made, unless the run breaks off: the end needs it as well.
+"""
 
 
 class LiveTracking:
@@ -45,6 +48,7 @@ class LiveTracking:
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
         self.over = threading.Event()
+        self.where = ""
         self.status = ""
         self.abandoned = False
 
@@ -59,6 +63,7 @@ class LiveTracking:
 
     def begin(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
         """Begin to track ``settings``, of which the jobs ``left`` (per setting) are to be done."""
+        self.where = resolve_uri(self.plan.tracking.uri, self.out)
         settle_environment()  # here: another thread may be copying the environment
         standing = Standing(self.store, settings, left)
         self.thread = threading.Thread(target=self._track, args=(standing,), name="orch-tracking", daemon=True)
@@ -72,19 +77,18 @@ class LiveTracking:
         self.over.set()
         if not status:
             self.ready.wait()  # importing MLflow, which the end needs as well
-        self.thread.join(GRACE_SECONDS)
+        self.thread.join(GRACE_SECONDS if status or self.where.startswith("http") else None)
         self.abandoned = self.thread.is_alive()
         self.thread = None
 
     def _track(self, standing: Standing) -> None:
         """Track until the run is over; the thread's body."""
-        where = resolve_uri(self.plan.tracking.uri, self.out)
         try:
-            with reached(where, "the run goes on", self.ready.set):
+            with reached(self.where, "the run goes on", self.ready.set):
                 if self.over.is_set():
                     return
                 plan, experiment = self.plan.resolved(), self.plan.tracking.experiment
-                parent = open_run(self.kind.name, self.name, plan, self.out, where, experiment)
+                parent = open_run(self.kind.name, self.name, plan, self.out, self.where, experiment)
                 if self.abandoned:  # a slow server made it after the run had ended
                     parent.end(self.status or "KILLED")
                     return
