@@ -26,11 +26,13 @@ from audits.statistics.controls import corrected, interval_p, rate_p
 from benchmarks.null_kinds import APOLLO, GNQ, TMIA
 from benchmarks.record import table
 from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Run
+from orchestrator.engine.setting import Setting
 from orchestrator.kinds import load_plan
 
 LEVEL = 0.95
@@ -88,6 +90,9 @@ class Untracked(Run):
 
     def report(self, document: Mapping[str, Any]) -> None:
         """Draw nothing."""
+
+    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
+        """Log nothing while the run goes on."""
 
     def track(self, document: dict[str, Any]) -> None:
         """Log nothing."""

@@ -17,6 +17,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
 from tune_spaces.registry import Sweep
@@ -27,6 +28,9 @@ class UnshownRun(Run):
 
     def report(self, document: Mapping[str, Any]) -> None:
         """Draw nothing."""
+
+    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
+        """Log nothing while the run goes on."""
 
     def track(self, document: dict[str, Any]) -> None:
         """Log nothing."""
@@ -74,5 +78,5 @@ def two_in_turn(jobs: Sequence[Job], make_perform: MakePerform, workers: Workers
 
 def take_turns(monkeypatch: pytest.MonkeyPatch, how: Callable[..., None] = two_in_turn) -> None:
     """Let runs in this process do jobs as two workers do, or as ``how`` does, without Ray."""
-    monkeypatch.setattr("orchestrator.engine.run.run.connect", lambda workers: nullcontext())
-    monkeypatch.setattr("orchestrator.engine.run.run.do_jobs", how)
+    monkeypatch.setattr("orchestrator.engine.run.crew.connect", lambda workers: nullcontext())
+    monkeypatch.setattr("orchestrator.engine.run.crew.do_jobs", how)

@@ -6,165 +6,142 @@ same in every child, so that the UI compares settings column by column.
 
 from __future__ import annotations
 
-import logging
-import os
+import math
 import tempfile
 import time
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
-from audits.credentials import hide, mask, reveal
-from audits.errors import BadInput, did_you_mean
+from audits.credentials import reveal
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash
+from orchestrator.engine.run.tracking_server import reached
+from orchestrator.engine.run.tracking_uri import resolve_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
-ANSWER_SECONDS = 10.0
-NOISY = ("mlflow", "alembic", "sqlalchemy", "urllib3", "git")
-
-
-class TrackingFailed(RuntimeError):
-    """Tracking could not be completed; the audit's own files are whole. The message is one line."""
-
-
-def check_uri(uri: str | None) -> None:
-    """Raise BadInput for a tracking URI that cannot work (scheme, server address, folder); contacts no server."""
-    if uri is None:
-        return
-    uri = mask(uri)
-    parts = urlsplit(reveal(uri))
-    scheme = parts.scheme.split("+")[0]
-    if scheme not in SCHEMES:
-        shown = "a plain path" if not scheme or len(scheme) == 1 else f"scheme {scheme!r}"
-        raise BadInput(
-            f"tracking.uri {uri!r} has {shown}{did_you_mean(scheme, SCHEMES)}; "
-            "allowed: sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
-        )
-    if scheme in ("http", "https") and not parts.hostname:
-        raise BadInput(f"tracking.uri {uri!r} names no host; write http://host:port")
-    if scheme == "sqlite":
-        _check_sqlite(uri, Path(parts.path.removeprefix("/")))
-
-
-def _check_sqlite(uri: str, file: Path) -> None:
-    """Refuse a database that does not name a file in a folder that can be written."""
-    if not file.name:
-        raise BadInput(f"tracking.uri {uri!r} names no file; write sqlite:////absolute/path/mlflow.db")
-    folder = file.parent
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise BadInput(f"tracking.uri {uri!r}: {file.parent} is not a folder that can be written")
-
-
-def resolve_uri(uri: str | None, out: Path) -> str:
-    """Return the URI in use, masked: the plan's, else MLFLOW_TRACKING_URI, else a SQLite database under ``out``."""
-    chosen = mask(uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{out.resolve() / 'mlflow.db'}")
-    check_uri(chosen)
-    return chosen
+PARENT = "mlflow.parentRunId"
+OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 
 def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None, experiment: str) -> dict[str, Any]:
     """Log a finished run and return ``{"uri", "experiment", "parent", "children": {setting: run id}}``.
 
     ``out`` holds result.json, scores.parquet, plan.yaml, report.html and figures/; its tables are logged as CSV.
-    Artifacts of a database that has no server go to ``out/mlartifacts``. Logging a run again makes a second parent with
-    the same ``orch.plan_hash`` tag.
+    Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
+    ``out`` is filled and ended; else logging a run again makes a second one with the same ``orch.plan_hash`` tag.
     Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
     """
     where = resolve_uri(uri, out)
-    with _quiet_mlflow() as errors:
+    with reached(where, f"{out} is complete"):
+        run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment)
         try:
-            _require_answer(where)
-            return _log(kind, result, out, where, experiment)
-        except errors as error:
-            raise TrackingFailed(f"MLflow at {where} failed: {_reason(error)}; {out} is complete") from error
+            _log_runs(run, kind, result, out)
+        except BaseException as error:
+            run.end(status_after(error))
+            raise
+        run.end("FINISHED")
+        return {"uri": where, "experiment": experiment, "parent": run.parent, "children": run.children}
 
 
-def _require_answer(uri: str) -> None:
-    """Raise requests' exception when a server answers nothing at all for some seconds; MLflow would ask for minutes."""
-    import requests
-
-    if urlsplit(uri).scheme.startswith("http"):
-        requests.get(f"{reveal(uri).rstrip('/')}/health", timeout=ANSWER_SECONDS)  # any answer will do
+def status_after(error: BaseException) -> str:
+    """Return how MLflow calls a run that ended by ``error``."""
+    return "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
 
 
-def _reason(error: Exception) -> str:
-    """Return the cause of a failure in one short line."""
-    text = hide(" ".join(str(error).split())) or type(error).__name__
-    if "Read timed out" in text:
-        return "the server accepts connections and does not answer"
-    if "Max retries exceeded" in text or "Connection refused" in text:
-        return "the server does not answer"
-    return text if len(text) <= 200 else f"{text[:199]}…"
+@dataclass(frozen=True)
+class OpenRun:
+    """A parent run that is RUNNING, with the children that it has so far (setting → run id)."""
+
+    client: MlflowClient
+    experiment: str
+    parent: str
+    tags: Mapping[str, str]
+    params: Mapping[str, Any]
+    out: Path
+    children: dict[str, str]
+
+    def log_params(self) -> None:
+        """Log the parameters of the parent."""
+        _fill(self.client, self.parent, self.params, {})
+
+    def log_parent(self, values: Mapping[str, float]) -> None:
+        """Log metrics of the parent."""
+        _fill(self.client, self.parent, {}, values)
+
+    def log_child(self, name: str, overrides: Mapping[str, Any], values: Mapping[str, float]) -> str:
+        """Log the metrics of a setting, whose child run is made if there is none, and finish it; return its id.
+
+        A number that the child has from the time when the run went on, and that is not among ``values``, is void now.
+        """
+        if name not in self.children:
+            tags = {**self.tags, "orch.level": "setting", PARENT: self.parent}
+            self.children[name] = _start(self.client, self.experiment, name, tags)
+            former: Mapping[str, float] = {}
+        else:
+            former = self.client.get_run(self.children[name]).data.metrics
+        child = self.children[name]
+        named = {allowed_name(metric): value for metric, value in values.items()}
+        params = {**self.params, **flatten(overrides), "setting": name}
+        _fill(self.client, child, params, {**dict.fromkeys(former, math.nan), **named})
+        self.client.set_terminated(child, "FINISHED")
+        return child
+
+    def end(self, status: str) -> None:
+        """End the parent; the next run opens another one."""
+        self.client.set_terminated(self.parent, status)
+        (self.out / OPEN_FILE).unlink(missing_ok=True)
 
 
-@contextmanager
-def _quiet_mlflow() -> Iterator[tuple[type[Exception], ...]]:
-    """Import MLflow without telemetry, with its log below warnings silenced; yield what it raises when it fails."""
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    import mlflow  # noqa: F401  # configures its loggers, which are quietened next
-    import requests
-    import sqlalchemy.exc
-    from mlflow.exceptions import MlflowException
+def open_run(kind: str, name: str, plan: Mapping[str, Any], out: Path, uri: str, experiment: str) -> OpenRun:
+    """Return the parent run of ``plan`` in ``out``: the one that an earlier process left open, else a new one.
 
-    levels = {name: logging.getLogger(name).level for name in NOISY}
-    for name in NOISY:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # SQLAlchemy's, about MLflow's own tables
-            yield MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError, OSError
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
-
-
-def _log(kind: Kind, result: Mapping[str, Any], out: Path, uri: str, experiment: str) -> dict[str, Any]:
-    """Create the parent run, its children and their content."""
+    What that process was tracking stands in a file in ``out``. If it was another plan, its parent is KILLED.
+    """
     from mlflow import MlflowClient
 
     if uri.startswith("sqlite:"):
         Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
-    tags = {"orch.plan_hash": plan_hash(result["plan"]), "orch.kind": str(result["kind"]), "mlflow.source.name": "orch"}
-    parent = _start(client, identity, str(result["name"]), {**tags, "orch.level": "parent"})
+    tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": kind, "mlflow.source.name": "orch"}
+    left_open, token = _left_open(client, identity, out)
+    for parent in left_open:
+        if parent.data.tags["orch.plan_hash"] == tags["orch.plan_hash"]:
+            query = f"tags.{PARENT} = '{parent.info.run_id}'"
+            found = client.search_runs([identity], query, max_results=50_000)
+            children = {str(child.info.run_name): str(child.info.run_id) for child in found}
+            return OpenRun(client, identity, str(parent.info.run_id), tags, flatten(plan), out, children)
+        client.set_terminated(parent.info.run_id, "KILLED")
+    (out / OPEN_FILE).write_text(token, encoding="utf-8")
+    made = _start(client, identity, name, {**tags, "orch.level": "parent", "orch.run": token})
+    return OpenRun(client, identity, made, tags, flatten(plan), out, {})
+
+
+def _left_open(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:
+    """Return the parents that were opened for ``out`` and not ended, and the tag ``orch.run`` for another one."""
     try:
-        children = _log_runs(client, identity, parent, kind, result, out, tags)
-    except BaseException:
-        client.set_terminated(parent, "FAILED")
-        raise
-    client.set_terminated(parent, "FINISHED")
-    return {"uri": uri, "experiment": experiment, "parent": parent, "children": children}
+        token = (out / OPEN_FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return [], uuid4().hex
+    query = f"tags.orch.run = '{token}' and attributes.status = 'RUNNING'"
+    return list(client.search_runs([experiment], query)), token
 
 
-def _log_runs(
-    client: MlflowClient,
-    identity: str,
-    parent: str,
-    kind: Kind,
-    result: Mapping[str, Any],
-    out: Path,
-    tags: Mapping[str, str],
-) -> dict[str, str]:
-    """Fill the parent and return the child run of each setting."""
-    params = flatten(result["plan"])
+def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) -> None:
+    """Fill the parent and the child run of each setting."""
+    client, parent = run.client, run.parent
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
     metrics, main = kind.metrics, kind.main_setting(result)
-    _fill(client, parent, params, {**metrics(result, main), **population, "seconds": float(result["seconds"])})
+    run.log_params()
+    run.log_parent({**metrics(result, main), **population, "seconds": float(result["seconds"])})
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))
@@ -172,15 +149,10 @@ def _log_runs(
         client.log_artifacts(parent, str(out / "figures"), "figures")
     for name, table in kind.open_page().csv(out).items():
         client.log_text(parent, table, f"tables/{name}.csv")
-    children = {}
     for entry in result["settings"]:
-        name, overrides = str(entry["setting"]), dict(entry["overrides"])
-        child = _start(client, identity, name, {**tags, "orch.level": "setting", "mlflow.parentRunId": parent})
-        children[name] = child
-        _fill(client, child, {**params, **flatten(overrides), "setting": name}, metrics(result, name))
+        name = str(entry["setting"])
+        child = run.log_child(name, dict(entry["overrides"]), metrics(result, name))
         _log_scores(client, child, out / "scores.parquet", name)
-        client.set_terminated(child, "FINISHED")
-    return children
 
 
 def _experiment(client: MlflowClient, uri: str, name: str, out: Path) -> str:

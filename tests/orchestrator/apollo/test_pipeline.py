@@ -152,6 +152,7 @@ def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
 
 
 def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "watch", UnshownRun.watch)
     monkeypatch.setattr(Run, "track", UnshownRun.track)  # tracked sweeps: test_tracking.py, test_toy.py
     monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures of a sweep: test_report.py
     plan, _, store, _ = finished

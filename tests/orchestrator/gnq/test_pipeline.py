@@ -288,6 +288,7 @@ def test_mode_pinv_has_rankings_and_plain_sums_have_controls(store: Path, tmp_pa
 def test_a_plan_without_mode_ridge_ranks_points_by_what_it_has(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Run, "watch", UnshownRun.watch)
     monkeypatch.setattr(Run, "track", UnshownRun.track)
     plan = small_plan(store, audit__modes=["pinv"], audit__attacks=["loss", "lira"], defences=[])
     document = audited(plan, tmp_path / "out", shown=True).to_json()
@@ -313,6 +314,7 @@ def test_a_setting_warns_of_its_own_weaknesses(store: Path, tmp_path: Path) -> N
 def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
     finished: tuple[Result, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Run, "watch", UnshownRun.watch)
     monkeypatch.setattr(Run, "track", UnshownRun.track)
     monkeypatch.setattr("orchestrator.report.writing.draw", lambda *_: {})  # figures are tested elsewhere
     recipe = {"learning_rate": 1e30, "epochs": 2, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}

@@ -73,7 +73,7 @@ def test_a_small_audit_says_that_it_stays_in_this_process(
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("Ray was asked for")
 
-    monkeypatch.setattr("orchestrator.engine.run.run.connect", refuse)
+    monkeypatch.setattr("orchestrator.engine.run.crew.connect", refuse)
     monkeypatch.setattr("orchestrator.engine.run.workers.size_workers", lambda *_, **__: 2)
     monkeypatch.setattr(choice, "START_SECONDS", 1e4)  # whatever the machine is busy with
     values = {"compute.store": str(tmp_path / "store"), "compute.workers": "auto", "compute.device": "cpu"}

@@ -12,8 +12,10 @@ import pytest
 import urllib3
 
 from audits.errors import BadInput
-from orchestrator.engine.run.tracking import TrackingFailed, check_uri, log_result, resolve_uri
+from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_names import flatten
+from orchestrator.engine.run.tracking_server import TrackingFailed
+from orchestrator.engine.run.tracking_uri import check_uri, resolve_uri
 from orchestrator.kinds import kind_named
 from tests.cases.apollo_result import settings, write_run
 

@@ -23,7 +23,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 def main(folder: Path, *arguments: str) -> int:
     """Build the cluster, carry out the command, take everything down; return the command's exit code."""
     before = trained(folder)
-    Run.report, Run.track = UnshownRun.report, UnshownRun.track  # type: ignore[method-assign]
+    Run.report, Run.watch, Run.track = UnshownRun.report, UnshownRun.watch, UnshownRun.track  # type: ignore[method-assign]
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
     try:
         node = cluster.add_node(**NODE)

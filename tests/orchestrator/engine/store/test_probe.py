@@ -10,7 +10,7 @@ import pytest
 
 from actors.jobs import Workers
 from audits.errors import BadInput
-from orchestrator.engine.run.run import Run
+from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.worker import OpenContexts
 from orchestrator.engine.store.garbage import collect, find_garbage
 from orchestrator.engine.store.probe import check_probe, drop_probe, write_probe
@@ -32,11 +32,11 @@ def test_a_worker_without_the_drivers_store_does_not_begin(tmp_path: Path) -> No
 def test_a_run_on_other_machines_leaves_a_probe_while_it_lasts(tmp_path: Path, address: str | None) -> None:
     store = Store(tmp_path / "store")
     plan = SimpleNamespace(compute=SimpleNamespace(address=address))
-    run = SimpleNamespace(plan=plan, store=store, workers=Workers(0), probe="")
-    with Run.connected(run):  # type: ignore[arg-type]  # what it reads of a run
-        assert bool(run.probe) == (address is not None)
-        if run.probe:
-            check_probe(Store(store.uri), run.probe)
+    crew = SimpleNamespace(plan=plan, store=store, workers=Workers(0), probe="")
+    with Crew.connected(crew):  # type: ignore[arg-type]  # what it reads of a crew
+        assert bool(crew.probe) == (address is not None)
+        if crew.probe:
+            check_probe(Store(store.uri), crew.probe)
             assert store.stages() == []
     assert not list(tmp_path.rglob("*.json"))
 

@@ -1,0 +1,290 @@
+"""Tracking while a run goes on: what stands at the server meanwhile, and after each way in which a run can end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run import live, standing, tracking_server
+from orchestrator.engine.run.standing import Standing
+from orchestrator.engine.run.tracking import OPEN_FILE, open_run
+from orchestrator.engine.run.tracking_names import plan_hash
+from orchestrator.engine.setting import Setting
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import KINDS, kind_named, load_plan
+from tests.cases.runs import audited, jobs_of, swept
+from tune_spaces.registry import Sweep, fixed
+
+SETTINGS = {"base": {}, "short": {"recipe.epochs": 1}, "shorter": {"recipe.epochs": 2}}
+SWEEP = Sweep("toy-sweep", "Fewer epochs.", "", fixed(SETTINGS), "loss.auc", "a table")
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the toy kind, and look at what is done all the time."""
+    monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.1)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database for all tests of this file: making one takes seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('tracked')}/mlflow.db"
+
+
+@pytest.fixture
+def plan(tmp_path: Path, database: str) -> BasePlan:
+    return toy_plan(tmp_path, database, tmp_path.name)
+
+
+def toy_plan(place: Path, uri: str, experiment: str) -> BasePlan:
+    values = {"compute.workers": 0, "compute.store": str(place / "store")}
+    tracked = {"tracking.uri": uri, "tracking.experiment": experiment}
+    return load_plan(kind_named("toy").default_plan, values=values | tracked)
+
+
+def runs_of(plan: BasePlan) -> list[Any]:
+    """Return all runs of the plan's experiment, the first one first."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=plan.tracking.uri)
+    found = client.get_experiment_by_name(plan.tracking.experiment)
+    if found is None:
+        return []
+    return list(client.search_runs([found.experiment_id], order_by=["attributes.start_time ASC"]))
+
+
+def parents(plan: BasePlan) -> list[Any]:
+    return [run for run in runs_of(plan) if run.data.tags["orch.level"] == "parent"]
+
+
+def children(plan: BasePlan) -> dict[str, Any]:
+    found = [run for run in runs_of(plan) if run.data.tags["orch.level"] == "setting"]
+    named = {run.info.run_name: run for run in found}
+    assert len(named) == len(found), "one child a setting"
+    return named
+
+
+def finished_children(plan: BasePlan) -> dict[str, Any]:
+    """Return the children of which all is logged."""
+    return {name: run for name, run in children(plan).items() if run.info.status == "FINISHED"}
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    """Return what comes true at the server, which another thread fills."""
+    for _ in range(600):
+        if found := what():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it does not come")
+
+
+@pytest.fixture
+def at_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
+    """Return a function by which something is done before the n-th job of stage score."""
+
+    def before(number: int, action: Callable[[], None]) -> None:
+        count = 0
+        real = Store.put
+
+        def put(self: Store, stage: str, *arguments: Any, **named: Any) -> None:
+            nonlocal count
+            if stage == "score":
+                count += 1
+                if count == number:
+                    action()
+            real(self, stage, *arguments, **named)
+
+        monkeypatch.setattr(Store, "put", put)
+
+    return before
+
+
+def test_a_sweep_shows_its_jobs_and_finished_settings_while_it_goes_on(
+    plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def look() -> None:
+        """Six jobs of stage score are done: those of two settings of three."""
+        seen["children"] = wait_for(lambda: len(found := finished_children(plan)) == 2 and found)
+        seen["parent"] = wait_for(
+            lambda: [run for run in parents(plan) if run.data.metrics.get("jobs.score.done") == 6]
+        )[0]
+
+    at_job(7, look)
+    result = swept(SWEEP, plan, tmp_path / "out", shown=True)
+    parent, early = seen["parent"], seen["children"]
+    assert parent.info.status == "RUNNING" and parent.info.run_name == "toy-sweep"
+    assert parent.data.params["split.train_size"] == "40" and parent.data.tags["orch.kind"] == "toy"
+    assert (parent.data.metrics["jobs.train.done"], parent.data.metrics["jobs.train.needed"]) == (9, 9)
+    for name, run in early.items():
+        auc = {f"{row['attack']}.auc": row["auc"] for row in result.document["table"] if row["setting"] == name}
+        assert auc.items() <= run.data.metrics.items() and run.data.params["setting"] == name
+    (whole,) = parents(plan)
+    assert whole.info.run_id == parent.info.run_id and whole.info.status == "FINISHED"
+    assert whole.data.metrics["jobs.score.done"] == 9 and whole.data.metrics["seconds"] > 0
+    after = children(plan)
+    assert set(after) == set(SETTINGS) and {run.info.status for run in after.values()} == {"FINISHED"}
+    assert {name: run.info.run_id for name, run in after.items()} == result.document["tracking"]["children"]
+    assert all(after[name].info.run_id == run.info.run_id for name, run in early.items())
+    assert not (tmp_path / "out" / OPEN_FILE).exists()
+
+
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt, "KILLED"), (ZeroDivisionError, "FAILED")])
+def test_the_parent_of_a_run_that_breaks_off_says_so_and_the_next_one_is_another(
+    plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], error: type[BaseException], status: str
+) -> None:
+    def break_off() -> None:
+        wait_for(lambda: parents(plan))
+        raise error
+
+    at_job(2, break_off)
+    with pytest.raises(error):
+        audited(plan, tmp_path / "out", shown=True)
+    assert [run.info.status for run in parents(plan)] == [status] and not children(plan)
+    audited(plan, tmp_path / "out", shown=True)
+    assert [run.info.status for run in parents(plan)] == [status, "FINISHED"]
+
+
+KILLED_WHILE_OPEN = """
+import os, signal, sys
+from pathlib import Path
+import pytest
+from orchestrator.engine.run import live
+from orchestrator.kinds import KINDS
+from tests.cases.runs import swept
+from tests.orchestrator.engine.run import test_live as here
+KINDS["toy"] = "tests.orchestrator.toy.kind:KIND"
+live.LOOK_SECONDS = 0.1
+place, uri, experiment = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+plan, real, count = here.toy_plan(place, uri, experiment), here.Store.put, [0]
+def put(self, stage, *arguments, **named):
+    count[0] += stage == "score"
+    if count[0] == 5:
+        here.wait_for(lambda: here.finished_children(plan))
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(self, stage, *arguments, **named)
+here.Store.put = put
+swept(here.SWEEP, plan, place / "out", shown=True)
+"""
+
+
+def test_the_run_after_one_that_just_vanished_goes_on_with_its_parent_and_children(
+    plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def vanish() -> None:
+        wait_for(lambda: finished_children(plan))
+        raise KeyboardInterrupt
+
+    at_job(5, vanish)
+    with monkeypatch.context() as patch:
+        patch.setattr(live.LiveTracking, "stop", lambda self, status="": self.over.set())  # nothing more is said
+        with pytest.raises(KeyboardInterrupt):
+            swept(SWEEP, plan, tmp_path / "out", shown=True)
+    goes_on(plan, tmp_path)
+
+
+@pytest.mark.long
+def test_the_run_after_a_killed_one_goes_on_with_its_parent_and_children(plan: BasePlan, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED_WHILE_OPEN, str(tmp_path), plan.tracking.uri or "", tmp_path.name]
+    assert subprocess.run(command, env=dict(os.environ), check=False).returncode == -signal.SIGKILL
+    goes_on(plan, tmp_path)
+
+
+def goes_on(plan: BasePlan, tmp_path: Path) -> None:
+    """Carry out the sweep again and look whether the parent and the child that were left are the ones in use."""
+    (parent,) = parents(plan)
+    before = children(plan)
+    assert parent.info.status == "RUNNING" and len(before) == 1
+    swept(SWEEP, plan, tmp_path / "out", shown=True)
+    (after,) = parents(plan)
+    assert (after.info.run_id, after.info.status) == (parent.info.run_id, "FINISHED")
+    (name,) = before
+    assert children(plan)[name].info.run_id == before[name].info.run_id and len(children(plan)) == len(SETTINGS)
+
+
+def test_a_parent_that_another_plan_left_open_is_killed(plan: BasePlan, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    uri = plan.tracking.uri or ""
+    first = open_run("toy", "toy-audit", plan.resolved(), out, uri, tmp_path.name)
+    other = plan.changed({"seed": 5})
+    second = open_run("toy", "toy-audit", other.resolved(), out, uri, tmp_path.name)
+    assert second.parent != first.parent
+    assert {run.info.run_id: run.info.status for run in parents(plan)} == {
+        first.parent: "KILLED", second.parent: "RUNNING",
+    }  # fmt: skip
+    assert second.tags["orch.plan_hash"] == plan_hash(other.resolved())
+    assert open_run("toy", "toy-audit", other.resolved(), out, uri, tmp_path.name).parent == second.parent
+
+
+def test_a_number_that_is_void_at_the_end_does_not_stay(plan: BasePlan, tmp_path: Path) -> None:
+    tmp_path.joinpath("out").mkdir()
+    run = open_run("toy", "toy-audit", plan.resolved(), tmp_path / "out", plan.tracking.uri or "", tmp_path.name)
+    run.log_child("base", {}, {"loss.auc": 0.5, "right.auc": 0.75})
+    run.log_child("base", {}, {"loss.auc": 0.25})
+    metrics = children(plan)["base"].data.metrics
+    assert metrics["loss.auc"] == 0.25 and metrics["right.auc"] != metrics["right.auc"]
+
+
+def test_a_server_that_accepts_and_never_answers_costs_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking_server, "ANSWER_SECONDS", 0.2)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()  # the kernel accepts, nobody answers
+        plan = toy_plan(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}", "orch")
+        begin = time.monotonic()
+        document = audited(plan, tmp_path / "out", shown=True).document
+        seconds = time.monotonic() - begin
+    (line,) = [text for text in document["warnings"] if text.startswith("not tracked: ")]
+    assert "the server does not answer" in line and "\n" not in line
+    assert "tracking" not in document and len(document["table"]) == 2
+    assert seconds < 25, "MLflow itself would have waited for 30 s and longer"
+    assert "TrackingFailed" in (tmp_path / "out" / "orch.log").read_text()
+
+
+def test_a_warm_run_opens_no_parent_before_its_end(
+    plan: BasePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited(plan, tmp_path / "out")
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("tracked while nothing goes on")
+
+    monkeypatch.setattr(live.LiveTracking, "begin", refuse)
+    audited(plan, tmp_path / "out", shown=True)
+    assert [run.info.status for run in parents(plan)] == ["FINISHED"]
+
+
+def test_standing_counts_what_the_store_has_whatever_the_order(plan: BasePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "LOOK_AHEAD", 2)
+    store = Store(plan.compute.store or "")
+    first, second = (
+        Setting(name, {}, changed, jobs_of(changed, store=store))
+        for name, changed in (("a", plan), ("b", plan.changed({"audit.attacks": ["right"]})))
+    )
+    told = Standing(store, [first, second], [first.jobs, second.jobs])
+    assert told.look() == []
+    assert told.numbers() == {
+        "jobs.train.needed": 3, "jobs.train.done": 0, "jobs.score.needed": 6, "jobs.score.done": 0,
+    }  # fmt: skip
+    trained = first.of("train")
+    for job in (*reversed(trained), *first.of("score")):
+        store.put(job.stage, job.key, job.document, {"made.json": b"{}"})
+    assert told.look() == [first] and told.look() == []
+    assert (told.numbers()["jobs.train.done"], told.numbers()["jobs.score.done"]) == (3, 3)
+    assert told.numbers(over=True)["jobs.score.done"] == 6
