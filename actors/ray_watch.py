@@ -5,7 +5,7 @@ Ray itself takes up to minutes to say so, and ends the calling process by a sign
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,14 +23,26 @@ class _Watch(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="ray-watch", daemon=True)
         self.over = threading.Event()
+        self.lock = threading.Lock()
         self.dead = ""
 
     def run(self) -> None:
         while not self.over.wait(LOOK_SECONDS):
             self.dead = _dead()
             while self.dead and not self.over.is_set():
-                _thread.interrupt_main()
+                self.interrupt()
                 self.over.wait(AGAIN_SECONDS)
+
+    def interrupt(self) -> None:
+        """Interrupt the main thread, blocked or not; by no SIGINT, which a shell ignores for work in the background."""
+        with self.lock:
+            if not self.over.is_set():
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    def close(self) -> None:
+        """Interrupt no more."""
+        with self.lock:
+            self.over.set()
 
 
 @contextmanager
@@ -43,6 +55,7 @@ def watched(workers: Workers) -> Iterator[None]:
         yield
         return
     watch = _Watch()
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
     watch.start()
     try:
         yield
@@ -54,7 +67,8 @@ def watched(workers: Workers) -> Iterator[None]:
             ) from error
         raise
     finally:
-        watch.over.set()
+        watch.close()
+        signal.signal(signal.SIGUSR1, before or signal.SIG_DFL)
 
 
 def _dead() -> str:

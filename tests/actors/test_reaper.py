@@ -13,29 +13,42 @@ import pytest
 
 from actors import ray_watch
 from actors.jobs import Workers, WorkersLost
-from actors.reaper import MARK, marked
+from actors.reaper import MARK, processes
 from audits.errors import BadInput
+from tests.cases.processes import below
 
+CLUSTER = f"""
+import os, subprocess, sys, time
+unmarked = {{name: value for name, value in os.environ.items() if name != {MARK!r}}}
+subprocess.Popen(["sleep", "61.5"], env=unmarked, stdout=subprocess.DEVNULL)
+time.sleep(60)
+"""
 DRIVER = f"""
 import os, subprocess, sys, time
 from actors.reaper import reaped
 with reaped("of-this-test"):
-    subprocess.Popen(["sleep", "60"], env={{**os.environ, {MARK!r}: "of-this-test"}}, start_new_session=True)
+    environment = {{**os.environ, {MARK!r}: "of-this-test"}}
+    subprocess.Popen([sys.executable, "-S", "-c", {CLUSTER!r}], env=environment, stdout=subprocess.DEVNULL)
+    time.sleep(3)
     print("ready", flush=True)
     time.sleep(60)
 """
+"""A marked process, and one below it that lost the mark."""
 
 
 def test_what_a_killed_driver_leaves_is_ended() -> None:
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     driver = subprocess.Popen([sys.executable, "-c", DRIVER], env=environment, stdout=subprocess.PIPE, text=True)
-    assert driver.stdout and driver.stdout.readline() == "ready\n"
-    assert len(marked("of-this-test")) == 1
+    assert driver.stdout
+    assert driver.stdout.readline() == "ready\n"
+    cluster = [pid for pid, title in below(driver.pid).items() if "reaper.py" not in title]
+    assert len(cluster) == 2
     driver.send_signal(signal.SIGKILL)
-    driver.communicate()
+    driver.wait()
+    driver.stdout.close()
     end = time.monotonic() + 30
-    while marked("of-this-test"):
+    while processes().keys() & set(cluster):
         assert time.monotonic() < end
 
 

@@ -132,8 +132,8 @@ class Carrying:
 
     def until_over(self, command: Command) -> None:
         """Wait for the command's end; one that hangs is killed."""
-        if not command.wait(command.ended, LONG):
-            self.problems.append(f"hung for {LONG:.0f} s: {command.last()}")
+        if not command.wait(command.ended, 3 * LONG):
+            self.problems.append(f"hung for {3 * LONG:.0f} s: {command.last()}")
             command.kill()
 
     def check_promise(self, fault: Fault, command: Command) -> None:

@@ -12,6 +12,7 @@ import pytest
 import urllib3
 
 from audits.errors import BadInput
+from orchestrator.engine.run import tracking_server
 from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_names import flatten
 from orchestrator.engine.run.tracking_server import TrackingFailed
@@ -144,6 +145,17 @@ def test_a_server_that_is_away_costs_one_line_not_the_audit(run, monkeypatch):
     message = str(caught.value)
     assert "does not answer" in message and "\n" not in message and "secret" not in message
     assert json.loads((out / "result.json").read_text()) == result
+
+
+def test_a_server_that_hangs_costs_seconds_and_one_line(run, monkeypatch):
+    out, result = run
+    monkeypatch.setattr(tracking_server, "ANSWER_SECONDS", 0.2)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(TrackingFailed, match="the server does not answer"):
+            log_result(APOLLO, result, out, uri, "orch")
 
 
 def test_a_file_that_is_no_database_is_a_tracking_failure(run, tmp_path):
