@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
+from actors.head import head_left_out
 from actors.interrupts import interrupt_held
 from actors.jobs import Workers
 from actors.ray_watch import watched
@@ -33,7 +34,6 @@ LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
 LOCAL_WORKERS_PER_CPU = 8
 CONNECT_SECONDS = 5.0
-HOLD_SECONDS = 10.0
 SOURCE_PACKAGES = ("actors", "audits", "orchestrator", "tune_spaces")
 
 
@@ -94,50 +94,10 @@ def connect(workers: Workers) -> Iterator[None]:
         else:
             _join(workers.address, threads)
             try:
-                with _head_left_out(workers):
+                with head_left_out(workers):
                     yield
             finally:
                 ray.shutdown()
-
-
-@contextmanager
-def _head_left_out(workers: Workers) -> Iterator[None]:
-    """Hold the CPUs of a head without GPU meanwhile, unless the head may be worked on.
-
-    Workers then go elsewhere, and an autoscaler, which counts what is free, starts nodes for them.
-    """
-    import ray
-
-    heads = [node for node in describe().nodes if node.head and node.cpus and not node.gpus]
-    holders = [_hold(head) for head in heads if not workers.head]
-    try:
-        yield
-    finally:
-        for holder in holders:
-            ray.kill(holder)
-
-
-def _hold(head: Node) -> Any:
-    """Return an actor that holds all CPUs of a node or, where others use some for long, those that are free."""
-    import ray
-    from ray._private.state import available_resources_per_node
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    there = NodeAffinitySchedulingStrategy(head.id, soft=False)
-    kind = ray.remote(_Holder)
-    holder = kind.options(num_cpus=head.cpus, scheduling_strategy=there).remote()
-    if ray.wait([holder.ready.remote()], timeout=HOLD_SECONDS)[0]:
-        return holder
-    ray.kill(holder)
-    free = int(available_resources_per_node().get(head.id, {}).get("CPU", 0.0))
-    return kind.options(num_cpus=free, scheduling_strategy=there).remote()
-
-
-class _Holder:
-    """An actor that does nothing but hold its place."""
-
-    def ready(self) -> None:
-        """Return at once."""
 
 
 @contextmanager
