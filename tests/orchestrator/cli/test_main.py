@@ -101,7 +101,8 @@ def test_top_level_help_imports_no_subcommand() -> None:
         ]
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "['orchestrator.cli.session', 'orchestrator.cli.main']"
+    own = ["orchestrator.cli.user_code", "orchestrator.cli.session", "orchestrator.cli.main"]
+    assert done.stdout.splitlines()[-1] == str(own)
 
 
 def test_every_command_of_the_table_exists_and_says_what_the_table_says() -> None:

@@ -52,6 +52,13 @@ def test_the_device_is_that_of_a_first_worker_and_its_gpu_is_in_the_plan_and_the
     assert plan.plan_hash == other.plan_hash == plan_of().plan_hash
 
 
+@pytest.mark.parametrize("name", ["apollo-fashion14", "tmia-fashion14", "gnq-fashion14", "apollo-imagenet"])
+def test_shipped_plans_take_the_gpus_that_a_cluster_has(tmp_path: Path, asked: list[Any], name: str) -> None:
+    plan = load_plan(name, values={"compute.address": "10.0.0.1:6379"})
+    assert hired(tmp_path, plan)[1] == "cuda"
+    assert asked == ["auto"]
+
+
 def test_on_a_cpu_the_keys_do_not_depend_on_where_the_plan_runs() -> None:
     changes = {"gpu": "NVIDIA A10G", "gpus_per_worker": 1, "engine": "actors", "head": True, "cpus_per_worker": 2}
     keys = [open_design(plan_of(**each), device="cpu").jobs()[0].key for each in ({}, changes)]
