@@ -14,12 +14,12 @@ def interrupt_held() -> Iterator[None]:
     """Hold the first Ctrl-C back until the block is over, then raise KeyboardInterrupt; a second one is not held.
 
     For blocks in which Ray is imported or started: Ray half started cannot be shut down in order. Python hands signals
-    to the main thread only: in another one nothing is held.
+    to the main thread only: in another one nothing is held. One that is ignored (behind ``nohup`` or ``&``) stays so.
     """
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
     noted = threading.Event()
 
     def note(number: int, frame: Any) -> None:

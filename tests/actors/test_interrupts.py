@@ -5,10 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from actors.interrupts import interrupt_held
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_terminal() -> Iterator[None]:
+    """Let Ctrl-C be what it is in a program that was not started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(times: int, done: list[int]) -> None:
@@ -35,6 +44,13 @@ def test_a_second_interrupt_is_not_held() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted(2, done)
     assert -1 not in done
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored() -> None:
+    done: list[int] = []
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    interrupted(2, done)
+    assert done == [0, 1, -1]
 
 
 def test_elsewhere_than_in_the_main_thread_nothing_is_held() -> None:
