@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orchestrator.engine.run.crew as crew
 import orchestrator.engine.run.run as engine
 from orchestrator.cli.main import main as orch
 from orchestrator.engine.jobs.job import Job
@@ -82,7 +83,7 @@ class CountedRun(engine.Run):
 def main() -> int:
     """Carry out the command line."""
     note(STARTED)
-    engine.OpenContexts = CountedContexts  # type: ignore[misc]
+    crew.OpenContexts = CountedContexts  # type: ignore[misc]
     engine.Run = CountedRun  # type: ignore[misc]
     return orch(sys.argv[1:])
 
