@@ -10,17 +10,15 @@ from typing import Any
 
 
 @contextmanager
-def interrupt_held() -> Iterator[None]:
-    """Hold the first Ctrl-C back until the block is over, then raise KeyboardInterrupt; a second one is not held.
+def first_interrupt_noted(noted: threading.Event) -> Iterator[None]:
+    """Note the first Ctrl-C instead of raising it, so that work ends between two steps; the second is raised.
 
-    For blocks in which Ray is imported or started: Ray half started cannot be shut down in order. Python hands signals
-    to the main thread only: in another one nothing is held. One that is ignored (behind ``nohup`` or ``&``) stays so.
+    Python hands signals to the main thread only: in another one nothing is changed.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    noted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
 
     def note(number: int, frame: Any) -> None:
         noted.set()
@@ -31,5 +29,20 @@ def interrupt_held() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def interrupt_held() -> Iterator[None]:
+    """Hold the first Ctrl-C back until the block is over, then raise KeyboardInterrupt; a second one is not held.
+
+    For blocks in which Ray is imported or started: Ray half started cannot be shut down in order. One that is ignored
+    (behind ``nohup`` or ``&``) stays so.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        yield
+        return
+    noted = threading.Event()
+    with first_interrupt_noted(noted):
+        yield
     if noted.is_set():
         raise KeyboardInterrupt

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +12,7 @@ from actors.capacity import RoomWatch, require_room
 from actors.cluster import connect, run_folder
 from actors.environment import environment, limit_threads
 from actors.failures import pack_failure, unpack_failure
-from actors.interrupts import interrupt_held
+from actors.interrupts import first_interrupt_noted, interrupt_held
 from actors.jobs import MAX_LOSSES, Progress, Workers, WorkersLost
 from audits.errors import BadInput
 
@@ -144,7 +142,7 @@ def _fit(tuner: Any, run_name: str, on_progress: Progress) -> tuple[Any, int]:
     listener = _LISTENING[run_name] = _Listener(on_progress)
     try:
         # Tune's own handler would end the run as if all were well, and stay installed afterwards
-        with environment({"TUNE_DISABLE_SIGINT_HANDLER": "1"}), _first_interrupt_noted(listener.interrupted):
+        with environment({"TUNE_DISABLE_SIGINT_HANDLER": "1"}), first_interrupt_noted(listener.interrupted):
             results = tuner.fit()
     except _Interrupted:
         raise KeyboardInterrupt from None
@@ -153,28 +151,6 @@ def _fit(tuner: Any, run_name: str, on_progress: Progress) -> tuple[Any, int]:
     if listener.interrupted.is_set():
         raise KeyboardInterrupt
     return results, listener.total
-
-
-@contextmanager
-def _first_interrupt_noted(noted: threading.Event) -> Iterator[None]:
-    """Note the first Ctrl-C instead of raising it, so that it ends trials between two steps; the second is raised.
-
-    Python hands signals to the main thread only: in another one nothing is changed.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def note(number: int, frame: Any) -> None:
-        noted.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _progress_callback(workers: Workers, run_name: str) -> Any:

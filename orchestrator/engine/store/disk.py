@@ -17,7 +17,7 @@ from orchestrator.engine.store.faults import StoreFull, StoreUnusable, one_line
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_ATTEMPTS = 20  # others may empty a folder again and again: that of claims
+_ATTEMPTS = 50  # each claim that is given back may remove the folder below those who write theirs
 
 
 class Disk:
@@ -35,7 +35,8 @@ class Disk:
             for attempt in range(_ATTEMPTS):
                 try:
                     return self._publish(self._at(folder), files)
-                except FileNotFoundError:  # the folder was emptied and removed meanwhile: make it again
+                # the folder was emptied and removed meanwhile, perhaps between the two steps of makedirs: make it again
+                except (FileNotFoundError, FileExistsError):
                     if attempt == _ATTEMPTS - 1:
                         raise
 

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -336,3 +337,24 @@ def test_stages_and_keys_cannot_leave_their_folder(store: Store, name: str) -> N
         store.put(name, KEY, DOCUMENT, FILES)
     with pytest.raises(ValueError, match="cannot be a stage or a key"):
         store.put("train", name, DOCUMENT, FILES)
+
+
+def test_writers_and_removers_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """The last file that goes takes the folder with it, in the midst of others' writing."""
+    disk = storage.Disk(str(tmp_path))
+    failures: list[BaseException] = []
+
+    def come_and_go(name: str) -> None:
+        for _ in range(300):
+            try:
+                disk.publish("claims", {name: b"{}"})
+                disk.remove_file(f"claims/{name}")
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=come_and_go, args=(f"{number}.json",)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
