@@ -23,7 +23,7 @@ from tests.long.host_scripts import HOST, SSHD_CONFIG, SWITCH
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = Path(sys.executable).parent.resolve() / Path(sys.executable).name
-TOOLS = ("unshare", "nsenter", "ip", "mount", "sshd", "ssh", "ssh-keygen", "rsync")
+TOOLS = ("unshare", "nsenter", "ip", "mount", "sshd", "ssh", "ssh-keygen", "rsync", "curl")
 READY_SECONDS = 20.0
 
 

@@ -34,9 +34,10 @@ def config_for(hosts: Hosts) -> dict[str, Any]:
         assert word in text
         text = text.replace(word, value)
     config: dict[str, Any] = yaml.safe_load(text)
+    values = "PYTHONPATH=~/orch RAY_AUTH_MODE=token AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret"
     config["setup_commands"] = [
         config["setup_commands"][0],
-        "grep -q PYTHONPATH ~/.bashrc || echo 'export PYTHONPATH=~/orch RAY_AUTH_MODE=token' >> ~/.bashrc",
+        f"grep -q PYTHONPATH ~/.bashrc || echo 'export {values}' >> ~/.bashrc",
     ]
     return config
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -17,8 +18,24 @@ from tests.cases.growing import HEAD_ID, growing_cluster
 pytestmark = [pytest.mark.long, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = {"README": (), "cluster.yaml": ("--set", "compute.workers=2", "--set", "compute.gpus_per_worker=1")}
-"""What is added to ``orch sweep apollo-ablation apollo-smoke --set compute.address=…``."""
+SMALL = {
+    "split.targets": 2,
+    "split.train_size": 300,
+    "split.target_pool": 600,
+    "split.candidates": {"forget": 12, "unseen": 20},
+    "split.shadows": 4,
+    "recipe.epochs": 2,
+    "audit.fpr": [0.5],
+}
+"""Makes the default plan of ``apollo-ablation`` small; of ``compute`` it says nothing."""
+COMMANDS = {
+    "README": ("apollo-smoke",),
+    "cluster.yaml": ("apollo-smoke", "--set", "compute.workers=2", "--set", "compute.gpus_per_worker=1"),
+    "the default plan": tuple(
+        word for field, value in SMALL.items() for word in ("--set", f"{field}={json.dumps(value)}")
+    ),
+}
+"""What is added to ``orch sweep apollo-ablation --set compute.address=…``."""
 
 
 def orch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -75,12 +92,12 @@ class Watch:
 def test_the_command_brings_nodes_trains_nothing_on_the_head_and_ends_with_the_bits_of_one_machine(
     tmp_path: Path, command: str
 ) -> None:
-    plan = ("sweep", "apollo-ablation", "apollo-smoke")
+    plan = ("sweep", "apollo-ablation", *COMMANDS[command])
     kinds = {"gpu_worker": {"resources": {"CPU": 1, "GPU": 1}, "max_workers": 2}}
     with growing_cluster(tmp_path / "cluster", 6421, kinds, idle_minutes=0.5) as address:
         watch = Watch()
         places = ("--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"))
-        done = orch(tmp_path, *plan, "--set", f"compute.address={address}", *COMMANDS[command], *places)
+        done = orch(tmp_path, *plan, "--set", f"compute.address={address}", *places)
         watch.close()
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(nodes(address, "all")) > 2, done.stdout  # the head, and each of two workers on a node of its own
@@ -89,7 +106,7 @@ def test_the_command_brings_nodes_trains_nothing_on_the_head_and_ends_with_the_b
             time.sleep(2)
         assert left == [HEAD_ID]
         before = nodes(address, "all")
-        again = orch(tmp_path, *plan, "--set", f"compute.address={address}", *COMMANDS[command], *places, "--force")
+        again = orch(tmp_path, *plan, "--set", f"compute.address={address}", *places, "--force")
         assert again.returncode == 0, again.stdout + again.stderr
         assert ", 0 to train" in again.stdout
         assert nodes(address, "all") == before  # nothing to do: no node is brought to say so

@@ -1,4 +1,4 @@
-"""``ray up`` with examples/clusters/local.yaml on three hosts: an audit that loses one of them, and has it back.
+"""``ray up`` with examples/clusters/local.yaml on three hosts: a submitted audit loses one of them, and has it back.
 
 All that is typed and printed is left in ``story.log`` of the test's folder (``pytest --basetemp=FOLDER``).
 """
@@ -26,14 +26,18 @@ pytestmark = [
 PLAN = {"split.targets": 4, "recipe.epochs": 400}
 """144 jobs, most of half a second: enough that many are left when a host is back."""
 ON_CLUSTER = {
-    "compute.store": "/srv/shared/store",
     "compute.workers": "auto",
     "compute.address": "auto",
     "compute.head": True,
 }
-LINE = (
-    'ray exec ~/local.yaml "set -o pipefail; orch audit apollo /srv/shared/plan.yaml --out /srv/shared/out 2>&1 | cat"'
-)
+BUCKET = "models"
+S3_PORT = 9000
+SUBMIT = "orch submit audit apollo ~/plan.yaml --out ~/out"
+AGAIN = 'ray exec ~/local.yaml "orch audit apollo /srv/shared/plan.yaml --out ~/again"'
+
+
+IN_CHECKOUT = "cd /srv/checkout && export PYTHONPATH=/srv/checkout && "
+"""Where the file's ``file_mounts`` are: the folder where one is."""
 
 
 class Story:
@@ -50,7 +54,7 @@ class Story:
     def type(self, line: str) -> str:
         """Run a command on the laptop, which must succeed, and return what it prints."""
         self.note(f"$ {line}")
-        done = self.laptop.run(f"cd /srv/checkout && {line}")  # file_mounts of the file: the folder where one is
+        done = self.laptop.run(IN_CHECKOUT + line)
         with self.file.open("a") as file:
             file.write(done.stdout)
         assert done.returncode == 0, done.stdout
@@ -64,8 +68,12 @@ def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_p
 
     with Hosts(tmp_path / "hosts", NAMES) as hosts:
         write_config(hosts)
-        (hosts.shared / "plan.yaml").write_text(yaml.safe_dump(plan.changed(ON_CLUSTER).resolved()))
         story, log = Story(tmp_path / "story.log", hosts["laptop"]), tmp_path / "audit.log"
+        server = f"{hosts.address('laptop')}:{S3_PORT}"
+        start_s3(hosts, tmp_path / "s3.log")
+        on_cluster = {**ON_CLUSTER, "compute.store": f"s3://{BUCKET}/store?endpoint_override={server}&scheme=http"}
+        for folder in (hosts.shared, hosts.folder / "laptop" / "home"):
+            (folder / "plan.yaml").write_text(yaml.safe_dump(plan.changed(on_cluster).resolved()))
 
         story.type("ray up --yes ~/local.yaml")
         wait_until(lambda: nodes(hosts) == 3, "three nodes", 120)
@@ -73,8 +81,12 @@ def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_p
         told = story.type('ray exec ~/local.yaml "orch doctor --cluster /srv/shared/plan.yaml"')
         assert told.count(source_digest()) == 3 and "3 nodes, nothing wrong" in told
 
-        story.note(f"$ {LINE}")
-        audit = hosts["laptop"].start(LINE, log)
+        story.note("$ ray dashboard ~/local.yaml &")
+        forwards = hosts["laptop"].start(IN_CHECKOUT + "ray dashboard ~/local.yaml", tmp_path / "dashboard.log")
+        answers = "curl --silent --output /dev/null http://127.0.0.1:8265"
+        wait_until(lambda: hosts["laptop"].run(answers).returncode == 0, "the head's dashboard", 60)
+        story.note(f"$ {SUBMIT}")
+        audit = hosts["laptop"].start(IN_CHECKOUT + SUBMIT, log)
         wait_until(lambda: trained(hosts) >= 4 or audit.poll() is not None, "first models", 240)
         assert audit.poll() is None, last_lines(log)
         before = trained(hosts)
@@ -90,7 +102,11 @@ def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_p
         assert audit.wait(900) == 0, last_lines(log)
         story.note(f"the audit ends:\n{log.read_text(errors='replace')}")
         assert before < trained(hosts)
-        assert (hosts.shared / "out" / "scores.parquet").read_bytes() == alone
+        assert (hosts.folder / "laptop" / "home" / "out" / "scores.parquet").read_bytes() == alone
+        forwards.terminate()
+
+        assert "132 models, 132 reused, 0 to train" in story.type(AGAIN)
+        assert (hosts.folder / "head" / "home" / "again" / "scores.parquet").read_bytes() == alone
 
         story.type("ray down --yes ~/local.yaml")
         assert not ray_processes(hosts, "head")
@@ -99,6 +115,17 @@ def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_p
         story.note(f"{gone:.0f} s later no process of Ray is left on any host")
 
 
+def start_s3(hosts: Hosts, log: Path) -> None:
+    """Start an S3 server with an empty bucket on the laptop; it ends with its host."""
+    host, address = hosts["laptop"], hosts.address("laptop")
+    host.start(f"python -m moto.server --host {address} --port {S3_PORT}", log)
+    made = f"curl --silent --fail --request PUT http://{address}:{S3_PORT}/{BUCKET}"
+    wait_until(lambda: host.run(made).returncode == 0, "an S3 server", 60)
+
+
 def trained(hosts: Hosts) -> int:
-    """Return how many models the shared store holds."""
-    return len(list((hosts.shared / "store" / "train").glob("*/*/manifest.json")))
+    """Return how many models the store holds."""
+    where = f"http://{hosts.address('laptop')}:{S3_PORT}/{BUCKET}?list-type=2&prefix=store/train/&max-keys=1000"
+    listed = hosts["laptop"].run(f"curl --silent '{where}'").stdout
+    assert "<IsTruncated>true" not in listed
+    return listed.count("/manifest.json<")
