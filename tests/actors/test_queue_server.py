@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from actors.queue_server import SILENT_SECONDS, STOP, SUSPECT_SECONDS, WAIT, WORK, Place, QueueServer
+from actors.lives import SILENT_SECONDS, Place
+from actors.queue_server import STOP, WAIT, WORK, QueueServer
+from actors.verdicts import SUSPECT_SECONDS
 from tests.actors.file_jobs import FileJob
 
 HERE, THERE = Place("here", "10.0.0.1", 1), Place("there", "10.0.0.2", 2)
