@@ -167,7 +167,7 @@ class ActorPool:
         self._unborn += 1
         if self._unborn >= MAX_LOSSES:
             reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-            raise WorkersLost(f"workers die before they are ready: {reason}{self._workers.see_log()}")
+            raise WorkersLost(f"workers die before they are ready: {reason}")
 
     def _hung(self, state: QueueState) -> None:
         import ray

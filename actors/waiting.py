@@ -43,7 +43,7 @@ class Waiting:
         if now - self._last_alive > patience:
             raise WorkersLost(
                 f"no worker with {self._workers.size} came for {now - self._last_alive:.0f} s: the cluster has "
-                f"{cluster}; start nodes and run the same command again{self._workers.see_log()}"
+                f"{cluster}; start nodes and run the same command again"
             )
         head = self._workers.head or self._workers.address is None
         room = cluster.usable(head).room(self._workers.cpus, self._workers.gpus)
