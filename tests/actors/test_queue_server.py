@@ -90,6 +90,7 @@ def test_a_job_that_kills_its_actors_on_living_machines_is_given_up() -> None:
         assert taken(queue.take("w0", life)) == (WORK, "deadly")
     queue.begin("w0", HERE)
     assert queue.state().given_up == "job deadly is given up: its worker died 3 time(s)"
+    assert queue.state().left_out == {}
 
 
 def test_machines_that_go_are_no_fault_of_the_job() -> None:

@@ -37,6 +37,12 @@ def test_memory_is_what_a_process_holds() -> None:
     del held
 
 
+def test_pages_that_processes_share_count_once() -> None:
+    rollup = Path("/proc/self/smaps_rollup").read_text()
+    resident = int(next(line for line in rollup.splitlines() if line.startswith("Rss:")).split()[1]) * 1024
+    assert hosts_runs.memory(os.getpid()) < resident  # at least the C library is mapped by others as well
+
+
 def test_a_row_is_the_median_of_its_repeats() -> None:
     repeats = [Began((1.0, 2.0, 9.0), {"QueueServer": 3}, 7), Began((3.0, 4.0, 5.0), {"QueueServer": 3}, 9)]
     found = hosts.row("actors", 3, [*repeats, repeats[0]])
