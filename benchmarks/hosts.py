@@ -1,6 +1,6 @@
 """The two hosts of workers: Ray Train runs against plain actors, each run with one worker, several of them at once.
 
-    python -m benchmarks.hosts                        # one run, and four at once: about five minutes
+    python -m benchmarks.hosts                        # one run, and four at once: minutes
     python -m benchmarks.hosts --runs 8 --repeats 1   # the runs of a small cluster on one machine
 
 Both are started as audits start them (``actors.pools.do_jobs``), all at the same moment on one private cluster that is
