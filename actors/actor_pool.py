@@ -11,20 +11,17 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from actors.capacity import GROWING_PATIENCE_SECONDS, PATIENCE_SECONDS, Cluster, describe
+from actors.capacity import describe
 from actors.jobs import MAX_LOSSES, MakePerform, Tell, Workers, WorkersLost
 from actors.queue_server import QueueState
 from actors.serve import serve
+from actors.waiting import Waiting
 
 LEAST_PENDING = 4
 """So many workers may be waited for at a time; once more are at work, as many again."""
 IDLE_SECONDS = 20.0
 """A worker without a job goes after this time while others' jobs may still release some; at once if none can come."""
 SURPLUS_SECONDS = 5.0
-START_SECONDS = 15.0
-"""What workers take to start on a machine that is there, at most: nothing is said before."""
-LOOK_SECONDS = 5.0
-TELL_SECONDS = 30.0
 
 
 class ServingActor:
@@ -76,10 +73,7 @@ class ActorPool:
         self._unborn = 0
         self._left_out: dict[str, str] = {}
         self._surplus_since: float | None = None
-        self._next_look = 0.0
-        self._cluster = Cluster(())
-        self._begin = self._last_alive = self._told = time.monotonic()
-        self._hosts: frozenset[str] = frozenset()
+        self._waiting = Waiting(workers, tell)
 
     @property
     def ended(self) -> str | None:
@@ -94,7 +88,7 @@ class ActorPool:
         self._leave(state)
         self._size(state)
         self._judge(state)
-        self._say(state)
+        self._waiting.check(state)
 
     def wait(self, seconds: float) -> None:
         """Wait for ``seconds``, less if a worker dies."""
@@ -138,8 +132,6 @@ class ActorPool:
             if (slot := self._slots.get(name)) is not None and seen.life > slot.life:
                 slot.life, slot.host = seen.life, seen.place.host
                 self._unborn = 0
-        if state.workers:
-            self._last_alive = time.monotonic()
 
     def _deaths(self) -> None:
         import ray
@@ -175,7 +167,7 @@ class ActorPool:
         self._unborn += 1
         if self._unborn >= MAX_LOSSES:
             reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-            raise WorkersLost(f"workers die before they are ready: {reason}{self._workers.see_log()}")
+            raise WorkersLost(f"workers die before they are ready: {reason}")
 
     def _hung(self, state: QueueState) -> None:
         import ray
@@ -229,33 +221,3 @@ class ActorPool:
         if state.suspects:
             alive = {node.id for node in describe().nodes}
             self._server.judge.remote({key: node in alive for key, node in state.suspects.items()})
-
-    def _say(self, state: QueueState) -> None:
-        now = time.monotonic()
-        if now < self._next_look:
-            return
-        self._next_look = now + LOOK_SECONDS
-        hosts = frozenset(seen.place.node for seen in state.workers.values())
-        if hosts != self._hosts:
-            self._tell(f"{_workers(len(state.workers))} on {len(hosts)} node{'s' * (len(hosts) != 1)}")
-            self._hosts, self._told = hosts, now
-        if state.workers:
-            return
-        self._cluster = describe()
-        patience = GROWING_PATIENCE_SECONDS if self._cluster.autoscaler else PATIENCE_SECONDS
-        if now - self._last_alive > patience:
-            raise WorkersLost(
-                f"no worker with {self._workers.size} came for {now - self._last_alive:.0f} s: the cluster has "
-                f"{self._cluster}; start nodes and run the same command again{self._workers.see_log()}"
-            )
-        head = self._workers.head or self._workers.address is None
-        room = self._cluster.usable(head).room(self._workers.cpus, self._workers.gpus)
-        first = self._told == self._begin and (not room or now - self._begin > START_SECONDS)
-        if first or now - self._told > TELL_SECONDS:
-            self._told = now
-            what = "they are starting" if room else self._cluster.autoscaler or f"the cluster has {self._cluster}"
-            self._tell(f"waiting for workers with {self._workers.size}: {what}")
-
-
-def _workers(count: int) -> str:
-    return f"{count} worker{'s' * (count != 1)}"

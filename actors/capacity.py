@@ -180,5 +180,5 @@ class RoomWatch:
         elif now - self._empty_since > (GROWING_PATIENCE_SECONDS if cluster.autoscaler else PATIENCE_SECONDS):
             raise WorkersLost(
                 f"no room for a worker with {self._workers.size} for {now - self._empty_since:.0f} s: the cluster is "
-                f"down to {cluster}; start nodes and run the same command again{self._workers.see_log()}"
+                f"down to {cluster}; start nodes and run the same command again"
             )

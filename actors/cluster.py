@@ -124,7 +124,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
                     logging_level=logging.ERROR,
                     _temp_dir=folder,
                 )
-            with watched(workers):
+            with watched():
                 yield
         finally:
             ray.shutdown()

@@ -81,10 +81,7 @@ def _ask(workers: Workers, tell: Tell, patience: float) -> str | None:
             ray.cancel(asked, force=True)
             if patience < GROWING_PATIENCE_SECONDS:
                 return None
-            raise WorkersLost(
-                f"no worker with {workers.size} came for {now - begin:.0f} s: the cluster has {cluster}"
-                f"{workers.see_log()}"
-            )
+            raise WorkersLost(f"no worker with {workers.size} came for {now - begin:.0f} s: the cluster has {cluster}")
 
 
 def _stirs(autoscaler: Autoscaler | None) -> bool:

@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class WorkersLost(RuntimeError):
-    """The work cannot go on: a job killed its worker too often, or no worker is left (one line, names the log)."""
+    """The work cannot go on: a job killed its worker too often, or no worker is left (one line)."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Workers:
     cluster; None starts a private one on this machine. ``engine``: a Ray Train group (``train``), which restarts as
     one, or plain actors (``actors``), each for itself. ``head``: whether workers may be placed on the cluster's head
     when it has no GPU. ``storage`` is the folder for Ray's own files (with an address: a folder or URI that every node
-    reaches), ``log`` the file that messages tell the user to read.
+    reaches).
     """
 
     count: int
@@ -74,7 +74,6 @@ class Workers:
     engine: Engine = "train"
     head: bool = False
     storage: str = ".orch/ray"
-    log: str = ""
 
     def __post_init__(self) -> None:
         if self.count < 0:
@@ -92,7 +91,3 @@ class Workers:
         return f"{self.cpus:g} CPU{'s' * (self.cpus != 1)}" + (
             f", {self.gpus:g} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
         )
-
-    def see_log(self) -> str:
-        """Return ``" (see LOG)"``, or nothing when no log is named."""
-        return f" (see {self.log})" if self.log else ""

@@ -69,11 +69,11 @@ def do_jobs(
         server = _server(queue, jobs, max_losses)
         if workers.engine == "actors":
             pool = partial(ActorPool, queue, make_perform, workers, tell)
-            _serve(server, pool, workers, on_progress, is_done)
+            _serve(server, pool, on_progress, is_done)
             return
         with run_folder(workers, "population") as (storage, name):
             group = partial(TrainGroup, queue, make_perform, workers, storage, name)
-            _serve(server, group, workers, on_progress, is_done)
+            _serve(server, group, on_progress, is_done)
 
 
 def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
@@ -88,7 +88,6 @@ def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
 def _serve(
     server: Any,
     make_host: Callable[[], Host],
-    workers: Workers,
     on_progress: Progress,
     is_done: Callable[[str], bool],
 ) -> None:
@@ -106,7 +105,7 @@ def _serve(
     except RayActorError as error:
         raise WorkersLost(
             "the process that hands out the jobs ended unexpectedly; finished models are kept; run the same command "
-            f"again to go on{workers.see_log()}"
+            "again to go on"
         ) from error
     finally:
         server.stop.remote()
@@ -114,11 +113,11 @@ def _serve(
             host.close(given_up)
         ray.kill(server)
     if state.given_up:
-        raise WorkersLost(f"{state.given_up}{workers.see_log()}")
+        raise WorkersLost(state.given_up)
     if state.failure:
         raise unpack_failure(state.failure)
     if state.done < state.total:
-        raise WorkersLost(f"the work stopped after {state.done} of {state.total} jobs: {ended}{workers.see_log()}")
+        raise WorkersLost(f"the work stopped after {state.done} of {state.total} jobs: {ended}")
 
 
 def _follow(server: Any, host: Host, on_progress: Progress, is_done: Callable[[str], bool]) -> QueueState:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from actors.jobs import Workers, WorkersLost
+from actors.jobs import WorkersLost
 from audits.errors import BadInput
 
 LOOK_SECONDS = 0.5
@@ -46,10 +46,10 @@ class _Watch(threading.Thread):
 
 
 @contextmanager
-def watched(workers: Workers) -> Iterator[None]:
-    """Raise WorkersLost in the block when a process of its cluster has ended; call it in the main thread.
+def watched() -> Iterator[None]:
+    """Raise WorkersLost in the block when a process of the cluster that this one started has ended.
 
-    Elsewhere nothing is watched: there is no way to interrupt another thread.
+    Call it in the main thread. Elsewhere nothing is watched: there is no way to interrupt another thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -63,7 +63,6 @@ def watched(workers: Workers) -> Iterator[None]:
         if watch.dead and not isinstance(error, BadInput):
             raise WorkersLost(
                 f"Ray's {watch.dead} ended unexpectedly; finished models are kept; run the same command again to go on"
-                f"{workers.see_log()}"
             ) from error
         raise
     finally:

@@ -10,7 +10,8 @@ from typing import Any
 from actors.environment import limit_threads
 from actors.failures import pack_failure
 from actors.jobs import Elsewhere, MakePerform, Unfit
-from actors.queue_server import STOP, WAIT, Place
+from actors.lives import Place
+from actors.queue_server import STOP, WAIT
 
 WAIT_SECONDS = 0.1
 BEAT_SECONDS = 3.0

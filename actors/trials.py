@@ -115,15 +115,13 @@ def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, o
                 raise unpack_failure(bytes.fromhex(packed))
             if result.error:
                 reason = str(result.error).strip().splitlines()[-1]
-                raise WorkersLost(f"trial {result.config} of {name} is given up: {reason}{workers.see_log()}")
+                raise WorkersLost(f"trial {result.config} of {name} is given up: {reason}")
         ended = [result for result in results if RETURNED in (result.metrics or {})]
         if len(ended) < total:
             stopped = next(
                 (f"trial {one.config}" for one in results if one not in ended), f"{total - len(ended)} trials"
             )
-            raise WorkersLost(
-                f"{stopped} of {name} ended without a result; run the same command again to go on{workers.see_log()}"
-            )
+            raise WorkersLost(f"{stopped} of {name} ended without a result; run the same command again to go on")
 
 
 def _run_trial(config: dict[str, Any], trial: Trial, threads: int) -> None:

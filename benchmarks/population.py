@@ -146,8 +146,12 @@ def timed(
     fingerprint = data_of(plan.data.name, plan.data.root).fingerprint
     contexts = OpenContexts(KIND, {plan.plan_hash: plan.resolved()}, store.uri, "cpu", fingerprint)
     log = folder / "log"
-    with Terminal(log).quiet():
-        spent = form(jobs, contexts, replace(workers, storage=str(folder / "ray"), log=str(log)))
+    try:
+        with Terminal(log).quiet():
+            spent = form(jobs, contexts, replace(workers, storage=str(folder / "ray")))
+    except Exception as error:
+        error.add_note(f"log: {log}")
+        raise
     made = [store.get(job.stage, job.key) for job in jobs]
     found = {artefact.key: (artefact.read(WEIGHTS), artefact.seconds) for artefact in made}
     shutil.rmtree(folder)

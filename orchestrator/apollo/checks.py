@@ -125,11 +125,6 @@ def weaknesses(plan: ApolloPlan) -> tuple[str, ...]:
                 f"the candidates are {asked / ranked:.0%} of the {ranked} ranked points, hardly more {chosen(design)} "
                 "than random ones; raise split.ranking_models (and split.target_pool) or ask about fewer points"
             )
-    if plan.compute.address and "://" not in (plan.compute.store or ""):
-        lines.append(
-            "compute.store is a folder: every node of the cluster must see the same one; "
-            "use a shared file system or a URI such as s3://"
-        )
     if all(entry.method in ("identity", "retrain") for entry in plan.unlearning):
         lines.append("unlearning: only the controls; add a method that is worth auditing")
     return tuple(lines)

@@ -167,11 +167,6 @@ def weaknesses(plan: GnqPlan) -> tuple[str, ...]:
                 "small a step alone moves attacks; choose a size that divides the numbers of points"
             )
     lines += [*onion_weakness(plan), *private_weakness(plan)]
-    if plan.compute.address and "://" not in (plan.compute.store or ""):
-        lines.append(
-            "compute.store is a folder: every node of the cluster must see the same one; "
-            "use a shared file system or a URI such as s3://"
-        )
     return tuple(lines)
 
 

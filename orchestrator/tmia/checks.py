@@ -192,11 +192,6 @@ def weaknesses(plan: TmiaPlan) -> tuple[str, ...]:
     lines = list(warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler))
     if plan.split.targets < 6:
         lines.append(f"split.targets is {plan.split.targets}: intervals over targets say little; use 10 or more")
-    if plan.compute.address and "://" not in (plan.compute.store or ""):
-        lines.append(
-            "compute.store is a folder: every node of the cluster must see the same one; "
-            "use a shared file system or a URI such as s3://"
-        )
     for name, changes in plan.variants.items():
         lines += [f"variant {name}: {line}" for line in weaknesses(plan.changed({**changes, "variants": {}}))]
     return tuple(dict.fromkeys(lines))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from actors.queue_server import SILENT_SECONDS, STOP, SUSPECT_SECONDS, WAIT, WORK, Place, QueueServer
+from actors.lives import SILENT_SECONDS, Place
+from actors.queue_server import STOP, WAIT, WORK, QueueServer
+from actors.verdicts import SUSPECT_SECONDS
 from tests.actors.file_jobs import FileJob
 
 HERE, THERE = Place("here", "10.0.0.1", 1), Place("there", "10.0.0.2", 2)
@@ -88,6 +90,7 @@ def test_a_job_that_kills_its_actors_on_living_machines_is_given_up() -> None:
         assert taken(queue.take("w0", life)) == (WORK, "deadly")
     queue.begin("w0", HERE)
     assert queue.state().given_up == "job deadly is given up: its worker died 3 time(s)"
+    assert queue.state().left_out == {}
 
 
 def test_machines_that_go_are_no_fault_of_the_job() -> None:

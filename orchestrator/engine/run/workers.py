@@ -43,7 +43,6 @@ def hire(
         engine=engine_of(plan),
         head=compute.head,
         storage=local + ".ray" if "://" not in local else os.path.abspath(".orch/ray"),
-        log=str(terminal.log or ""),
     )
     if compute.address is not None and compute.workers != 0:
         if workers.engine == "train" and compute.workers == "auto":

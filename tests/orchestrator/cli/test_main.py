@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from actors import ray_watch
 from audits.data.catalogue import load
 from audits.errors import BadInput
 from orchestrator.apollo.page import page as render
@@ -183,6 +185,23 @@ def test_whatever_happens_is_one_line_and_an_exit_code(
         monkeypatch.setenv("ORCH_DEBUG", "1")
         with pytest.raises(type(error)):
             main(["audit", "apollo"])
+
+
+def test_lost_workers_are_one_line_that_names_the_log_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        with ray_watch.watched():
+            time.sleep(60)
+
+    monkeypatch.setattr(ray_watch, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(ray_watch, "_dead", lambda: "raylet")
+    monkeypatch.setattr(audit_command, "run_audit", fail)
+    assert main(["audit", "apollo"]) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "orch: WorkersLost: Ray's raylet ended unexpectedly; finished models are kept; run the same command again to "
+        "go on (log: runs/apollo/orch.log)"
+    ]
 
 
 def test_a_break_before_the_run_has_a_log_is_written_to_a_file_that_is_named(
