@@ -44,12 +44,12 @@ class Carrying:
     def start(self, out: str = "out", tracking: str = "", page: bool = False) -> Command:
         """Start the command, the same each time."""
         self.attempts += 1
-        plan = plan_of(self.scenario.work, workers=2, store=self.place.uri, engine=self.scenario.engine)
+        plan = plan_of(self.scenario.work, workers=2, engine=self.scenario.engine)
         file = self.folder / "plan.yaml"
         file.write_text(yaml.safe_dump(plan.resolved()))
         work = self.scenario.work
         words = ["sweep", SWEEP] if work == "sweep" else ["audit", work]
-        words += [str(file), "--out", str(self.place.folder / out)]
+        words += [str(file), "--store", self.place.uri, "--out", str(self.place.folder / out)]
         words += ["--set", f"tracking.uri={tracking}"] if tracking else []
         return Command(self.folder, f"{out}{self.attempts}", self.noted, *words, page=page)
 
