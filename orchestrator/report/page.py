@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from orchestrator.engine.progress import Progress
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_csv, as_markdown, as_terminal
+from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class RunPage(Generic[R]):
         ``images``: pixels of points by id. Same run, same bytes. Raises BadInput for a run that is not finished.
         """
         return self.fill(self.read(out), out, images or {})
+
+    def in_progress(self, progress: Progress) -> str:
+        """Return the page of a run that is not finished, which is the same for all kinds."""
+        return in_progress(progress)
 
     def grids(self, out: Path) -> list[Grid]:
         """Return all tables of the run in ``out``."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
@@ -50,7 +51,7 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
 
-    page = out / "report.html"
+    page = out / REPORT_FILE
     text = template(package).render(
         run=run,
         drawn=set(svgs),
@@ -61,12 +62,12 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
         changes=changes(run),
         **content,
     )
-    page.write_text(text, encoding="utf-8")
+    write_whole(page, text.encode())
     return page
 
 
-def template(package: str) -> Template:
-    """Return the template ``page.html.j2`` of a kind's ``package``; it escapes what it is given.
+def template(package: str, name: str = "page.html.j2") -> Template:
+    """Return the template ``name`` of a ``package``, such as a kind's page; it escapes what it is given.
 
     The shell that it extends and the style are those of this package.
     """
@@ -74,7 +75,7 @@ def template(package: str) -> Template:
 
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def command(run: FinishedRun) -> str:

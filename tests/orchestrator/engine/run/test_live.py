@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.run import live, standing, tracking_server
+from orchestrator.engine.run import live, live_tracking, standing, tracking_server
 from orchestrator.engine.run.standing import Standing
 from orchestrator.engine.run.tracking import OPEN_FILE, open_run
 from orchestrator.engine.run.tracking_names import plan_hash
@@ -34,6 +34,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the toy kind, and look at what is done all the time."""
     monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.1)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
 
@@ -190,7 +191,7 @@ def test_the_run_after_one_that_just_vanished_goes_on_with_its_parent_and_childr
 
     at_job(5, vanish)
     with monkeypatch.context() as patch:
-        patch.setattr(live.LiveTracking, "stop", lambda self, status="": self.over.set())  # nothing more is said
+        patch.setattr(live.LiveTracking, "stop", lambda self, error=None: self.over.set())  # nothing more is said
         with pytest.raises(KeyboardInterrupt):
             swept(SWEEP, plan, tmp_path / "out", shown=True)
     goes_on(plan, tmp_path)
@@ -265,7 +266,7 @@ def test_a_warm_run_opens_no_parent_before_its_end(
     def refuse(*_: Any) -> None:
         raise AssertionError("tracked while nothing goes on")
 
-    monkeypatch.setattr(live.LiveTracking, "begin", refuse)
+    monkeypatch.setattr(live.Live, "begin", refuse)
     audited(plan, tmp_path / "out", shown=True)
     assert [run.info.status for run in parents(plan)] == ["FINISHED"]
 
@@ -279,12 +280,13 @@ def test_standing_counts_what_the_store_has_whatever_the_order(plan: BasePlan, m
     )
     told = Standing(store, [first, second], [first.jobs, second.jobs])
     assert told.look() == []
-    assert told.numbers() == {
+    assert told.seen({}).metrics() == {
         "jobs.train.needed": 3, "jobs.train.done": 0, "jobs.score.needed": 6, "jobs.score.done": 0,
     }  # fmt: skip
     trained = first.of("train")
     for job in (*reversed(trained), *first.of("score")):
         store.put(job.stage, job.key, job.document, {"made.json": b"{}"})
     assert told.look() == [first] and told.look() == []
-    assert (told.numbers()["jobs.train.done"], told.numbers()["jobs.score.done"]) == (3, 3)
-    assert told.numbers(over=True)["jobs.score.done"] == 6
+    seen = told.seen({})
+    assert (seen.done, seen.settings) == ({"train": 3, "score": 3}, {"a": (6, 6), "b": (3, 6)})
+    assert seen.metrics(over=True)["jobs.score.done"] == 6
