@@ -108,6 +108,10 @@ class Page(Protocol):
         """Return the pictures that the page shows, by point id; reads ``data`` only where it shows any."""
         ...
 
+    def warn(self, out: Path, warnings: Sequence[str]) -> None:
+        """Put ``warnings`` into the page in ``out``, in place of those that it has."""
+        ...
+
     def in_progress(self, progress: Progress) -> str:
         """Return the page of a run that is not finished."""
         ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from orchestrator.report.style import drawing, save
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
+
+WARNINGS = re.compile("<!-- warnings -->.*?<!-- end of warnings -->", re.DOTALL)
+"""What warnings.html.j2 writes."""
 
 Makers = Mapping[str, Callable[[], "Figure | None"]]
 """Name of a figure → what draws it, or has nothing to draw."""
@@ -54,6 +58,7 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
     page = out / REPORT_FILE
     text = template(package).render(
         run=run,
+        warnings=run.warnings,
         drawn=set(svgs),
         figure=figure,
         table=table,
@@ -64,6 +69,13 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
     )
     write_whole(page, text.encode())
     return page
+
+
+def write_warnings(out: Path, warnings: Sequence[str]) -> None:
+    """Put ``warnings`` into ``out``/report.html in place of those that are there; nothing is drawn again."""
+    page = out / REPORT_FILE
+    told = template("orchestrator.report", "warnings.html.j2").render(warnings=warnings)
+    write_whole(page, WARNINGS.sub(lambda _: told, page.read_text(encoding="utf-8"), count=1).encode())
 
 
 def template(package: str, name: str = "page.html.j2") -> Template:

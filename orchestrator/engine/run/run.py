@@ -238,6 +238,6 @@ class Run:
         except TrackingFailed as error:
             document["warnings"].append(f"not tracked: {error}")
             write_document(self.out, document)
-            self.report(document)
+            self.kind.open_page().warn(self.out, document["warnings"])
             return
         document["tracking"] = tracked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
 from tests.cases.runs import audited, jobs_of, swept
+from tests.cases.waiting import wait_for
 from tune_spaces.registry import Sweep, fixed
 
 SETTINGS = {"base": {}, "short": {"recipe.epochs": 1}, "shorter": {"recipe.epochs": 2}}
@@ -80,36 +83,6 @@ def children(plan: BasePlan) -> dict[str, Any]:
 def finished_children(plan: BasePlan) -> dict[str, Any]:
     """Return the children of which all is logged."""
     return {name: run for name, run in children(plan).items() if run.info.status == "FINISHED"}
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    """Return what comes true at the server, which another thread fills."""
-    for _ in range(600):
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it does not come")
-
-
-@pytest.fixture
-def at_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
-    """Return a function by which something is done before the n-th job of stage score."""
-
-    def before(number: int, action: Callable[[], None]) -> None:
-        count = 0
-        real = Store.put
-
-        def put(self: Store, stage: str, *arguments: Any, **named: Any) -> None:
-            nonlocal count
-            if stage == "score":
-                count += 1
-                if count == number:
-                    action()
-            real(self, stage, *arguments, **named)
-
-        monkeypatch.setattr(Store, "put", put)
-
-    return before
 
 
 def test_a_sweep_shows_its_jobs_and_finished_settings_while_it_goes_on(
@@ -254,6 +227,11 @@ def test_a_server_that_accepts_and_never_answers_costs_a_warning(
     (line,) = [text for text in document["warnings"] if text.startswith("not tracked: ")]
     assert "the server does not answer" in line and "\n" not in line
     assert "tracking" not in document and len(document["table"]) == 2
+    page = tmp_path / "out" / "report.html"
+    told = page.read_text()
+    assert json.loads((tmp_path / "out" / "result.json").read_text()) == document and escape(line) in told
+    kind_named("toy").open_page().write(tmp_path / "out", None)
+    assert page.read_text() == told, "orch report says so too"
     assert seconds < 25, "MLflow itself would have waited for 30 s and longer"
     assert "TrackingFailed" in (tmp_path / "out" / "orch.log").read_text()
 
