@@ -106,7 +106,7 @@ def test_the_page_says_how_far_a_sweep_is_while_its_tracker_hangs(
 
     def look() -> None:
         """Seven of nine jobs of stage score are done: all of two settings, and one of the third."""
-        seen["page"] = wait_for(lambda: "7 of 9" in (text := page.read_text()) and "2 of 3 finished" in text and text)
+        seen["page"] = wait_for(lambda: "7 of 9" in (text := page.read_text()) and text.count(">–<") == 2 and text)
 
     at_job(8, look)
     result = run.sweep(SWEEP).document
@@ -188,7 +188,7 @@ def test_a_full_disk_costs_the_page_and_not_the_run(
     result = run_of(plan, page.parent).audit()
     assert pack_table(result.scores) == pack_table(whole.scores)
     log = (page.parent / "orch.log").read_text()
-    assert log.count("the page of the running run was not written: OSError: [Errno 28] No space left") == 1
+    assert log.count("the page was not written while the run goes on: OSError: [Errno 28] No space left") == 1
     assert 'id="verdict"' in page.read_text()
 
 
