@@ -290,3 +290,15 @@ def test_another_run_that_finishes_in_the_folder_keeps_its_report(live_one: Live
     live_one.summing_up()
     live_one.stopped(KeyboardInterrupt())
     assert page.read_text() == "the report"
+
+
+def test_a_run_that_is_stopped_while_it_is_tracked_keeps_its_report(
+    plan: BasePlan, page: Path, hanging: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def track(self: Run, document: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HangingTracker, "track", track)
+    with pytest.raises(KeyboardInterrupt):
+        run_of(plan, page.parent).audit()
+    assert 'id="verdict"' in page.read_text()
