@@ -14,6 +14,7 @@ import yaml
 from orchestrator.apollo.result.document import flag
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.run.models import METRICS
+from orchestrator.engine.run.output_folder import write_whole
 from orchestrator.engine.run.result_head import versions
 
 if TYPE_CHECKING:
@@ -117,9 +118,7 @@ def write_tuned(out: Path, document: Mapping[str, Any]) -> None:
         (PRESETS, presets),
         ("presets.md", markdown(document)),
     ):
-        part = out / f".{name}.part"
-        part.write_text(text)
-        part.replace(out / name)
+        write_whole(out / name, text.encode())
 
 
 def chosen_settings(document: Mapping[str, Any]) -> set[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from audits.data.duplicates import Borders
     from orchestrator.engine.plan.base import BasePlan
+    from orchestrator.engine.progress import Progress
     from orchestrator.engine.queries import Queries
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
@@ -107,6 +108,14 @@ class Page(Protocol):
         """Return the pictures that the page shows, by point id; reads ``data`` only where it shows any."""
         ...
 
+    def warn(self, out: Path, warnings: Sequence[str]) -> None:
+        """Put ``warnings`` into the page in ``out``, in place of those that it has."""
+        ...
+
+    def in_progress(self, progress: Progress) -> str:
+        """Return the page of a run that is not finished."""
+        ...
+
     def markdown(self, out: Path) -> str:
         """Return the tables of the run in ``out`` as Markdown."""
         ...
@@ -129,7 +138,8 @@ class Tuning:
     """How a kind measures the utility of settings instead of attacking them (``Sweep.measures``: utility).
 
     ``jobs`` keeps the jobs that make and measure targets, ``shared`` says which of them all settings read; ``row`` is
-    the measure of one setting, ``table`` the document of all, ``write`` leaves it in a folder, ``show`` prints it.
+    the measure of one setting (``setting`` and ``distance`` are among it), ``table`` the document of all (``rows``),
+    ``write`` leaves it in a folder, ``show`` prints it.
     """
 
     jobs: Callable[[Sequence[Job]], Sequence[Job]]
@@ -138,6 +148,10 @@ class Tuning:
     table: Callable[[str, Sequence[Setting], Store, Any], dict[str, Any]]
     write: Callable[[Path, Mapping[str, Any]], None]
     show: Callable[[Any, Mapping[str, Any], Path], None]
+
+    def comparison(self, setting: Setting, store: Store) -> dict[str, float]:
+        """Return the number by which settings are compared."""
+        return {"distance": self.row(setting, store)["distance"]}
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from orchestrator.engine.progress import Progress
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_csv, as_markdown, as_terminal
+from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
+from orchestrator.report.writing import write_warnings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,6 +47,14 @@ class RunPage(Generic[R]):
         ``images``: pixels of points by id. Same run, same bytes. Raises BadInput for a run that is not finished.
         """
         return self.fill(self.read(out), out, images or {})
+
+    def warn(self, out: Path, warnings: Sequence[str]) -> None:
+        """Put ``warnings`` into the page in ``out``, in place of those that it has."""
+        write_warnings(out, warnings)
+
+    def in_progress(self, progress: Progress) -> str:
+        """Return the page of a run that is not finished, which is the same for all kinds."""
+        return in_progress(progress)
 
     def grids(self, out: Path) -> list[Grid]:
         """Return all tables of the run in ``out``."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
@@ -16,6 +18,9 @@ from orchestrator.report.style import drawing, save
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
+
+WARNINGS = re.compile("<!-- warnings -->.*?<!-- end of warnings -->", re.DOTALL)
+"""What warnings.html.j2 writes."""
 
 Makers = Mapping[str, Callable[[], "Figure | None"]]
 """Name of a figure → what draws it, or has nothing to draw."""
@@ -50,9 +55,10 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
 
-    page = out / "report.html"
+    page = out / REPORT_FILE
     text = template(package).render(
         run=run,
+        warnings=run.warnings,
         drawn=set(svgs),
         figure=figure,
         table=table,
@@ -61,12 +67,19 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
         changes=changes(run),
         **content,
     )
-    page.write_text(text, encoding="utf-8")
+    write_whole(page, text.encode())
     return page
 
 
-def template(package: str) -> Template:
-    """Return the template ``page.html.j2`` of a kind's ``package``; it escapes what it is given.
+def write_warnings(out: Path, warnings: Sequence[str]) -> None:
+    """Put ``warnings`` into ``out``/report.html in place of those that are there; nothing is drawn again."""
+    page = out / REPORT_FILE
+    told = template("orchestrator.report", "warnings.html.j2").render(warnings=warnings)
+    write_whole(page, WARNINGS.sub(lambda _: told, page.read_text(encoding="utf-8"), count=1).encode())
+
+
+def template(package: str, name: str = "page.html.j2") -> Template:
+    """Return the template ``name`` of a ``package``, such as a kind's page; it escapes what it is given.
 
     The shell that it extends and the style are those of this package.
     """
@@ -74,7 +87,7 @@ def template(package: str) -> Template:
 
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def command(run: FinishedRun) -> str:

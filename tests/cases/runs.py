@@ -29,8 +29,8 @@ class UnshownRun(Run):
     def report(self, document: Mapping[str, Any]) -> None:
         """Draw nothing."""
 
-    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
-        """Log nothing while the run goes on."""
+    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]], **how: Any) -> None:
+        """Show and log nothing while the run goes on."""
 
     def track(self, document: dict[str, Any]) -> None:
         """Log nothing."""

@@ -1,118 +1,133 @@
-"""Tracking while a run goes on: its parent is open, jobs are counted, and settings are logged as they finish.
+"""What is told of a run while it goes on: one thread looks at what is done, the page and the tracker are told.
 
-All of it happens in a thread beside the run, which neither waits for it nor fails by it; what is missing at the end is
-logged then, from the run's files.
+The run neither waits for the thread nor fails by it. The tracker has a thread of its own: a server that hangs does not
+hold the page back.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from orchestrator.engine.jobs.job import Job
+from audits.credentials import hide
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.run.standing import Standing
-from orchestrator.engine.run.tracking import OpenRun, open_run, status_after
-from orchestrator.engine.run.tracking_server import reached, settle_environment
-from orchestrator.engine.run.tracking_uri import resolve_uri
+from orchestrator.engine.progress import LOOK_SECONDS
+from orchestrator.engine.run.live_page import LivePage
+from orchestrator.engine.run.live_tracking import LiveTracking
+from orchestrator.engine.run.standing import Left, Standing
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 
 if TYPE_CHECKING:
     from orchestrator.engine.run.console import Terminal
 
-LOOK_SECONDS = 10.0
-"""Between two looks at what is done."""
-
 GRACE_SECONDS = 10.0
-"""For which the end of a run waits for what a server is being told just then; importing MLflow does not count.
+"""For which a run that ends waits for a look at the store that is going on just then."""
 
-A database is waited for until it is made, unless the run breaks off: the end needs it as well.
-"""
+Compare = Callable[[Setting, Store], Mapping[str, float]]
+"""Returns the numbers by which settings are compared, of one of which every job is done."""
 
 
-class LiveTracking:
-    """Tracks one run from ``begin`` to ``stop``; as a context, it says how a run that does not come so far ended."""
+class Live:
+    """Watches one run from ``begin`` on; as a context, it says how a run that does not come to its end was stopped."""
 
     def __init__(self, kind: Kind, name: str, plan: BasePlan, out: Path, store: Store, terminal: Terminal) -> None:
-        self.kind = kind
-        self.name = name
-        self.plan = plan
-        self.out = out
         self.store = store
         self.terminal = terminal
+        self.page = LivePage(kind, name, plan, out, self.log)
+        self.tracking = LiveTracking(kind, name, plan, out, self.log)
         self.thread: threading.Thread | None = None
-        self.ready = threading.Event()
         self.over = threading.Event()
-        self.where = ""
-        self.status = ""
-        self.abandoned = False
+        self.said: set[str] = set()
 
     def __enter__(self) -> None:
-        """Do nothing yet: a run that has nothing to do is logged at its end only."""
+        """Do nothing yet: a run that has nothing to do is told of at its end only."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the parent of a run that did not reach its end."""
-        self.stop(status_after(error) if error else "FINISHED")
+        """Say that the run broke off, if it did."""
+        self.over.set()
+        if error:
+            self.page.stopped(error)
+        self.tracking.stop(error)
+        self.halt()
 
-    def begin(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
-        """Begin to track ``settings``, of which the jobs ``left`` (per setting) are to be done."""
-        self.where = resolve_uri(self.plan.tracking.uri, self.out)
-        settle_environment()  # here: another thread may be copying the environment
+    def begin(
+        self,
+        settings: Sequence[Setting],
+        left: Left,
+        compare: Compare,
+        *,
+        tracked: bool,
+        what: str = "",
+    ) -> None:
+        """Watch ``settings``, of which the jobs ``left`` (per setting) are to be done, until the next ``begin``.
+
+        ``tracked``: the tracker is told as well; ``what``: words for this work, if the run has more of it.
+        """
+        self.halt()
+        self.page.what = what
+        if tracked:
+            self.tracking.begin(settings)
+        self.over = threading.Event()
         standing = Standing(self.store, settings, left)
-        self.thread = threading.Thread(target=self._track, args=(standing,), name="orch-tracking", daemon=True)
+        body = (self.over, standing, compare if len(settings) > 1 else None)
+        self.thread = threading.Thread(target=self._watch, args=body, name="orch-watching", daemon=True)
         self.thread.start()
 
-    def stop(self, status: str = "") -> None:
-        """Stop tracking; without ``status`` the parent stays open, for what is logged at the end."""
-        if self.thread is None:
-            return
-        self.status = status
+    def summing_up(self) -> None:
+        """Say that all jobs are done."""
         self.over.set()
-        if not status:
-            self.ready.wait()  # importing MLflow, which the end needs as well
-        self.thread.join(GRACE_SECONDS if status or self.where.startswith("http") else None)
-        self.abandoned = self.thread.is_alive()
-        self.thread = None
+        self.page.summing_up()
 
-    def _track(self, standing: Standing) -> None:
-        """Track until the run is over; the thread's body."""
+    def halt(self) -> None:
+        """End the watching."""
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join(GRACE_SECONDS)
+            self.thread = None
+
+    def log(self, text: str) -> None:
+        """Write a line into the run's log, once; a log that cannot be written costs the line."""
+        if self.terminal.log and text not in self.said:
+            self.said.add(text)
+            with suppress(OSError), self.terminal.log.open("a", encoding="utf-8") as log:
+                log.write(f"{hide(text)}\n")
+
+    def _watch(self, over: threading.Event, standing: Standing, compare: Compare | None) -> None:
+        """Look at what is done until the work is over; the thread's body."""
+        compared: dict[str, Mapping[str, float]] = {}
+        self._tell(standing, compared)
+        while not over.is_set():
+            try:
+                finished = standing.look()
+                self._tell(standing, compared)
+            except Exception as error:  # a store that does not answer, say: the run meets it itself
+                self.log(f"a look at what is done has failed: {type(error).__name__}: {error}")
+                finished = []
+            for setting in finished:
+                if over.is_set():
+                    return
+                if compare:
+                    self._compare(setting, compare, compared)
+                    self._tell(standing, compared)
+            over.wait(LOOK_SECONDS)
+
+    def _compare(self, setting: Setting, compare: Compare, compared: dict[str, Mapping[str, float]]) -> None:
+        """Add the numbers of a setting; those of one that cannot be read come at the end, if at all."""
         try:
-            with reached(self.where, "the run goes on", self.ready.set):
-                if self.over.is_set():
-                    return
-                plan, experiment = self.plan.resolved(), self.plan.tracking.experiment
-                parent = open_run(self.kind.name, self.name, plan, self.out, self.where, experiment)
-                if self.abandoned:  # a slow server made it after the run had ended
-                    parent.end(self.status or "KILLED")
-                    return
-                parent.log_params()
-                several = len(standing.open) > 1
-                while not self.over.is_set():
-                    self._look(standing, parent, several)
-                    self.over.wait(LOOK_SECONDS)
-                if self.status:
-                    parent.end(self.status)
-                else:
-                    parent.log_parent(standing.numbers(over=True))
-        except Exception as error:  # whatever it is, the run goes on without; its end logs all, or says why not
-            if self.terminal.log:
-                with self.terminal.log.open("a", encoding="utf-8") as log:
-                    log.write(f"tracking while the run goes on has ended: {type(error).__name__}: {error}\n")
-        finally:
-            self.ready.set()
+            compared[setting.name] = compare(setting, self.store)
+        except Exception as error:  # whatever a kind meets there, its result meets it as well
+            self.log(f"{setting.name} was not compared: {type(error).__name__}: {error}")
 
-    def _look(self, standing: Standing, parent: OpenRun, several: bool) -> None:
-        """Log how many jobs are done, and each setting of several that is done since the last look."""
-        finished = standing.look()
-        parent.log_parent(standing.numbers())
-        for setting in finished if several else ():
-            if self.over.is_set():
-                return
-            parent.log_child(setting.name, setting.overrides, self.kind.comparison(setting, self.store))
+    def _tell(self, standing: Standing, compared: Mapping[str, Mapping[str, float]]) -> None:
+        """Tell page and tracker what is known to be done."""
+        look = standing.seen(compared)
+        self.page.going_on(look)
+        self.tracking.hear(look)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 PLAN_FILE = "plan.yaml"
 RESULT_FILE = "result.json"
+REPORT_FILE = "report.html"
 LOG_FILE = "orch.log"
 
 
@@ -59,12 +61,24 @@ def refuse_other_plan(out: Path, plan: BasePlan) -> None:
 
 
 def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:
-    """Write result.json, scores.parquet and plan.yaml, each whole or not at all."""
-    for name, data in (
-        ("scores.parquet", pack_table(scores)),
-        ("plan.yaml", plan.to_yaml().encode()),
-        ("result.json", json.dumps(document, indent=1).encode()),
-    ):
-        part = out / f".{name}.part"
+    """Write scores.parquet, plan.yaml and result.json, each whole or not at all."""
+    write_whole(out / "scores.parquet", pack_table(scores))
+    write_whole(out / PLAN_FILE, plan.to_yaml().encode())
+    write_document(out, document)
+
+
+def write_document(out: Path, document: Mapping[str, Any]) -> None:
+    """Write result.json, whole or not at all."""
+    write_whole(out / RESULT_FILE, json.dumps(document, indent=1).encode())
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """Write a file of a run, or leave what is there as it is and raise OSError."""
+    part = file.with_name(f".{file.name}.part")
+    try:
         part.write_bytes(data)
-        part.replace(out / name)
+        part.replace(file)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise

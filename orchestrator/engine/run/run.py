@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.data import data_of
-from orchestrator.engine.jobs.job import Job, keys_by_stage
-from orchestrator.engine.kind import Design, Finished, Kind
+from orchestrator.engine.jobs.job import keys_by_stage
+from orchestrator.engine.kind import Design, Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
-from orchestrator.engine.run.live import LiveTracking
-from orchestrator.engine.run.output_folder import write_outputs
+from orchestrator.engine.run.live import Live
+from orchestrator.engine.run.output_folder import write_document, write_outputs
 from orchestrator.engine.run.result_head import head
+from orchestrator.engine.run.standing import Left
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_server import TrackingFailed
@@ -79,10 +80,7 @@ class Run:
         sweep: Sweep | None = None,
     ) -> None:
         self.begin = time.perf_counter()
-        self.kind = kind
-        self.out = out
-        self.terminal = terminal
-        self.name = name
+        self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
         self.store = Store(plan.compute.store or default_store_uri())
@@ -92,7 +90,7 @@ class Run:
         self.plan, device, most = hire(plan, self.store, terminal, partial(self.is_done, sweep, data), last_gpu)
         self.design = self.lay_out(self.plan, data, device)
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
-        self.live = LiveTracking(kind, name, self.design.plan, out, self.store, terminal)
+        self.live = Live(kind, name, self.design.plan, out, self.store, terminal)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
@@ -110,9 +108,9 @@ class Run:
 
     def audit(self) -> Result:
         """Run the plan as it is: its one setting, or each of those that it names."""
-        settings = self.laid_out(self.plan.settings())
-        self.look_for_copies()
         with self.live:
+            settings = self.laid_out(self.plan.settings())
+            self.look_for_copies()
             with self.session(settings):
                 counts = self.crew.prepare(settings)
                 self.crew.attack(settings)
@@ -120,9 +118,9 @@ class Run:
 
     def sweep(self, sweep: Sweep) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
-        settings = self.laid_out(sweep.settings(self.plan.resolved()))
-        self.look_for_copies()
         with self.live:
+            settings = self.laid_out(sweep.settings(self.plan.resolved()))
+            self.look_for_copies()
             with self.session(settings):
                 counts = self.crew.prepare(settings)
                 self.crew.trials(sweep, settings)
@@ -132,19 +130,20 @@ class Run:
         """Make and measure the targets of every setting of ``sweep``; no shadows, no attacks."""
         tuning = self.kind.tuning
         assert tuning is not None, f"audits of kind {self.kind.name} measure no utilities"
-        settings = [
-            replace(each, jobs=tuple(tuning.jobs(each.jobs)))
-            for each in self.laid_out(sweep.settings(self.plan.resolved()))
-        ]
-        with self.session(settings, watched=False):
-            shared = [job for setting in settings for job in self.kind.making_models(setting.jobs)]
-            todo = self.stored.lacks(filter(tuning.shared, shared))
-            if todo:
-                self.crew.populate(todo, plans_of(settings), self.kind.making[1])
-            self.crew.trials(sweep, settings)
-        document = tuning.table(sweep.name, settings, self.store, self.plan)
-        document["seconds"] = round(time.perf_counter() - self.begin, 3)
-        tuning.write(self.out, document)
+        with self.live:
+            laid_out = self.laid_out(sweep.settings(self.plan.resolved()))
+            settings = [replace(each, jobs=tuple(tuning.jobs(each.jobs))) for each in laid_out]
+            with self.session(settings, tuning):
+                shared = [job for setting in settings for job in self.kind.making_models(setting.jobs)]
+                todo = self.stored.lacks(filter(tuning.shared, shared))
+                if todo:
+                    self.crew.populate(todo, plans_of(settings), self.kind.making[1])
+                self.crew.trials(sweep, settings)
+            self.live.summing_up()
+            document = tuning.table(sweep.name, settings, self.store, self.plan)
+            document["seconds"] = round(time.perf_counter() - self.begin, 3)
+            tuning.write(self.out, document)
+            self.live.page.finished({row["setting"]: {"distance": row["distance"]} for row in document["rows"]})
         return document
 
     def laid_out(self, changes: Mapping[str, Mapping[str, Any]]) -> list[Setting]:
@@ -173,14 +172,12 @@ class Run:
             self.terminal.line(f"ranking: {len(self.first)} jobs, {len(self.first) - len(todo)} reused")
             self.crew.settle([(each.plan, self.stored.lacks(each.first_jobs())) for each in designs])
             with self.terminal.quiet(), self.crew.connected():
+                self.watch([Setting("", {}, self.plan, tuple(self.first))], [todo], what="ranking the points")
                 self.crew.populate(todo, [design.plan for design in designs], "ranking the points")
 
     @contextmanager
-    def session(self, settings: Sequence[Setting], *, watched: bool = True) -> Iterator[None]:
-        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do.
-
-        ``watched``: the work is tracked while it goes on.
-        """
+    def session(self, settings: Sequence[Setting], tuning: Tuning | None = None) -> Iterator[None]:
+        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do."""
         held = keys_by_stage([*(job for setting in settings for job in setting.jobs), *self.first])
         gpu = (self.plan.compute.gpu or "") if self.design.device != "cpu" else ""
         unrecorded = self.stored.record(self.name, self.plan, held, gpu)
@@ -197,14 +194,14 @@ class Run:
         else:
             self.crew.settle(left)
             with self.terminal.quiet() if self.crew.workers.count else nullcontext(), self.crew.connected():
-                if watched:
-                    self.watch(settings, [jobs for _, jobs in left])
+                self.watch(settings, [jobs for _, jobs in left], tuning=tuning)
                 yield
         self.stored.known.publish()
 
     def finish(self, settings: Sequence[Setting], counts: dict[str, int], sweep: Sweep | None = None) -> Result:
         """Read the scores, sum them up, write the report and track the run."""
         with self.terminal.stage("summing up", 3) as advance:
+            self.live.summing_up()
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
             finished = Finished(self.name, settings, scores, self.store, self.design, counts)
             document = {**head(finished), **self.kind.summarise(finished)}
@@ -212,8 +209,10 @@ class Run:
             document["makes"] = sweep.makes if sweep else ""
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
+            self.live.page.result_written()
             advance(1)
             self.report(document)
+            self.live.page.report_written()
             advance(2)
             self.track(document)
             advance(3)
@@ -224,19 +223,21 @@ class Run:
         page = self.kind.open_page()
         page.write(self.out, page.images(document, lambda: self.design.data))
 
-    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
-        """Begin to track ``settings``, of which the jobs ``left`` are to be done, beside the run."""
-        self.live.begin(settings, left)
+    def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
+        """Show how far ``settings`` are; track it, unless it is ``what`` comes first or what ``tuning`` measures."""
+        compare = tuning.comparison if tuning else self.kind.comparison
+        self.live.begin(settings, left, compare, tracked=not (what or tuning), what=what)
 
     def track(self, document: dict[str, Any]) -> None:
         """Log the run; a tracking server that is away costs the tracking, not the audit."""
         try:
             with self.terminal.quiet():
-                self.live.stop()
-                tracked = log_result(
-                    self.kind, document, self.out, self.plan.tracking.uri, self.plan.tracking.experiment
-                )
+                self.live.tracking.stop()
+                where = self.plan.tracking
+                tracked = log_result(self.kind, document, self.out, where.uri, where.experiment)
         except TrackingFailed as error:
             document["warnings"].append(f"not tracked: {error}")
+            write_document(self.out, document)
+            self.kind.open_page().warn(self.out, document["warnings"])
             return
         document["tracking"] = tracked

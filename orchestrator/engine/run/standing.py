@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.progress import Look
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
+
+Left = Sequence[Sequence[Job]]
+"""Jobs that are not done, of each setting."""
 
 LOOK_AHEAD = 256
 """Jobs that are not done at which a look ends, shared among settings and stages: jobs are done about in turn."""
@@ -21,12 +26,13 @@ class Standing:
     on a group, on actors and in trials.
     """
 
-    def __init__(self, store: Store, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
+    def __init__(self, store: Store, settings: Sequence[Setting], left: Left) -> None:
         self.store = store
         unique = {job.key: job for setting in settings for job in setting.jobs}
         self.needed = Counter(job.stage for job in unique.values())
         self.waiting = {job.key: job.stage for jobs in left for job in jobs}
         self.open = {setting.name: (setting, list(jobs)) for setting, jobs in zip(settings, left, strict=True)}
+        self.sizes = {setting.name: len(setting.jobs) for setting in settings}
 
     def look(self) -> list[Setting]:
         """Ask the store what is done by now; return the settings of which everything is, each once."""
@@ -58,8 +64,10 @@ class Standing:
                 in_vain[job.stage] += 1
         return still
 
-    def numbers(self, over: bool = False) -> dict[str, float]:
-        """Return jobs needed and done by stage, as metrics; all are done when the work is ``over``."""
-        waiting = Counter() if over else Counter(self.waiting.values())
-        needed = {f"jobs.{stage}.needed": float(count) for stage, count in self.needed.items()}
-        return needed | {f"jobs.{stage}.done": float(count - waiting[stage]) for stage, count in self.needed.items()}
+    def seen(self, compared: Mapping[str, Mapping[str, float]]) -> Look:
+        """Return what is known to be done, and the numbers of the settings of which everything is."""
+        waiting = Counter(self.waiting.values())
+        done = {stage: count - waiting[stage] for stage, count in self.needed.items()}
+        left = {name: len(jobs) for name, (_, jobs) in self.open.items()}
+        settings = {name: (size - left.get(name, 0), size) for name, size in self.sizes.items()}
+        return Look(time.time(), dict(self.needed), done, settings, dict(compared))

@@ -42,7 +42,7 @@ class RunSetting:
                 self.do(context, job)
         setting = Setting(config["setting"], {}, context.plan, tuple(jobs))
         if tuning is not None:
-            return {"distance": tuning.row(setting, context.store)["distance"]}
+            return tuning.comparison(setting, context.store)
         return kind.comparison(setting, context.store)
 
     def do(self, context: WorkerContext[Any], job: Job) -> None:

@@ -13,6 +13,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.run import run_tuning
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan
+from orchestrator.report.numbers import number
 from tune_spaces import SWEEPS
 from tune_spaces.registry import fixed
 
@@ -87,6 +88,15 @@ def test_the_presets_are_entries_of_a_preset_file(finished):
     assert preset.settings == document["presets"][0]["settings"]
     table = (out / "presets.md").read_text()
     assert table.count("**chosen**") == 1 and all(name in table for name in LADDER)
+
+
+def test_its_page_says_that_it_is_finished_and_has_the_distances(finished):
+    _, out, document, _ = finished
+    text = (out / "report.html").read_text()
+    assert "unlearning-presets: finished" in text and 'http-equiv="refresh"' not in text
+    for row in document["rows"]:
+        (line,) = (line for line in text.splitlines() if f">{row['setting']}<" in line)
+        assert f"<td>{number(row['distance'])}</td>" in line and ">finished<" in line
 
 
 def test_the_same_sweep_again_makes_nothing(finished, tmp_path, capsys):

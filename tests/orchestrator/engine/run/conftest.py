@@ -1,11 +1,13 @@
-"""What tests of runs on clusters compare with."""
+"""What tests of runs compare with, and a place in the middle of one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from orchestrator.engine.store.store import Store
 from tests.orchestrator.engine.run.small_plans import scores, small_plan
 
 
@@ -21,3 +23,24 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes
         return found[kind]
 
     return scores_of
+
+
+@pytest.fixture
+def at_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
+    """Return a function by which something is done before the n-th job of stage score."""
+
+    def before(number: int, action: Callable[[], None]) -> None:
+        count = 0
+        real = Store.put
+
+        def put(self: Store, stage: str, *arguments: Any, **named: Any) -> None:
+            nonlocal count
+            if stage == "score":
+                count += 1
+                if count == number:
+                    action()
+            real(self, stage, *arguments, **named)
+
+        monkeypatch.setattr(Store, "put", put)
+
+    return before

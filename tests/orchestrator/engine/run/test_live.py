@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.run import live, standing, tracking_server
+from orchestrator.engine.run import live, live_tracking, standing, tracking_server
 from orchestrator.engine.run.standing import Standing
 from orchestrator.engine.run.tracking import OPEN_FILE, open_run
 from orchestrator.engine.run.tracking_names import plan_hash
@@ -23,6 +25,7 @@ from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
 from tests.cases.runs import audited, jobs_of, swept
+from tests.cases.waiting import wait_for
 from tune_spaces.registry import Sweep, fixed
 
 SETTINGS = {"base": {}, "short": {"recipe.epochs": 1}, "shorter": {"recipe.epochs": 2}}
@@ -34,6 +37,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the toy kind, and look at what is done all the time."""
     monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.1)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
 
@@ -79,36 +83,6 @@ def children(plan: BasePlan) -> dict[str, Any]:
 def finished_children(plan: BasePlan) -> dict[str, Any]:
     """Return the children of which all is logged."""
     return {name: run for name, run in children(plan).items() if run.info.status == "FINISHED"}
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    """Return what comes true at the server, which another thread fills."""
-    for _ in range(600):
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it does not come")
-
-
-@pytest.fixture
-def at_job(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
-    """Return a function by which something is done before the n-th job of stage score."""
-
-    def before(number: int, action: Callable[[], None]) -> None:
-        count = 0
-        real = Store.put
-
-        def put(self: Store, stage: str, *arguments: Any, **named: Any) -> None:
-            nonlocal count
-            if stage == "score":
-                count += 1
-                if count == number:
-                    action()
-            real(self, stage, *arguments, **named)
-
-        monkeypatch.setattr(Store, "put", put)
-
-    return before
 
 
 def test_a_sweep_shows_its_jobs_and_finished_settings_while_it_goes_on(
@@ -190,7 +164,7 @@ def test_the_run_after_one_that_just_vanished_goes_on_with_its_parent_and_childr
 
     at_job(5, vanish)
     with monkeypatch.context() as patch:
-        patch.setattr(live.LiveTracking, "stop", lambda self, status="": self.over.set())  # nothing more is said
+        patch.setattr(live.LiveTracking, "stop", lambda self, error=None: self.over.set())  # nothing more is said
         with pytest.raises(KeyboardInterrupt):
             swept(SWEEP, plan, tmp_path / "out", shown=True)
     goes_on(plan, tmp_path)
@@ -253,6 +227,11 @@ def test_a_server_that_accepts_and_never_answers_costs_a_warning(
     (line,) = [text for text in document["warnings"] if text.startswith("not tracked: ")]
     assert "the server does not answer" in line and "\n" not in line
     assert "tracking" not in document and len(document["table"]) == 2
+    page = tmp_path / "out" / "report.html"
+    told = page.read_text()
+    assert json.loads((tmp_path / "out" / "result.json").read_text()) == document and escape(line) in told
+    kind_named("toy").open_page().write(tmp_path / "out", None)
+    assert page.read_text() == told, "orch report says so too"
     assert seconds < 25, "MLflow itself would have waited for 30 s and longer"
     assert "TrackingFailed" in (tmp_path / "out" / "orch.log").read_text()
 
@@ -265,7 +244,7 @@ def test_a_warm_run_opens_no_parent_before_its_end(
     def refuse(*_: Any) -> None:
         raise AssertionError("tracked while nothing goes on")
 
-    monkeypatch.setattr(live.LiveTracking, "begin", refuse)
+    monkeypatch.setattr(live.Live, "begin", refuse)
     audited(plan, tmp_path / "out", shown=True)
     assert [run.info.status for run in parents(plan)] == ["FINISHED"]
 
@@ -279,12 +258,13 @@ def test_standing_counts_what_the_store_has_whatever_the_order(plan: BasePlan, m
     )
     told = Standing(store, [first, second], [first.jobs, second.jobs])
     assert told.look() == []
-    assert told.numbers() == {
+    assert told.seen({}).metrics() == {
         "jobs.train.needed": 3, "jobs.train.done": 0, "jobs.score.needed": 6, "jobs.score.done": 0,
     }  # fmt: skip
     trained = first.of("train")
     for job in (*reversed(trained), *first.of("score")):
         store.put(job.stage, job.key, job.document, {"made.json": b"{}"})
     assert told.look() == [first] and told.look() == []
-    assert (told.numbers()["jobs.train.done"], told.numbers()["jobs.score.done"]) == (3, 3)
-    assert told.numbers(over=True)["jobs.score.done"] == 6
+    seen = told.seen({})
+    assert (seen.done, seen.settings) == ({"train": 3, "score": 3}, {"a": (6, 6), "b": (3, 6)})
+    assert seen.metrics(over=True)["jobs.score.done"] == 6

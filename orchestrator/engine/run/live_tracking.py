@@ -1,0 +1,109 @@
+"""Tracking while a run goes on: its parent is open, jobs are counted, and settings are logged as they finish.
+
+All of it happens in a thread of its own, which nothing waits for but the end of the run, and not for long; what is
+missing at the end is logged then, from the run's files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestrator.engine.kind import Kind
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.progress import LOOK_SECONDS, Look
+from orchestrator.engine.run.tracking import OpenRun, open_run, status_after
+from orchestrator.engine.run.tracking_server import reached, settle_environment
+from orchestrator.engine.run.tracking_uri import resolve_uri
+from orchestrator.engine.setting import Setting
+
+GRACE_SECONDS = 10.0
+"""For which the end of a run waits for what a server is being told just then; importing MLflow does not count.
+
+A database is waited for until it is made, unless the run breaks off: the end needs it as well.
+"""
+
+
+class LiveTracking:
+    """Tracks the run ``name`` from ``begin`` to ``stop``; ``log(text)`` takes what went wrong."""
+
+    def __init__(self, kind: Kind, name: str, plan: BasePlan, out: Path, log: Callable[[str], None]) -> None:
+        self.kind = kind
+        self.name = name
+        self.plan = plan
+        self.out = out
+        self.log = log
+        self.thread: threading.Thread | None = None
+        self.ready = threading.Event()
+        self.over = threading.Event()
+        self.news = threading.Event()
+        self.look: Look | None = None
+        self.where = ""
+        self.status = ""
+        self.abandoned = False
+
+    def begin(self, settings: Sequence[Setting]) -> None:
+        """Begin to track; of several ``settings`` each that is compared gets a child run."""
+        self.where = resolve_uri(self.plan.tracking.uri, self.out)
+        settle_environment()  # here: another thread may be copying the environment
+        overrides = {setting.name: setting.overrides for setting in settings}
+        self.thread = threading.Thread(target=self._track, args=(overrides,), name="orch-tracking", daemon=True)
+        self.thread.start()
+
+    def hear(self, look: Look) -> None:
+        """Take a look to be logged, in place of one that has not been yet."""
+        self.look = look
+        self.news.set()
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """Stop tracking; the parent stays open for what is logged at the end, unless the run broke off by ``error``."""
+        if self.thread is None:
+            return
+        self.status = status_after(error) if error else ""
+        self.over.set()
+        self.news.set()
+        if not error:
+            self.ready.wait()  # importing MLflow, which the end needs as well
+        self.thread.join(GRACE_SECONDS if error or self.where.startswith("http") else None)
+        self.abandoned = self.thread.is_alive()
+        self.thread = None
+
+    def _track(self, overrides: Mapping[str, Mapping[str, Any]]) -> None:
+        """Track until the run is over; the thread's body."""
+        try:
+            with reached(self.where, "the run goes on", self.ready.set):
+                if self.over.is_set():
+                    return
+                plan, experiment = self.plan.resolved(), self.plan.tracking.experiment
+                parent = open_run(self.kind.name, self.name, plan, self.out, self.where, experiment)
+                if self.abandoned:  # a slow server made it after the run had ended
+                    parent.end(self.status or "KILLED")
+                    return
+                parent.log_params()
+                logged: set[str] = set()
+                while not self.over.is_set():
+                    if self.news.wait(LOOK_SECONDS) and not self.over.is_set():
+                        self.news.clear()
+                        self._log_look(parent, overrides, logged)
+                if self.status:
+                    parent.end(self.status)
+                elif self.look:
+                    parent.log_parent(self.look.metrics(over=True))
+        except Exception as error:  # whatever it is, the run goes on without; its end logs all, or says why not
+            self.log(f"tracking while the run goes on has ended: {type(error).__name__}: {error}")
+        finally:
+            self.ready.set()
+
+    def _log_look(self, parent: OpenRun, overrides: Mapping[str, Mapping[str, Any]], logged: set[str]) -> None:
+        """Log how many jobs are done, and each setting that was compared and is not among those ``logged``."""
+        look = self.look
+        assert look is not None
+        parent.log_parent(look.metrics())
+        for name, numbers in look.compared.items():
+            if self.over.is_set():
+                return
+            if name not in logged:
+                parent.log_child(name, overrides[name], numbers)
+                logged.add(name)
