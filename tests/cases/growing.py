@@ -22,11 +22,17 @@ MEMORY = 100 * 2**20
 
 @contextlib.contextmanager
 def growing_cluster(
-    folder: Path, port: int, kinds: Mapping[str, Mapping[str, Any]], *, cpus: int = 2, idle_minutes: float = 0.1
+    folder: Path,
+    port: int,
+    kinds: Mapping[str, Mapping[str, Any]],
+    *,
+    cpus: int = 2,
+    idle_minutes: float = 0.1,
+    version: int = 1,
 ) -> Iterator[str]:
     """Yield the address of a cluster of one head with ``cpus``; ``kinds``: name → resources and max_workers.
 
-    What Ray's ``AutoscalingCluster`` does, but on a port of its own and without ``ray stop``, which would end every
+    ``version``: Ray's first autoscaler, or its second one, which takes most by default. What Ray's ``AutoscalingCluster`` does, but on a port of its own and without ``ray stop``, which would end every
     cluster of this machine.
     """
     import ray._private.services
@@ -52,11 +58,14 @@ def growing_cluster(
         "idle_timeout_minutes": idle_minutes,
         "upscaling_speed": 1.0,
         "provider": {
-            "type": "fake_multinode",
+            "type": "external",  # the defaults of fake_multinode lie in a file that wheels of Ray lack
+            "module": "ray.autoscaler._private.fake_multi_node.node_provider.FakeMultiNodeProvider",
             "use_node_id_as_ip": True,
             "disable_node_updaters": True,
             "disable_launch_config_check": True,
             "gcs_address": address,
+            "launch_multiple": version == 2,
+            "head_node_id": HEAD_ID,
         },
         "available_node_types": types,
         "head_node_type": "ray.head.default",
@@ -70,9 +79,11 @@ def growing_cluster(
         **os.environ,
         "AUTOSCALER_UPDATE_INTERVAL_S": "1",
         "RAY_FAKE_CLUSTER": "1",
-        "RAY_enable_autoscaler_v2": "0",
+        "RAY_enable_autoscaler_v2": str(version - 1),
         "RAY_USAGE_STATS_ENABLED": "0",
     }
+    if version == 2:
+        environment |= {"RAY_CLOUD_INSTANCE_ID": HEAD_ID, "RAY_OVERRIDE_NODE_ID_FOR_TESTING": HEAD_ID}
     ray_command = str(Path(sys.executable).parent / "ray")
     short = tempfile.mkdtemp(prefix="grow")  # Ray's sockets lie there, and their paths must be short
     started = subprocess.Popen(

@@ -88,13 +88,14 @@ class Watch:
                         (self.head if b"--head" in raylet else self.elsewhere).add(int(entry.name))
 
 
+@pytest.mark.parametrize("version", [1, 2])  # of Ray's autoscaler
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_the_command_brings_nodes_trains_nothing_on_the_head_and_ends_with_the_bits_of_one_machine(
-    tmp_path: Path, command: str
+    tmp_path: Path, command: str, version: int
 ) -> None:
     plan = ("sweep", "apollo-ablation", *COMMANDS[command])
     kinds = {"gpu_worker": {"resources": {"CPU": 1, "GPU": 1}, "max_workers": 2}}
-    with growing_cluster(tmp_path / "cluster", 6421, kinds, idle_minutes=0.5) as address:
+    with growing_cluster(tmp_path / "cluster", 6421, kinds, idle_minutes=0.5, version=version) as address:
         watch = Watch()
         places = ("--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"))
         done = orch(tmp_path, *plan, "--set", f"compute.address={address}", *places)
