@@ -32,7 +32,8 @@ def growing_cluster(
 ) -> Iterator[str]:
     """Yield the address of a cluster of one head with ``cpus``; ``kinds``: name → resources and max_workers.
 
-    ``version``: Ray's first autoscaler, or its second one, which takes most by default. What Ray's ``AutoscalingCluster`` does, but on a port of its own and without ``ray stop``, which would end every
+    ``version``: Ray's first autoscaler, or the second one, which it takes by default where a cloud starts the nodes.
+    What Ray's ``AutoscalingCluster`` does, but on a port of its own and without ``ray stop``, which would end every
     cluster of this machine.
     """
     import ray._private.services
