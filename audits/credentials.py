@@ -117,6 +117,11 @@ def remember(addresses: Mapping[str, str]) -> None:
         mask(address)
 
 
+def keep_secret(value: str) -> None:
+    """Let ``hide`` mask a secret that no address holds, such as a token."""
+    _secrets.update(forms(value))
+
+
 def hide(text: str) -> str:
     """Return a message with all known secrets, secret variables of the environment and credentials in it masked."""
     own = {value for name, value in os.environ.items() if SECRET_VARIABLE.search(name.upper()) and len(value) >= 8}

@@ -17,6 +17,16 @@ __getattr__, __dir__ = lazily(
             "logit_oracle",
             "posterior_oracle",
         ),
+        "audits.queries.served.endpoint": ("Endpoint", "mlflow_endpoint"),
+        "audits.queries.served.oracles": (
+            "HttpLabels",
+            "HttpPosteriors",
+            "recorded_labels",
+            "recorded_logits",
+            "recorded_posteriors",
+        ),
+        "audits.queries.served.patience": ("Pace",),
+        "audits.queries.served.reading": ("Reading",),
         "audits.queries.start_points": ("starts_from_pool",),
     },
 )

@@ -25,8 +25,9 @@ PUBLIC = {
     "audits.gradients": """LAYERS LayerRule OuterRule check_auditable from_rows gradients gram_rows made_auditable
         row_shards rule_of squared_norms white_box_features""",
     "audits.models": "Architecture Layer MODELS layers_of make_model",
-    "audits.queries": """ABSOLUTE Access Counter Found LabelOracle PLAIN PosteriorOracle RANK Schedule distances
-        distances_of_models label_oracle logit_oracle posterior_oracle starts_from_pool""",
+    "audits.queries": """ABSOLUTE Access Counter Endpoint Found HttpLabels HttpPosteriors LabelOracle PLAIN Pace
+        PosteriorOracle RANK Reading Schedule distances distances_of_models label_oracle logit_oracle mlflow_endpoint
+        posterior_oracle recorded_labels recorded_logits recorded_posteriors starts_from_pool""",
     "audits.signals": """dominance evidence_of gaussian log_likelihood_ratio log_loss losses minus_loss moments
         of_true_class scaled surprise""",
     "audits.statistics": """Cell NullBand Outcome Rate auc cells clopper_pearson cluster_bootstrap cluster_jackknife_t
