@@ -16,9 +16,10 @@ from audits.queries.oracles import Answer, LabelOracle, PosteriorOracle
 from audits.queries.served.connection import Connection
 from audits.queries.served.endpoint import Endpoint
 from audits.queries.served.json_path import Unreadable, found, kind
+from audits.queries.served.keys import input_keys
 from audits.queries.served.patience import Pace, Patience
 from audits.queries.served.reading import Reading
-from audits.queries.served.record import Record, input_keys, recorded
+from audits.queries.served.record import Record, recorded
 
 Answers = Callable[[torch.Tensor], list[Any]]
 

@@ -22,7 +22,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from audits.errors import BadInput
 
@@ -31,14 +30,6 @@ ABOUT = "endpoint.json"
 SCHEMA = pa.schema([("key", pa.binary(16)), ("answer", pa.string())])
 JOINED = 64
 """Small files of one writer that are joined to one."""
-
-
-def input_keys(points: torch.Tensor) -> list[bytes]:
-    """Return a key (16 bytes of SHA-256) of each of ``points``: of its bytes, shape and dtype."""
-    rows = points.detach().cpu().contiguous()
-    head = f"{rows.dtype} {tuple(rows.shape[1:])} ".encode()
-    flat = rows.reshape(len(rows), -1).view(torch.uint8).numpy() if rows.numel() else [b""] * len(rows)
-    return [hashlib.sha256(head + bytes(memoryview(row))).digest()[:16] for row in flat]
 
 
 def identity(described: Mapping[str, Any]) -> str:
