@@ -17,7 +17,7 @@ import click
 
 from audits.credentials import hide
 from audits.data.permission import asking
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, ServerSilent, did_you_mean
 from orchestrator.cli.session import Session
 from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreSilent
 
@@ -149,7 +149,7 @@ def see_help(error: click.ClickException) -> str:
 def first_line(error: Exception, limit: int = 300) -> str:
     """Return what broke on one line of at most ``limit`` characters; unexpected kinds are named."""
     text = next(iter(str(error).strip().splitlines()), "")[:limit]
-    if isinstance(error, CorruptArtefact | StoreFull | StoreSilent):
+    if isinstance(error, CorruptArtefact | ServerSilent | StoreFull | StoreSilent):
         return text
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = f" ({error.filename})" if error.filename else ""

@@ -17,7 +17,7 @@ import pytest
 
 from actors import ray_watch
 from audits.data.catalogue import load
-from audits.errors import BadInput
+from audits.errors import BadInput, ServerSilent
 from orchestrator.apollo.page import page as render
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.cli import audit as audit_command
@@ -167,6 +167,7 @@ def test_sweep_starts_from_its_base_plan_and_resumes_by_the_plan_of_the_run(call
             3,
             "orch: artefact train/1 is damaged (log: runs/apollo/orch.log)",
         ),
+        (ServerSilent("no answer for 60 s"), 3, "orch: no answer for 60 s (log: runs/apollo/orch.log)"),
         (RuntimeError("it\nbroke"), 3, "orch: RuntimeError: it (log: runs/apollo/orch.log)"),
         (KeyboardInterrupt(), 130, "orch: stopped; finished models are kept; run the same command again to go on"),
     ],
