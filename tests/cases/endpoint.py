@@ -20,6 +20,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers a POST with the model's outputs, unless a fault is due."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Server
 
     def do_POST(self) -> None:

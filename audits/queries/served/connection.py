@@ -18,7 +18,7 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 MOVED = (307, 308)
 REDIRECTS = 3
 PIECE = 2**16
-WORDS = 200
+WORDS = 120
 """Characters of a server's own words that a message quotes."""
 
 

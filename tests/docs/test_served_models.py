@@ -1,0 +1,125 @@
+"""The Python of docs/served-models.md runs as it stands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from audits.queries.oracles import label_oracle, logit_oracle, posterior_oracle
+from audits.queries.served.endpoint import mlflow_endpoint
+from audits.queries.served.oracles import HttpLabels, HttpPosteriors
+from audits.queries.served.patience import Pace
+from audits.queries.served.reading import Reading
+from tests.cases.endpoint import serving
+from tests.docs.commands import python_blocks
+
+AT_MLFLOW, SERVER, AT_SERVER = (block for path, block in python_blocks() if path.name == "served-models.md")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(block: str, old: str = "", new: str = "") -> dict[str, Any]:
+    """Run a piece of the page, with another address in the place of its own."""
+    assert old in block
+    scope: dict[str, Any] = {"__name__": "page"}
+    exec(block.replace(old, new) if old else block, scope)
+    return scope
+
+
+def classifier() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Flatten(), nn.Linear(196, 16), nn.ReLU(), nn.Linear(16, 10)).eval()
+
+
+def check_the_first_page(url: str, net: nn.Module, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the MLflow page against ``url`` and compare what it finds with ``net``."""
+    scope = run(AT_MLFLOW, "http://127.0.0.1:5000", url)
+    x, ids = scope["images"], scope["ids"]
+    assert torch.equal(scope["labels"], label_oracle(net).ask(x[:, None], ids))
+    assert torch.equal(scope["log_probabilities"], posterior_oracle(net).ask(x, ids))
+    assert torch.equal(scope["again"], scope["labels"])
+    assert capsys.readouterr().out.splitlines()[0] in AT_MLFLOW  # the tally
+
+
+def test_the_page_on_mlflow_says_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    net = classifier()
+    with serving(net) as server:
+        check_the_first_page(server.url, net, capsys)
+
+
+def test_the_endpoint_of_the_page_is_asked_as_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    scope = run(SERVER)
+    server = HTTPServer(("127.0.0.1", 0), scope["Endpoint"])
+    scope["Endpoint"].log_message = lambda *_: None
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        found = run(AT_SERVER, "http://127.0.0.1:8080", f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        server.server_close()
+    x, ids = found["images"], found["ids"]
+    wanted = label_oracle(scope["model"]).ask(x[:, None], ids)
+    assert torch.equal(found["served"].oracle().ask(x[:, None], ids), wanted)  # from the record
+    assert capsys.readouterr().out.strip() == str(wanted)
+
+
+@contextmanager
+def mlflow_server(model: Path, port: int) -> Iterator[None]:
+    """Serve a logged model by MLflow's own scoring server; it may take its time to answer."""
+    command = [str(Path(sys.executable).parent / "mlflow"), "models", "serve", "-m", str(model), "-p", str(port)]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with Path("serve.log").open("w") as log:
+        server = subprocess.Popen(
+            [*command, "--env-manager", "local", "--host", "127.0.0.1", "--workers", "1"],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+        try:
+            yield
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@pytest.mark.long
+def test_mlflows_own_server_answers_as_the_model_does(capsys: pytest.CaptureFixture[str], unused_port: int) -> None:
+    import mlflow
+
+    net, x = classifier(), torch.rand(30, 1, 14, 14, generator=torch.Generator().manual_seed(0))
+    ids = torch.arange(30).numpy()
+    signature = mlflow.models.infer_signature(x.numpy(), net(x).detach().numpy())
+    mlflow.pytorch.save_model(net, "model", signature=signature, serialization_format="pickle")
+    url, reading, patient = f"http://127.0.0.1:{unused_port}", Reading(10, "logits"), Pace(patience=300)
+    with mlflow_server(Path("model"), unused_port):
+        for form in ("inputs", "instances"):
+            served = HttpPosteriors(mlflow_endpoint(url, form), reading, patient)
+            assert torch.equal(served.logit_oracle().ask(x, ids), logit_oracle(net).ask(x, ids))
+            assert served.tally.served == 30
+        check_the_first_page(url, net, capsys)
+    flat = nn.Sequential(net[1], net[2], net[3])
+    mlflow.pytorch.save_model(flat, "flat", serialization_format="pickle")
+    with mlflow_server(Path("flat"), unused_port):
+        endpoint = mlflow_endpoint(url, "dataframe_split")
+        found = HttpLabels(endpoint, reading, patient).oracle().ask(x[:, None], ids)
+    assert torch.equal(found, label_oracle(net).ask(x[:, None], ids))
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with HTTPServer(("127.0.0.1", 0), None) as found:  # type: ignore[arg-type]  # nobody answers
+        return found.server_port
