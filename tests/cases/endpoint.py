@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -50,15 +51,21 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """``shown`` turns outputs into what is answered; ``faults`` take the place of the first answers."""
 
-    daemon_threads = True
+    daemon_threads = False  # the end of the server waits for them
     allow_reuse_address = True
 
     def __init__(self, model: Model, shown: Callable[[torch.Tensor], Any], faults: Iterable[Fault | None], port: int):
         super().__init__(("127.0.0.1", port), Handler)
         self.model, self.shown, self.faults = model, shown, iter(faults)
         self.seen: list[tuple[str, dict[str, str], Any]] = []
+        self.sockets: list[socket.socket] = []
         self.served = 0
         self.url = f"http://127.0.0.1:{self.server_port}/invocations"
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        found = super().get_request()
+        self.sockets.append(found[0])
+        return found
 
     def handle_error(self, *_: Any) -> None:
         pass
@@ -83,6 +90,9 @@ def serving(
         yield server
     finally:
         server.shutdown()
+        for connection in server.sockets:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         server.server_close()
         thread.join()
 

@@ -65,12 +65,14 @@ def test_the_endpoint_of_the_page_is_asked_as_the_page_says(capsys: pytest.Captu
     scope = run(SERVER)
     server = HTTPServer(("127.0.0.1", 0), scope["Endpoint"])
     scope["Endpoint"].log_message = lambda *_: None
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
     try:
         found = run(AT_SERVER, "http://127.0.0.1:8080", f"http://127.0.0.1:{server.server_port}")
     finally:
         server.shutdown()
         server.server_close()
+        thread.join()
     x, ids = found["images"], found["ids"]
     wanted = label_oracle(scope["model"]).ask(x[:, None], ids)
     assert torch.equal(found["served"].oracle().ask(x[:, None], ids), wanted)  # from the record

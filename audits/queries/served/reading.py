@@ -14,14 +14,11 @@ from numpy.typing import NDArray
 
 from audits.arrays import Floats
 from audits.errors import BadInput, did_you_mean
-from audits.memory import by_chunks
 from audits.queries.served.json_path import Unreadable, kind
 
 GIVES = ("labels", "probabilities", "log_probabilities", "logits")
 SLACK = 1e-3
 """How far the sum of probabilities may be from 1 without declared rounding: what half precision leaves."""
-CHUNK = 1024
-"""Rows of logits that become log-probabilities at a time, as in ``posterior_oracle``: it decides the last bits."""
 FLOAT32 = 2.0**-23
 """How far a rounded probability may be from its decimals: what float32 leaves."""
 SMALLEST = 2.0**-149
@@ -168,7 +165,7 @@ class Reading:
         """
         scores = torch.from_numpy(self.scores(answers))
         if self.gives == "logits":
-            return torch.cat(by_chunks(lambda rows: F.log_softmax(scores[rows], dim=1), len(scores), CHUNK))
+            return F.log_softmax(scores, dim=1)
         if self.gives == "log_probabilities":
             return scores
         least = SMALLEST if self.decimals is None else 0.5 * math.pow(10.0, -self.decimals)

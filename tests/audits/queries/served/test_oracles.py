@@ -186,6 +186,12 @@ def test_a_fault_that_passes_costs_a_request_and_no_answer(fault: Fault) -> None
     assert len(server.seen) == 4
 
 
+def test_a_connection_that_the_server_closed_between_requests_is_opened_again_at_once() -> None:
+    with serving(model(), faults=[None, hang_up, None, hang_up]) as server:
+        labels = labels_at(server, Pace(batch=5, patience=0))
+        assert len(labels.answers(inputs())) == labels.tally.served == 12
+
+
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
