@@ -6,29 +6,45 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import orchestrator
 from audits.errors import BadInput
 from orchestrator import Report, audit, sweep
+from orchestrator.api import runs
 from orchestrator.api.runs import planned
+from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.run import Run
 from orchestrator.kinds import load_plan
 from tests.cases.runs import audited
 from tests.cases.smallest_plans import GNQ
+from tests.docs.commands import python_blocks
 
 VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field}
 
 
+(PAGE,) = (block for path, block in python_blocks() if path.name == "python.md")
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report of a small audit that is not tracked."""
+    """The report that docs/python.md makes, of a smaller plan and not tracked."""
     folder = tmp_path_factory.mktemp("api")
+
+    def smaller(plan: runs.Plan, values: Any, workers: Any, store: Any) -> BasePlan:
+        return planned(plan, {**values, **VALUES}, workers, folder / "store")
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "planned", smaller)
         patch.setattr(Run, "track", lambda run, document: None)
         patch.setattr(Run, "watch", lambda run, settings, left, **how: None)
-        return audit("gnq-smoke", VALUES, store=folder / "store", out=folder / "out", quiet=True)
+        patch.chdir(folder)
+        scope: dict[str, Any] = {}
+        exec(PAGE, scope)
+        assert scope["passed"] == (not scope["report"].failures({"auc": 0.9}))
+        return Report(folder / "gnq")
 
 
 def test_the_scores_are_those_of_the_command_line(report: Report, tmp_path: Path) -> None:
