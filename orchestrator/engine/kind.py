@@ -128,6 +128,10 @@ class Page(Protocol):
         """Return the tables for a terminal (rich)."""
         ...
 
+    def html_tables(self, document: Mapping[str, Any]) -> list[str]:
+        """Return the tables for a notebook, as HTML elements."""
+        ...
+
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the lines below the tables on a terminal."""
         ...

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.engine.progress import Progress
 from orchestrator.report.grid import Grid
-from orchestrator.report.grid_formats import as_csv, as_markdown, as_terminal
+from orchestrator.report.grid_formats import as_csv, as_html, as_markdown, as_terminal
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
 from orchestrator.report.writing import write_warnings
@@ -71,6 +72,10 @@ class RunPage(Generic[R]):
     def tables(self, document: Mapping[str, Any]) -> list[Table]:
         """Return the tables of a result (the content of result.json) for a terminal."""
         return [as_terminal(grid) for grid in self.terminal_grids(self.of(document))]
+
+    def html_tables(self, document: Mapping[str, Any]) -> list[str]:
+        """Return the tables of a result that a terminal shows as HTML elements, for a notebook."""
+        return [f"<h4>{escape(grid.title)}</h4>{as_html(grid)}" for grid in self.terminal_grids(self.of(document))]
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the lines below the tables on a terminal."""

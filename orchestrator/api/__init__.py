@@ -1,0 +1,1 @@
+"""Audits from Python, for notebooks and scripts: ``orchestrator.audit("my.yaml")`` returns a ``Report``."""

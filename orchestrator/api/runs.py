@@ -1,0 +1,121 @@
+"""Audits and sweeps started from Python: the same plans, store and files as the command line's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from audits.errors import BadInput
+from orchestrator.api.report import Report
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.overrides import apply_overrides
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.engine.run.run import run_audit, run_sweep
+from orchestrator.kinds import KINDS, check_against_data, kind_named, load_plan, plan_from
+from tune_spaces import SWEEPS
+
+Plan = str | Path | Mapping[str, Any] | BasePlan
+"""A plan's file, the name of a shipped plan, its content, or a plan that is checked already."""
+
+
+def audit(
+    plan: Plan = "apollo",
+    values: Mapping[str, Any] | None = None,
+    *,
+    workers: int | str = 0,
+    store: str | Path | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    rebuild: bool = False,
+    quiet: bool = False,
+) -> Report:
+    """Carry out one audit and return its report.
+
+    Parameters
+    ----------
+    plan:
+        A plan, or the name of a kind of audit ("apollo", "tmia", "gnq"), which stands for its embedded default.
+    values:
+        Values of the plan to change, by dotted path: ``{"split.shadows": 32}``.
+    workers:
+        0 works in this process, without Ray; a number of workers, or "auto", starts Ray as the command line does.
+    store:
+        Folder or URI where finished work is kept; by default that of the command line (``.orch/store``).
+    out:
+        Folder of the result; by default one under ``runs/`` with a name that belongs to the plan alone.
+    force:
+        Write into ``out`` even if it holds the result of another plan.
+    rebuild:
+        Check every stored artefact and compute damaged ones anew.
+    quiet:
+        Print nothing.
+
+    Raises ``audits.errors.BadInput`` (one line) for what the command line refuses with exit code 2.
+    """
+    found = planned(plan, values, workers, store)
+    check_against_data(found)
+    kind = kind_named(found.kind)
+    folder, terminal = claimed(found, found.kind, out, force=force, quiet=quiet)
+    run_audit(kind, found, folder, terminal, rebuild=rebuild)
+    return Report(folder)
+
+
+def sweep(
+    name: str,
+    plan: Plan | None = None,
+    values: Mapping[str, Any] | None = None,
+    *,
+    workers: int | str = 0,
+    store: str | Path | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    rebuild: bool = False,
+    quiet: bool = False,
+) -> Report:
+    """Carry out the sweep ``name`` around a plan (the sweep's own by default) and return its report; see ``audit``.
+
+    Sweeps that measure utility instead of attacking write presets and no report; they are for the command line.
+    """
+    wanted = SWEEPS[name]
+    base = load_plan(wanted.base)
+    found = planned(wanted.base if plan is None else plan, values, workers, store)
+    if found.kind != base.kind:
+        raise BadInput(f"sweep {name} is of audits of kind {base.kind}, but the plan is of kind {found.kind}")
+    if wanted.measures == "utility":
+        raise BadInput(
+            f"sweep {name} measures utility and has no report; run it on the command line: orch sweep {name}"
+        )
+    check_against_data(found)
+    for setting, changes in wanted.settings(found.resolved()).items():
+        try:
+            check_against_data(found.changed(changes))
+        except BadInput as error:
+            raise BadInput(f"setting {setting}: {error}") from None
+    folder, terminal = claimed(found, name, out, force=force, quiet=quiet)
+    run_sweep(kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild)
+    return Report(folder)
+
+
+def planned(plan: Plan, values: Mapping[str, Any] | None, workers: int | str, store: str | Path | None) -> BasePlan:
+    """Return the checked plan with ``values``, ``workers`` and ``store`` put in."""
+    changes = {**(values or {}), "compute.workers": workers}
+    if store is not None:
+        changes["compute.store"] = str(store)
+    if isinstance(plan, BasePlan):
+        return plan.changed(changes)
+    if isinstance(plan, Mapping):
+        return plan_from(apply_overrides(dict(plan), list(changes.items())))
+    source = str(plan)
+    return load_plan(kind_named(source).default_plan if source in KINDS else source, values=changes)
+
+
+def claimed(plan: BasePlan, name: str, out: str | Path | None, *, force: bool, quiet: bool) -> tuple[Path, Terminal]:
+    """Return the folder of a run, ready for it, and where the run speaks to the user."""
+    folder = Path(out) if out is not None else Path("runs", f"{name}-{plan.plan_hash[:8]}")
+    terminal = Terminal(claim_folder(folder, plan, force=force))
+    terminal.console.quiet = quiet
+    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
+        terminal.line(text)
+    return folder, terminal

@@ -1,0 +1,111 @@
+"""Audits from Python: the same results as the command line's, as tables, frames, figures, and a notebook's cell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import orchestrator
+from audits.errors import BadInput
+from orchestrator import Report, audit, sweep
+from orchestrator.api import runs
+from orchestrator.api.runs import planned
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.run import Run
+from orchestrator.kinds import load_plan
+from tests.cases.runs import audited
+from tests.cases.smallest_plans import GNQ
+from tests.docs.commands import python_blocks
+
+VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field}
+
+
+(PAGE,) = (block for path, block in python_blocks() if path.name == "python.md")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report that docs/python.md makes, of a smaller plan and not tracked."""
+    folder = tmp_path_factory.mktemp("api")
+
+    def smaller(plan: runs.Plan, values: Any, workers: Any, store: Any) -> BasePlan:
+        return planned(plan, {**values, **VALUES}, workers, folder / "store")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "planned", smaller)
+        patch.setattr(Run, "track", lambda run, document: None)
+        patch.setattr(Run, "watch", lambda run, settings, left, **how: None)
+        patch.chdir(folder)
+        scope: dict[str, Any] = {}
+        exec(PAGE, scope)
+        assert scope["passed"] == (not scope["report"].failures({"auc": 0.9}))
+        return Report(folder / "gnq")
+
+
+def test_the_scores_are_those_of_the_command_line(report: Report, tmp_path: Path) -> None:
+    plan = load_plan("gnq-smoke", values={**VALUES, "compute.workers": 0, "compute.store": str(tmp_path / "s")})
+    audited(plan, tmp_path / "out")
+    assert (report.folder / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
+    assert report.scores.num_rows > 0
+    assert report.page.is_file()
+
+
+def test_tables_figures_and_a_cell(report: Report) -> None:
+    assert report.table == json.loads((report.folder / "result.json").read_text())["table"]
+    frame = report.to_pandas()
+    assert len(frame) == len(report.table)
+    assert "arm" in frame.columns
+    assert list(report.figures) == sorted(file.stem for file in (report.folder / "figures").glob("*.svg"))
+    assert report.figure()._repr_svg_().lstrip().startswith(("<?xml", "<svg"))
+    cell = report._repr_html_()
+    assert "<table>" in cell and all(line.split(":")[0] in cell for line in report.lines)
+    assert repr(report).startswith(f"Report('{report.folder}')")
+
+
+def test_a_result_passes_and_fails_limits(report: Report) -> None:
+    example = report._kind.headline.example.partition("=")[0]
+    assert report.failures({example: 0.0})
+    assert not report.failures([f"{example}=0.9999"])
+    with pytest.raises(BadInput, match="nonsense"):
+        report.failures(["nonsense=1"])
+
+
+def test_the_same_folder_is_opened_again(report: Report, tmp_path: Path) -> None:
+    assert Report(report.folder).document == report.document
+    with pytest.raises(BadInput, match=r"no result.json and no scores.parquet"):
+        Report(tmp_path)
+    with pytest.raises(BadInput, match=r"no figure 'frontie'.*frontier"):
+        report.figure("frontie")
+
+
+def test_plans_come_as_names_files_mappings_and_plans(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    named = load_plan("gnq-smoke")
+    file.write_text(named.to_yaml())
+    for plan in ("gnq-smoke", file, named.resolved(), named):
+        found = planned(plan, {"split.shadows": 6}, 0, tmp_path)
+        assert found.kind == "gnq"
+        assert found.resolved()["split"]["shadows"] == 6
+        assert found.resolved()["compute"]["store"] == str(tmp_path)
+    assert planned("gnq", None, 0, None).plan_hash == load_plan("gnq-fashion14").plan_hash
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="shadowz"):
+        audit("gnq-smoke", {"split.shadowz": 3}, out=tmp_path / "a")
+    with pytest.raises(BadInput, match="gnq-ridge is of audits of kind gnq, but the plan is of kind apollo"):
+        sweep("gnq-ridge", "apollo-smoke", out=tmp_path / "a")
+    with pytest.raises(BadInput, match="measures utility"):
+        sweep("unlearning-presets", out=tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_importing_is_cheap_and_needs_no_ray() -> None:
+    code = "import sys, orchestrator; print(sorted({'torch', 'ray', 'mlflow', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert {"audit", "sweep", "Report"} <= set(dir(orchestrator))
