@@ -19,8 +19,8 @@ from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
 from actors.head import head_left_out
 from actors.interrupts import interrupt_held
-from actors.jobs import Workers
-from actors.ray_watch import watched
+from actors.jobs import Tell, Workers
+from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
 
@@ -72,12 +72,13 @@ def _usable_gpus() -> int:
 
 
 @contextmanager
-def connect(workers: Workers) -> Iterator[None]:
+def connect(workers: Workers, last_words: Tell = say) -> Iterator[None]:
     """Start a private Ray cluster or join the one at ``workers.address``; only what was started here is shut down.
 
     Inside another ``connect`` (or with Ray already initialised by the caller) nothing is started. A private cluster
     takes orders from this process only (it listens on loopback, with a token of its own); its files are in
-    ``workers.storage`` and stay there when the block raises. A joined cluster's token is the user's matter. Raises
+    ``workers.storage`` and stay there when the block raises. When it breaks and the block cannot be told,
+    ``last_words`` is, and the process ends (``ray_watch``). A joined cluster's token is the user's matter. Raises
     BadInput when nothing answers at the address, or the storage folder cannot be used.
     """
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
@@ -89,7 +90,7 @@ def connect(workers: Workers) -> Iterator[None]:
         if ray.is_initialized():
             yield
         elif workers.address is None:
-            with _private_cluster(workers, threads):
+            with _private_cluster(workers, threads, last_words):
                 yield
         else:
             _join(workers.address, threads)
@@ -101,7 +102,7 @@ def connect(workers: Workers) -> Iterator[None]:
 
 
 @contextmanager
-def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[None]:
+def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: Tell) -> Iterator[None]:
     import ray
 
     if workers.count > LOCAL_WORKERS_PER_CPU * usable_cpus():
@@ -124,7 +125,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str]) -> Iterator[N
                     logging_level=logging.ERROR,
                     _temp_dir=folder,
                 )
-            with watched():
+            with watched(last_words):
                 yield
         finally:
             ray.shutdown()

@@ -62,6 +62,26 @@ def test_a_cluster_that_breaks_ends_the_work_in_one_line(monkeypatch: pytest.Mon
         time.sleep(60)
 
 
+STUCK = """
+import signal, time
+from actors import ray_watch
+from orchestrator.engine.run.console import Terminal
+ray_watch.LOOK_SECONDS, ray_watch.AGAIN_SECONDS, ray_watch.STUCK_SECONDS = 0.01, 0.05, 0.3
+ray_watch._dead = lambda: "gcs_server"
+terminal = Terminal()
+with terminal.quiet(), ray_watch.watched(terminal.last_words):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # as in foreign code, which no interrupt ends
+    time.sleep(60)
+"""
+
+
+def test_work_that_no_interrupt_reaches_ends_with_the_same_line_and_code_3() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    done = subprocess.run([sys.executable, "-c", STUCK], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("orch: WorkersLost: Ray's gcs_server ended unexpectedly; finished models are kept;")
+
+
 def test_what_the_work_raises_passes_a_watch_over_a_whole_cluster() -> None:
     for error in (KeyboardInterrupt, ValueError, BadInput):
         with pytest.raises(error), ray_watch.watched():

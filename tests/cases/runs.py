@@ -78,5 +78,5 @@ def two_in_turn(jobs: Sequence[Job], make_perform: MakePerform, workers: Workers
 
 def take_turns(monkeypatch: pytest.MonkeyPatch, how: Callable[..., None] = two_in_turn) -> None:
     """Let runs in this process do jobs as two workers do, or as ``how`` does, without Ray."""
-    monkeypatch.setattr("orchestrator.engine.run.crew.connect", lambda workers: nullcontext())
+    monkeypatch.setattr("orchestrator.engine.run.crew.connect", lambda *_: nullcontext())
     monkeypatch.setattr("orchestrator.engine.run.crew.do_jobs", how)

@@ -8,7 +8,8 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.long.disturbed import Command, born, send
@@ -18,6 +19,8 @@ LONG = 300.0
 STOPPED_SECONDS = 60.0
 SILENT_SECONDS = 20.0
 FURTHER = ("attacking", "settings: ")
+KILLED: Counter[str] = Counter()
+"""Processes of Ray by name → how often one of them was killed."""
 
 
 class Missed(Exception):
@@ -79,7 +82,8 @@ def strike(fault: Fault, command: Command, place: Place) -> Callable[[], bool]:
         there = {name: found for name in OF_RAY if (found := command.named(name))}
         if not there:
             raise Missed
-        name, found = list(there.items())[int(fault.chance * len(there))]
+        name = least_struck(list(there), fault.chance)
+        found = there[name]
         fault.struck += f", {name.rpartition('::')[2].rpartition('/')[2]}"
         fault.at = time.time()
         send(found[0], signal.SIGKILL)
@@ -98,6 +102,15 @@ def strike(fault: Fault, command: Command, place: Place) -> Callable[[], bool]:
     elif kind == "disk full":
         place.fill()
     return lambda: False
+
+
+def least_struck(names: Sequence[str], chance: float) -> str:
+    """Return that of ``names`` which was killed least so far; among equals ``chance`` decides."""
+    fewest = min(KILLED[name] for name in names)
+    left = [name for name in names if KILLED[name] == fewest]
+    name = left[int(chance * len(left))]
+    KILLED[name] += 1
+    return name
 
 
 def stop_for_a_minute(pid: int) -> None:

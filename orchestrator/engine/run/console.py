@@ -84,6 +84,7 @@ class Terminal:
         self.clock = clock
         self.outlet = Outlet(2 if json else 1)
         self.depth = 0
+        self.errors = 2
         stream = cast(IO[str], self.outlet)
         width = None if self.outlet.isatty() else int(os.environ.get("COLUMNS", PIPE_WIDTH))
         self.console = Console(file=stream, width=width, highlight=False, soft_wrap=False)
@@ -91,6 +92,10 @@ class Terminal:
     def line(self, text: str) -> None:
         """Print one line of plain text."""
         self.console.print(text, markup=False, soft_wrap=True)
+
+    def last_words(self, text: str) -> None:
+        """Print a line on standard error, whoever holds it, as the last one before the process ends."""
+        os.write(self.errors, f"orch: {text}{f' (log: {self.log})' if self.log else ''}\n".encode())
 
     def table(self, renderable: RenderableType) -> None:
         """Print a rich table (or anything else that rich can draw)."""
@@ -159,7 +164,7 @@ class Terminal:
         if self.outlet.is_real():
             own = os.dup(self.outlet.descriptor)
             self.outlet.duplicate = open(own, "w", encoding=self.outlet.encoding, errors="replace", buffering=1)  # noqa: SIM115 - closed below
-        self.depth = 1
+        self.depth, self.errors = 1, kept[1]
         try:
             os.dup2(target, 1)
             os.dup2(target, 2)
@@ -171,7 +176,7 @@ class Terminal:
             for descriptor in (*kept, target):
                 os.close(descriptor)
             duplicate, self.outlet.duplicate = self.outlet.duplicate, None
-            self.depth = 0
+            self.depth, self.errors = 0, 2
             if duplicate is not None:
                 duplicate.close()
 

@@ -47,7 +47,10 @@ class Crew:
         if self.plan.compute.address:
             self.store.claims.forget_the_dead()
         probe = probed(self.store) if self.plan.compute.address else nullcontext("")
-        with connect(self.workers) if self.workers.count else nullcontext(), probe as self.probe:
+        with (
+            connect(self.workers, self.terminal.last_words) if self.workers.count else nullcontext(),
+            probe as self.probe,
+        ):
             yield
 
     def settle(self, work: Work) -> None:

@@ -67,7 +67,10 @@ def settle_environment() -> None:
 
 @contextmanager
 def quiet_mlflow() -> Iterator[tuple[type[Exception], ...]]:
-    """Import MLflow without telemetry, with its log below warnings silenced; yield what it raises when it fails."""
+    """Import MLflow without telemetry and with its log silenced; yield what it raises when it fails.
+
+    What it logs as an error it raises as well, so that a database without room would be told twice, once in pages.
+    """
     settle_environment()
     import mlflow  # noqa: F401  # configures its loggers, which are quietened next
     import requests
@@ -76,7 +79,7 @@ def quiet_mlflow() -> Iterator[tuple[type[Exception], ...]]:
 
     levels = {name: logging.getLogger(name).level for name in NOISY}
     for name in NOISY:
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # SQLAlchemy's, about MLflow's own tables

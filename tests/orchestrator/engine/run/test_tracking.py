@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 
@@ -85,6 +86,11 @@ def test_sweep_is_read_back_and_logged_twice_makes_a_second_parent(run, tmp_path
     assert again["parent"] != logged["parent"]
     tags = [client.get_run(entry["parent"]).data.tags["orch.plan_hash"] for entry in (logged, again)]
     assert tags[0] == tags[1]
+    assert capfd.readouterr() == ("", "")
+    with sqlite3.connect(out / "mlflow.db") as database:  # what it refuses is told in one line, and not by MLflow
+        database.execute("drop table latest_metrics")
+    with pytest.raises(TrackingFailed, match="latest_metrics"):
+        log_result(APOLLO, result, out, None, "orch")
     assert capfd.readouterr() == ("", "")
 
 
