@@ -92,8 +92,9 @@ class Inputs:
 class Case:
     """What there is about the judged models of one pool, targets and null models alike; rows 0 to T.
 
-    ``shadows``: M models whose points are known, ``half`` (M, K) bool, rows 2i and 2i + 1 twins. ``ordinary`` (K,)
-    bool: points that may stand for others, all but canaries. Parts that an attack's access does not allow are None.
+    ``shadows``: M models whose points are known, ``half`` (M, K) bool, rows 2i and 2i + 1 twins; ``strangers``: models
+    of the attacker that were trained on none of the points, nor on any that shadows have. ``ordinary`` (K,) bool:
+    points that may stand for others, all but canaries. Parts that an attack's access does not allow are None.
     """
 
     labels: Labels
@@ -103,6 +104,7 @@ class Case:
     inputs: Inputs | None = None
     shadows: Posteriors | None = None
     half: Bools | None = None
+    strangers: Posteriors | None = None
 
     def __post_init__(self) -> None:
         if self.half is None:
@@ -113,7 +115,7 @@ class Case:
     def view(self, access: Access) -> Case:
         """Return the case as an attack with ``access`` may see it."""
         if access == "labels":
-            return replace(self, posteriors=None, shadows=None, half=None, inputs=None)
+            return replace(self, posteriors=None, shadows=None, half=None, strangers=None, inputs=None)
         return replace(self, distances=None)
 
     def with_shadows(self, count: int) -> Case:
@@ -143,10 +145,11 @@ def case_of(
     ordinary: Bools,
     shadows: tuple[NDArray[Any], NDArray[Any], Bools] | None = None,
     distances: Distances | None = None,
+    strangers: tuple[NDArray[Any], NDArray[Any]] | None = None,
 ) -> Case:
     """Return the case of judged models by their ``logits`` (T, K, classes) and, at known non-members, ``known``.
 
-    ``shadows``: the same two arrays of the shadows, and their halves.
+    ``shadows``: the same two arrays of the shadows, and their halves; ``strangers``: the two arrays of strangers.
     """
     classes = inputs.labels, inputs.known_labels
     return Case(
@@ -157,4 +160,5 @@ def case_of(
         inputs=inputs,
         shadows=None if shadows is None else Posteriors.of(shadows[0], shadows[1], *classes),
         half=None if shadows is None else shadows[2],
+        strangers=None if strangers is None else Posteriors.of(*strangers, *classes),
     )

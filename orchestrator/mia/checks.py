@@ -52,7 +52,7 @@ def unknown_names(plan: MiaPlan) -> list[str]:
 def split_problems(plan: MiaPlan) -> list[str]:
     """Return what is wrong with numbers of models and points."""
     split, lines = plan.split, []
-    for name in ("shadows", "null_models"):
+    for name in ("shadows", "strangers", "null_models"):
         if getattr(split, name) % 2:
             lines.append(f"split.{name} is {getattr(split, name)}; use an even number, since models come in twins")
     for name in plan.audit.attacks:
@@ -61,12 +61,12 @@ def split_problems(plan: MiaPlan) -> list[str]:
             lines.append(
                 f"split.shadows is {split.shadows}; attack {name} needs {needed} or more; raise it or leave {name} out"
             )
-    others = 2 * (split.pools - 1)
-    if split.null_models > others:
-        lines.append(
-            f"split.null_models is {split.null_models}; allowed: up to {others}, the targets of the other pools "
-            "(split.pools)"
-        )
+    for name, each, who in (("null_models", 2, "targets"), ("strangers", split.shadows, "shadows")):
+        if getattr(split, name) > each * (split.pools - 1):
+            lines.append(
+                f"split.{name} is {getattr(split, name)}; allowed: up to {each * (split.pools - 1)}, the {who} of the "
+                "other pools (split.pools)"
+            )
     if split.canaries > split.train_size:
         lines.append(f"split.canaries is {split.canaries}; allowed: up to split.train_size ({split.train_size})")
     asked = plan.audit.hop_skip_jump.points
@@ -106,6 +106,11 @@ def weaknesses(plan: MiaPlan) -> tuple[str, ...]:
         lines.append(
             f"split.shadows is {split.shadows}: promised rates of {', '.join(shadowed)} rest on few models; use "
             f"{FEW_SHADOWS} or more"
+        )
+    if shadowed and not split.strangers:
+        lines.append(
+            f"split.strangers is 0: promised rates of {', '.join(shadowed)} hold for models of halves of the pool, and "
+            "not for models that were trained on other data; use 6 or more"
         )
     if not split.null_models:
         lines.append("split.null_models is 0: nothing but the targets shows whether promised rates hold; use 2 or more")

@@ -42,7 +42,12 @@ class MiaProbe(TrainingProbe):
             case "train":
                 return float(recipe.epochs * math.ceil(split.train_size / batch))
             case "ask":
-                return float(FORWARD * (len(job.document["judged"]) + len(job.document["shadows"])) * points / batch)
+                return float(
+                    FORWARD
+                    * sum(len(job.document[group]) for group in ("judged", "shadows", "strangers"))
+                    * points
+                    / batch
+                )
             case "walk":
                 asked = 2 * int(job.document["count"]) * SCHEDULES[job.document["schedule"]].queries
                 return float(FORWARD * len(job.document["judged"]) * asked / batch)

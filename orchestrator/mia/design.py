@@ -109,10 +109,21 @@ class MiaDesign(ABC):
         return [model for model in self.models.values() if model.pool == pool and model.group == group]
 
     def null_models(self, pool: int) -> list[Fitted]:
-        """Return the models that saw no point of the pool: targets of the pools behind it, in turn."""
-        pools, wanted = self.plan.split.pools, self.plan.split.null_models
-        others = [(pool + step) % pools for step in range(1, pools)]
-        return [model for other in others for model in self.of(other, "target")][:wanted]
+        """Return judged models that saw no point of the pool: targets of the pools behind it, in turn."""
+        return self.elsewhere(pool, "target", self.plan.split.null_models)
+
+    def strangers(self, pool: int) -> list[Fitted]:
+        """Return the attacker's models that saw no point of the pool: shadows of the others, a pair of each in turn."""
+        return self.elsewhere(pool, "shadow", self.plan.split.strangers)
+
+    def elsewhere(self, pool: int, group: Group, wanted: int) -> list[Fitted]:
+        """Return ``wanted`` models of a group of other pools: the first pair of each, then the second of each."""
+        pools = self.plan.split.pools
+        found = [self.of((pool + step) % pools, group) for step in range(1, pools)]
+        pairs = max((len(models) for models in found), default=0) // 2
+        return [model for pair in range(pairs) for models in found for model in models[2 * pair : 2 * pair + 2]][
+            :wanted
+        ]
 
     def judged(self, pool: int) -> list[Fitted]:
         """Return the models that attacks judge at the points of a pool: its targets, then null models."""

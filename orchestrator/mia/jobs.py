@@ -97,8 +97,15 @@ class MiaJobs(MiaDesign, KeyedJobs):
         """Return the job in which all models of a pool, and its null models, answer at its points and test points."""
         asked = [self.train_job(model).key for model in self.judged(pool)]
         shadows = [self.train_job(model).key for model in self.of(pool, "shadow")]
-        document = {**self.about(pool), "judged": asked, "shadows": shadows, "models": self.built}
-        return self.job("ask", document, (*asked, *shadows), self.architectures, (), unit=pool)
+        strangers = [self.train_job(model).key for model in self.strangers(pool)]
+        document = {
+            **self.about(pool),
+            "judged": asked,
+            "shadows": shadows,
+            "strangers": strangers,
+            "models": self.built,
+        }
+        return self.job("ask", document, (*asked, *shadows, *strangers), self.architectures, (), unit=pool)
 
     @property
     def built(self) -> dict[str, Any]:

@@ -61,7 +61,8 @@ class Audit(Section):
 class Split(Section):
     """``pools`` of 2 · ``train_size`` points that share none; of each two targets and ``shadows`` models, in twins.
 
-    ``null_models``: targets of other pools that stand for models which saw no point of the pool; they cost no training.
+    ``strangers``: shadows of other pools, and ``null_models``: their targets, that saw no point of the pool. Both cost
+    no training; the former are in the attacker's null, the latter are judged, to see whether promised rates hold.
     ``canaries``: points of each pool with a wrong label, the positive control; ``test``: points outside of all pools,
     known non-members for the attacker and a measure of accuracy.
     """
@@ -69,7 +70,8 @@ class Split(Section):
     pools: Positive = 6
     train_size: Annotated[int, Field(ge=4)] = 1000
     shadows: Annotated[int, Field(ge=0)] = 16
-    null_models: Annotated[int, Field(ge=0)] = 2
+    strangers: Annotated[int, Field(ge=0)] = 10
+    null_models: Annotated[int, Field(ge=0)] = 4
     canaries: Annotated[int, Field(ge=0)] = 20
     test: Annotated[int, Field(ge=4)] = 2000
     classes: Classes = None

@@ -14,6 +14,12 @@ against its own null alone, two models, promises 1, 5, 10 % and calls up to 2, 9
 differ: with 4 shadows .3, 3 and 8 % (LiRA), with 16 about what is promised. p-values have to be valid one by one, so
 they are of that kind (``audits.statistics.cross_conformal``).
 
+That null is of models which share the rest of the pool with the target. A model that was trained on other data is not
+exchangeable with them: its answers differ from what shadows of the pool expect by the pool as well, so that its points
+are called members more often than promised. Strangers, shadows of other pools, are its null, scored by the fit to all
+shadows, which has met none of them. Nobody knows which of the two a target is like, so a point is called a member where
+both nulls allow it, and the larger p-value counts: the promise holds in either world, on the careful side in one.
+
 Attacks without (enough) shadows take known non-members as null, scored by the same model. That assumes that they are
 drawn as the pool was: a shift between the two breaks the promise, and null models show it, for they are asked about
 the pool's points alone.
@@ -32,7 +38,7 @@ from audits.errors import BadInput
 from audits.mia.answers import Case, Posteriors
 from audits.queries.access import Access
 from audits.registry import Registry
-from audits.statistics.conformal import decided
+from audits.statistics.conformal import decided, p_values
 from audits.statistics.cross_conformal import cross_p_values
 
 MIA_ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.mia.attacks")
@@ -48,7 +54,8 @@ class Finding:
     ``points`` (D,): places among the pool's; ``score`` (T, D). ``asked`` (P, T, D): the scores that decisions compare
     with ``nulls``, an array of arrays [P][T] (N,): one part a fit, for known non-members one in all. ``queries``: per
     point and model. ``recognised`` (D,): the share of the left-out twins that had the point in which it lies above all
-    but 1 % of the null of the same fit; None of attacks that leave nobody out.
+    but 1 % of the null of the same fit; None of attacks that leave nobody out. ``strangers``: scores (N,) of models
+    that share nothing with the pool, by the fit that ``score`` is of; None where there are none.
     """
 
     points: Ids
@@ -57,9 +64,15 @@ class Finding:
     nulls: tuple[tuple[Floats, ...], ...]
     queries: int = 1
     recognised: Floats | None = None
+    strangers: Floats | None = None
 
     def decide(self, rate: float) -> Floats:
-        """Return the probability (T, D) of saying "member" at the promised false-positive ``rate``.
+        """Return the probability (T, D) of saying "member" at the promised false-positive ``rate``, by both nulls."""
+        found = self.decide_within(rate)
+        return found if self.strangers is None else np.minimum(found, decided(self.score, self.strangers, rate))
+
+    def decide_within(self, rate: float) -> Floats:
+        """Return the same for a model that is a half of the pool.
 
         Every fit decides by itself, against the nulls of all fits, and counts alike.
         """
@@ -72,7 +85,13 @@ class Finding:
 
     def p_values(self) -> Floats:
         """Return the p-value (T, D) of "the model did not train on the point"."""
-        return np.stack([cross_p_values(*self.of(model)) for model in range(len(self.score))])
+        found = np.stack([cross_p_values(*self.of(model)) for model in range(len(self.score))])
+        return found if self.strangers is None else np.maximum(found, p_values(self.score, self.strangers))
+
+    @property
+    def beyond(self) -> tuple[Floats, ...]:
+        """The scores of strangers, if there are any."""
+        return () if self.strangers is None else (self.strangers,)
 
     def of(self, model: int) -> tuple[list[Floats], list[Floats]]:
         """Return scores (D,) and null of a model, part by part."""
@@ -91,7 +110,9 @@ class Attack(ABC):
     def judge(self, case: Case) -> Finding:
         """Return the finding of this attack, which is shown no more than its access allows."""
         found = self.find(case.view(self.access))
-        if not all(np.isfinite(part).all() for part in (found.score, found.asked, *sum(found.nulls, ()))):
+        if not all(
+            np.isfinite(part).all() for part in (found.score, found.asked, *sum(found.nulls, ()), *found.beyond)
+        ):
             raise FloatingPointError(
                 f"attack {self.name} gave a score that is not a number; a shadow or a target may have diverged"
             )
@@ -126,9 +147,12 @@ class ShadowAttack(Attack):
             asked.append(scored[: len(targets)])
             nulls.append((null,) * len(targets))
             recognised.append(np.where(half[first], *left) > np.quantile(null, 0.99))
+        score, strangers = self.scores(targets, shadows, half), None
+        if case.strangers is not None:
+            strangers = self.scores(case.strangers, shadows, half)[:, case.ordinary].ravel()
         return Finding(
-            np.arange(half.shape[1]), self.scores(targets, shadows, half), np.stack(asked), tuple(nulls),
-            recognised=np.mean(recognised, axis=0),
+            np.arange(half.shape[1]), score, np.stack(asked), tuple(nulls), recognised=np.mean(recognised, axis=0),
+            strangers=strangers,
         )  # fmt: skip
 
 

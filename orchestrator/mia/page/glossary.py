@@ -49,6 +49,11 @@ GLOSSARY = {
         "A model that the attacker trains as targets are trained, with points known. Pairs of twins are left out in "
         "turn: a fit to the rest judges the target, and, as its null, the points that the left-out twins never saw."
     ),
+    "Stranger": (
+        "A shadow of another pool: it saw none of the points, nor any other that shadows of this pool have. A point is "
+        "called a member where the null of twins and that of strangers both allow it, so that promised rates hold "
+        "whether a target shares the pool or was trained on other data."
+    ),
     "Known non-member": (
         "A point outside of all pools, which the attacker knows that no target saw. Attacks without shadows take their "
         "threshold from them, which assumes that they are drawn as the pool’s points are."

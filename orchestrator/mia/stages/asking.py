@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from orchestrator.mia.design import Fitted
 
 ANSWERS = "answers.safetensors"
-JUDGED, SHADOWS = "judged", "shadows"
+JUDGED, SHADOWS, STRANGERS = "judged", "shadows", "strangers"
 """Logits at the points of the pool; those outside of all pools stand under ``known.`` and the same name."""
 
 
 def ask(context: Context, job: Job) -> dict[str, bytes]:
-    """Ask the judged models and the shadows of a pool once about each point."""
+    """Ask the judged models, the shadows and the strangers of a pool once about each point."""
     design = context.design
     here, there = pool_points(context, job.unit).x, outside_points(context).x
     found = {}
-    for name, models in ((JUDGED, design.judged(job.unit)), (SHADOWS, design.of(job.unit, "shadow"))):
+    groups = {
+        JUDGED: design.judged(job.unit),
+        SHADOWS: design.of(job.unit, "shadow"),
+        STRANGERS: design.strangers(job.unit),
+    }
+    for name, models in groups.items():
         if models:
             found[name], found[f"known.{name}"] = (answers(context, models, x) for x in (here, there))
     return {ANSWERS: pack_arrays(found)}

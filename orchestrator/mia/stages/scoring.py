@@ -19,7 +19,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.run.scores import SCORES
 from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arrays
-from orchestrator.mia.stages.asking import ANSWERS, JUDGED, SHADOWS
+from orchestrator.mia.stages.asking import ANSWERS, JUDGED, SHADOWS, STRANGERS
 from orchestrator.mia.stages.context import Context
 from orchestrator.mia.stages.points import outside_points, pool_points
 from orchestrator.mia.stages.walking import DISTANCES
@@ -80,7 +80,7 @@ def case_at(context: Context, pool: int) -> Case:
         shadows = read[SHADOWS], read[f"known.{SHADOWS}"], half
     return case_of(
         read[JUDGED], read[f"known.{JUDGED}"], Inputs(x, known, y, known_y), ~design.taught(pool).planted, shadows,
-        distances,
+        distances, (read[STRANGERS], read[f"known.{STRANGERS}"]) if STRANGERS in read else None,
     )  # fmt: skip
 
 
