@@ -143,10 +143,12 @@ class MiaDesign(ABC):
         order = numpy_generator(derive_seed(self.plan.seed, "mia asked", pool)).permutation(ordinary)
         return np.sort(order[: self.plan.audit.hop_skip_jump.points])
 
-    @cached_property
-    def known_asked(self) -> Ids:
-        """The places among the test points of the known non-members that are asked with hundreds of labels."""
-        order = numpy_generator(derive_seed(self.plan.seed, "mia known")).permutation(len(self.drawn.test))
+    def known_asked(self, pool: int) -> Ids:
+        """Return the places among the test points of the known non-members that are asked with hundreds of labels.
+
+        Others for each pool, so that intervals over pools cover the luck of a threshold.
+        """
+        order = numpy_generator(derive_seed(self.plan.seed, "mia known", pool)).permutation(len(self.drawn.test))
         return order[: self.plan.audit.hop_skip_jump.points]
 
     @property

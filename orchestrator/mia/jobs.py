@@ -121,7 +121,7 @@ class MiaJobs(MiaDesign, KeyedJobs):
             "judged": asked,
             "models": self.built["model"],
             "asked": digest(self.asked(pool)),
-            "known": digest(self.known_asked),
+            "known": digest(self.known_asked(pool)),
             "count": self.plan.audit.hop_skip_jump.points,
             "schedule": self.plan.audit.hop_skip_jump.schedule,
             "chunk": self.plan.compute.chunk,

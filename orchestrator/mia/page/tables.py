@@ -163,11 +163,11 @@ def discovery_grid(run: MiaRun) -> Grid | None:
 
 
 def exposure_grid(run: MiaRun, images: Images) -> Grid | None:
-    """Return the clearest members that the judge finds one by one, with their pictures; None where none is found."""
+    """Return the members of which the judge is surest, with their pictures; bold q: a discovery."""
     points = run.result.exposed
     if not points:
         return None
-    shown = points[:MOST_POINTS]
+    shown, allowed = points[:MOST_POINTS], float(run.result.value(run.main_setting, "audit.fdr"))
     pictured = any(point.point_id in images for point in shown)
     body = []
     for point in shown:
@@ -180,12 +180,12 @@ def exposure_grid(run: MiaRun, images: Images) -> Grid | None:
                 str(point.target),
                 number(point.score),
                 VOID if point.void else f"{point.p:.5f}",
-                VOID if point.void else f"{point.q:.4f}",
+                VOID if point.void else Entry(number(point.q), tone=bold(point.q <= allowed)),
                 or_dash(point.recognised, lambda value: percent(value, 0)),
             ]
         )
     columns = [*([""] if pictured else []), "point", "label", "target", "score", "p", "q", "recognised\nby shadows"]
-    return grid("exposed", f"Members that {words(run.judge)} finds one by one", columns, body)
+    return grid("exposed", f"Members of which {words(run.judge)} is surest", columns, body)
 
 
 def fit_grid(run: MiaRun) -> Grid:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.mia.attacks import MIA_ATTACKS
-from audits.statistics.discoveries import discovery_rows, exposed_points, family_q_values
+from audits.statistics.discoveries import discovery_rows, family_q_values
 from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.intervals import clustered_rate
 from orchestrator.engine.run.models import METRICS
-from orchestrator.mia.result.areas import Columns, estimate_over, judged_points
+from orchestrator.mia.result.areas import Columns, estimate_over, judged_points, rows_where
 from orchestrator.mia.result.rows import DiscoveryRow, EpsilonRow, ExposedPoint, FitRow, ShadowRow
 from orchestrator.mia.stages.scoring import DETAILS, NULL, TARGET
 from orchestrator.report.rows import Estimate, read_rows
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Details = Sequence[Mapping[str, Any]]
 MOST_LISTED = 100
-"""Exposed points of a setting that result.json lists; all have their q-value in scores.parquet's p-values."""
+"""Exposed points of a setting that result.json lists; scores.parquet has the p-values of all."""
 
 
 def details_of(setting: Setting, store: Store) -> list[dict[str, Any]]:
@@ -110,23 +110,33 @@ def with_q(columns: Columns) -> dict[str, Any]:
 
 
 def exposed(columns: Columns, setting: Setting, details: Details) -> list[ExposedPoint]:
-    """Return the members that the judge finds one by one in a setting, clearest first."""
+    """Return the members of which the judge is surest in a setting, by rising p-value, whether they are discoveries.
+
+    Of equal p-values those come first that more shadows show as well.
+    """
     plan: MiaPlan = setting.plan  # type: ignore[assignment]  # plans of this kind are
-    here = {name: column[columns["setting"] == setting.name] for name, column in columns.items()}
     share = {
         int(point): value
         for told in details
         if told["recognised"]
         for point, value in zip(told["recognised"]["points"], told["recognised"]["share"], strict=True)
     }
-    points = exposed_points(with_q(here), plan.judge, plan.audit.fdr, setting.name)
+    found = with_q(rows_where(columns, (columns["setting"] == setting.name) & (columns["attack"] == plan.judge)))
+    rows = np.flatnonzero(found["member"])
+    recognised = np.array([share.get(int(point), 0.0) for point in found["point_id"][rows]])
+    order = rows[np.lexsort((found["point_id"][rows], -recognised, found["p_value"][rows]))]
     return [
         ExposedPoint(
             setting=setting.name,
-            recognised=share.get(row["point_id"]),
-            **{name: row[name] for name in ("target", "point_id", "label", "score", "p", "q")},
+            target=int(found["target"][row]),
+            point_id=int(found["point_id"][row]),
+            label=int(found["label"][row]),
+            score=float(found["score"][row]),
+            p=float(found["p_value"][row]),
+            q=float(found["q_value"][row]),
+            recognised=share.get(int(found["point_id"][row])),
         )
-        for row in points[:MOST_LISTED]
+        for row in order[:MOST_LISTED]
     ]
 
 

@@ -132,7 +132,7 @@ class DiscoveryRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ExposedPoint:
-    """A member that the judge finds by itself, clearest first.
+    """A member of which the judge is surest; a discovery where ``q`` is at most ``audit.fdr``.
 
     ``recognised``: the share of the shadows that had the point in which it lies above 99 % of non-members.
     """

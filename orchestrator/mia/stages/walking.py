@@ -32,11 +32,12 @@ def walk(context: Context, job: Job) -> dict[str, bytes]:
     """
     design = context.design
     schedule = SCHEDULES[design.plan.audit.hop_skip_jump.schedule]
-    rest = np.setdiff1d(np.arange(len(design.drawn.test)), design.known_asked)
-    pool, pool_labels = outside_points(context, rest if len(rest) else design.known_asked).all()
+    known = design.known_asked(job.unit)
+    rest = np.setdiff1d(np.arange(len(design.drawn.test)), known)
+    pool, pool_labels = outside_points(context, rest if len(rest) else known).all()
     sides = {
         "distance": (pool_points(context, job.unit, design.asked(job.unit)), design.asked(job.unit)),
-        "known": (outside_points(context, design.known_asked), design.known_asked + AWAY),
+        "known": (outside_points(context, known), known + AWAY),
     }
     asked = [Asked(stored(context, model), design.data.shape) for model in design.judged(job.unit)]
     found: dict[str, Any] = {"queries": np.array(schedule.queries, np.int64)}
