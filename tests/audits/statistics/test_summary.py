@@ -184,7 +184,7 @@ def twins(seed: int, half: np.ndarray, unit: int = 0) -> dict[str, np.ndarray]:
 
 def test_permutations_move_a_point_in_both_twins_at_once_as_all_halves_of_the_pool_do() -> None:
     half = np.array([True, True, False, True, False, False, True, False])
-    rows = twins(3, half)
+    rows = twins(1, half)
 
     def statistic(one: np.ndarray) -> float:
         first, second = rows["score"][:8], rows["score"][8:]

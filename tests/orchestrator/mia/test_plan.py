@@ -19,7 +19,7 @@ def test_the_defaults_are_those_of_the_shipped_plan() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("audit.attacks=[lyra]", "audit.attacks.0 is 'lyra' (did you mean 'lira'?)"),
+        ("audit.attacks=[lyra]", "audit.attacks.0 is \"lyra\" (did you mean 'lira'?)"),
         ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' stands there 2 times"),
         ("audit.fpr=[0.1, 0.1]", "audit.fpr: 0.1 stands there 2 times"),
         ("split.shadows=5", "split.shadows is 5; use an even number"),
@@ -31,7 +31,7 @@ def test_the_defaults_are_those_of_the_shipped_plan() -> None:
         ("audit.fpr=[0.01]", "audit.fpr 0.01 cannot be resolved by 456 points"),
         ("audit.fpr=[0.05]", "audit.fpr 0.05 cannot be resolved by 160 points"),
         ("model.settings.hiden=[3]", "did you mean 'hidden'"),
-        ("shadow_model={name: mlpp}", "shadow_model.name is 'mlpp' (did you mean 'mlp'?)"),
+        ("shadow_model={name: mlpp}", "shadow_model.name is \"mlpp\" (did you mean 'mlp'?)"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(change: str, said: str) -> None:
