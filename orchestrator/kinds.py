@@ -24,6 +24,7 @@ KINDS = {
     "apollo": "orchestrator.apollo.kind:KIND",
     "tmia": "orchestrator.tmia.kind:KIND",
     "gnq": "orchestrator.gnq.kind:KIND",
+    "mia": "orchestrator.mia.kind:KIND",
 }
 """Name (``audit.kind`` of a plan) → where its ``Kind`` stands."""
 

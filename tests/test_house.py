@@ -73,6 +73,7 @@ def test_the_imports_pass_lint_as_they_stand(copy: Path, tool: str) -> None:
         ("orchestrator/gnq/plan.py", "import orchestrator.tmia.plan", "lint-imports", f"{DOWN} in orchestrator"),
         ("audits/gnq/removal.py", "import audits.tmia.p_values", "lint-imports", f"{DOWN} in audits"),
         ("orchestrator/gnq/plan.py", "import audits.tmia.p_values", "lint-imports", "GNQ stands on audits.gnq alone"),
+        ("orchestrator/mia/plan.py", "import audits.gnq.kept", "lint-imports", "MIA stands on audits.mia alone"),
         ("orchestrator/engine/kind.py", "import audits.tmia.p_values", "lint-imports", "Engine, report and workers"),
         # imports that go up
         ("audits/errors.py", "import actors", "lint-imports", f"{DOWN}: orchestrator"),

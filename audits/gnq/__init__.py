@@ -16,9 +16,10 @@ __getattr__, __dir__ = lazily(
         "audits.gnq.inversion_settings": ("InversionSettings",),
         "audits.gnq.noise": ("fit_noised", "noise_scale"),
         "audits.gnq.onion": ("Onion", "exposure"),
-        "audits.gnq.pools": ("Pools", "draw_pools"),
+        "audits.data.pools": ("Pools", "draw_pools"),
         "audits.gnq.removal": ("group_aucs", "two_sided_auc"),
         "audits.gnq.triage": ("bin_aucs", "loss_gap", "vulnerability"),
-        "audits.gnq.twins": ("Twins", "draw_twins", "kept_points"),
+        "audits.data.twins": ("Twins", "draw_twins"),
+        "audits.gnq.kept": ("kept_points",),
     },
 )

@@ -9,8 +9,8 @@ from torch import nn
 
 from audits.arrays import Floats
 from audits.data.tensors import TensorSet
+from audits.data.twins import draw_twins
 from audits.errors import BadInput
-from audits.gnq.twins import draw_twins
 from audits.seeds import Purpose, derive_seed
 from audits.training.fit import train_model
 from audits.training.recipe import Recipe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,8 @@ from audits.arrays import Floats
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
 from audits.statistics.roc import as_scores
+
+PARTED = "groups: a group has points that are members and points that are not; membership is by group"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def permuted_members(member: ArrayLike, draws: int, seed: int, groups: ArrayLike
         return np.asarray(rng.permuted(np.tile(flags, (draws, 1)), axis=1))
     _, first, group = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
     if (flags[first][group] != flags).any():
-        raise BadInput("groups: a group has points that are members and points that are not; membership is by group")
+        raise BadInput(PARTED)
     return np.asarray(rng.permuted(np.tile(flags[first], (draws, 1)), axis=1)[:, group])
 
 
@@ -49,6 +52,7 @@ def permutation_p(
     draws: int = 2000,
     seed: int = 0,
     groups: ArrayLike | None = None,
+    together: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Floats:
     """Return two-sided permutation p-values of the mean within-target AUC against ½, one for each column of scores.
 
@@ -58,6 +62,9 @@ def permutation_p(
 
     ``groups`` (n,): points that were dealt together (``audits.data.groups``). Their scores are alike, so that single
     points may not change sides: whole groups are permuted within each target.
+
+    ``together``: units (n,) and point ids (n,), where the targets of a unit are asked about the same points. A point's
+    membership in all targets of a unit then moves as one, for their scores of one point have something in common.
     """
     columns = np.atleast_2d(np.asarray(scores, dtype=np.float64).T).T
     targets, dealt = np.asarray(cluster), None if groups is None else np.asarray(groups)
@@ -65,21 +72,56 @@ def permutation_p(
     flags = np.asarray(member).astype(bool)
     drawn = np.zeros((draws, columns.shape[1]))
     found = np.zeros(columns.shape[1])
+    tied = None if together is None else _moved_together(flags, targets, together, draws, seed, dealt)
     for index, name in enumerate(names):
         rows = targets == name
         ranks, own = _scaled_ranks(columns[rows], flags[rows])
         found += own.astype(np.float64) @ ranks
+        if tied is not None:
+            drawn += (tied[name] @ ranks) * _rescaled(tied[name], own)
+            continue
         seed_here = derive_seed(seed, Purpose.PERMUTE, index)
         if dealt is None:
             drawn += permuted_members(own, draws, seed_here) @ ranks
         else:
             labels = permuted_members(own, draws, seed_here, dealt[rows])
-            inside = labels.sum(axis=1, keepdims=True)  # groups differ in size
-            scale = own.sum() * (~own).sum() / (inside * (own.size - inside))
-            drawn += (labels @ ranks) * scale
+            drawn += (labels @ ranks) * _rescaled(labels, own)
     tolerance = 1e-9 * names.size  # sums of equal ranks in another order must count as equal
     extreme = (np.abs(drawn) >= np.abs(found) - tolerance).sum(axis=0)
     return np.asarray((1.0 + extreme) / (1.0 + draws))
+
+
+def _rescaled(labels: Floats, own: NDArray[np.bool_]) -> Floats:
+    """Return by what sums of scaled ranks are multiplied for relabelings (draws, n) with other numbers of members."""
+    inside = labels.sum(axis=1, keepdims=True)  # groups differ in size
+    return np.asarray(own.sum() * (~own).sum() / (inside * (own.size - inside)))
+
+
+def _moved_together(
+    flags: NDArray[np.bool_],
+    targets: NDArray[Any],
+    together: tuple[ArrayLike, ArrayLike],
+    draws: int,
+    seed: int,
+    dealt: NDArray[np.int64] | None,
+) -> dict[Any, Floats]:
+    """Return relabelings (draws, points) of each target, in which those of a unit permute their points alike."""
+    units, points = map(np.asarray, together)
+    found: dict[Any, Floats] = {}
+    for place, unit in enumerate(np.unique(units)):
+        own = [np.flatnonzero((units == unit) & (targets == name)) for name in np.unique(targets[units == unit])]
+        if any(not np.array_equal(points[rows], points[own[0]]) for rows in own):
+            raise BadInput(f"unit {unit}: its targets are asked about different points, which cannot move together")
+        group = np.arange(len(own[0])) if dealt is None else np.unique(dealt[own[0]], return_inverse=True)[1]
+        first = np.unique(group, return_index=True)[1]
+        patterns = np.stack([flags[rows] for rows in own])
+        if (patterns[:, first][:, group] != patterns).any():
+            raise BadInput(PARTED)
+        rng = np.random.default_rng(derive_seed(seed, Purpose.PERMUTE, place))
+        moved = rng.permuted(np.tile(first, (draws, 1)), axis=1)[:, group]
+        for rows, pattern in zip(own, patterns, strict=True):
+            found[targets[rows[0]]] = pattern[moved].astype(np.float64)
+    return found
 
 
 def _scaled_ranks(scores: Floats, member: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:

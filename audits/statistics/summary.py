@@ -4,6 +4,8 @@ AUC here means the mean of the AUCs within each target, all targets weighing the
 meet, so a target whose scores are all higher (another shadow set, a luckier training run) neither adds nor hides power.
 The AUC of the pooled scores stands beside it (``auc_pooled``). The ROC figures average the curves of the targets at
 equal FPR, whose area is the same mean. Intervals speak about further targets: the target is the unit that varies.
+Where targets share points and shadows, the ``unit`` is what holds them together, such as a pool: the value of a unit is
+the mean of its targets', and permutations move a point in all targets of a unit at once.
 """
 
 from __future__ import annotations
@@ -94,6 +96,7 @@ def summarise(
     permutations: int = 2000,
     seed: int = 0,
     groups: NDArray[np.int64] | None = None,
+    unit: str = "target",
 ) -> list[Row]:
     """Return one row for each setting × unlearner × attack × promised FPR.
 
@@ -106,8 +109,9 @@ def summarise(
     fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
     the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", ``found_fpr_below_p``:
     of "it is at least that", for the correction of :mod:`audits.statistics.controls`. ``roc_tpr``: TPR at that FPR with
-    the threshold from the unseen points of the other targets; None with a single target. Raises BadInput for an FPR
-    that the unseen points cannot resolve.
+    the threshold from the unseen points of the other targets; None with a single target. ``unit``: the column of what
+    varies, intervals are over its values; targets of one unit are asked about the same points. Raises BadInput for an
+    FPR that the unseen points cannot resolve.
     """
     rows: list[Row] = []
     setting_cells: dict[str, list[Cell]] = {}
@@ -115,12 +119,12 @@ def summarise(
         setting_cells.setdefault(cell.setting, []).append(cell)
     for setting, family in setting_cells.items():
         draws = max(permutations, null.needed_permutations(len(family), level))
-        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting), groups)
+        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting), groups, unit)
         for cell, p, adjusted in zip(family, raw, null.holm(raw), strict=True):
-            area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP))
+            area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP), unit)
             area |= {"auc_p": float(p), "auc_p_holm": float(adjusted)}
             area["above_chance"] = bool(adjusted <= 1.0 - level and area["auc"] > 0.5)
-            rows += [_row(cell, fpr, area, level) for fpr in fprs]
+            rows += [_row(cell, fpr, area, level, unit) for fpr in fprs]
     return rows
 
 
@@ -166,7 +170,7 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: flo
 
 
 def _permutation_ps(
-    family: Sequence[Cell], draws: int, seed: int, groups: NDArray[np.int64] | None
+    family: Sequence[Cell], draws: int, seed: int, groups: NDArray[np.int64] | None, unit: str
 ) -> NDArray[np.float64]:
     """Return the p-value of each cell; cells that judge the same points share the relabelings (one matrix product)."""
     shared: dict[bytes, list[int]] = {}
@@ -179,23 +183,28 @@ def _permutation_ps(
         columns = np.stack([family[index].scores for index in indices], axis=1)
         first = family[indices[0]]
         dealt = None if groups is None else groups[first.columns["point_id"]]
-        result[indices] = null.permutation_p(columns, first.member, first.target, draws=draws, seed=seed, groups=dealt)
+        together = None if unit == "target" else (first.columns[unit], first.columns["point_id"])
+        result[indices] = null.permutation_p(
+            columns, first.member, first.target, draws=draws, seed=seed, groups=dealt, together=together
+        )
     return result
 
 
-def _area(cell: Cell, level: float, draws: int, seed: int) -> Row:
+def _area(cell: Cell, level: float, draws: int, seed: int, unit: str) -> Row:
     """Return the AUC fields of a cell."""
     won, pairs = roc.pairwise_wins(cell.scores, cell.member, cell.target)
     if not np.diag(pairs).all():
         raise BadInput(f"{cell.setting}/{cell.unlearner}/{cell.attack}: a target lacks forget or unseen points")
     values = np.diag(won) / np.diag(pairs)
+    if unit != "target":
+        values = _of_units(cell, values, unit)
     if values.size > 1:
         low, high = intervals.ibragimov_mueller_t(values, level)
         again = intervals.cluster_bootstrap(
             intervals.mean_over_clusters(values), values.size, level=level, draws=draws, seed=seed
         )
     else:
-        low, high = again = intervals.delong_interval(cell.scores, cell.member, level)
+        low, high = again = _over_points(cell, level)
     return {
         "auc": float(values.mean()),
         "auc_low": max(0.0, low),
@@ -206,12 +215,29 @@ def _area(cell: Cell, level: float, draws: int, seed: int) -> Row:
     }
 
 
-def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
+def _of_units(cell: Cell, values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
+    """Return the mean of one value per target over the targets of each unit."""
+    _, first = np.unique(cell.target, return_index=True)
+    names, place = np.unique(cell.columns[unit][first], return_inverse=True)
+    return np.asarray(np.bincount(place, values) / np.bincount(place, minlength=names.size))
+
+
+def _over_points(cell: Cell, level: float) -> tuple[float, float]:
+    """Return DeLong's interval over the points of the one unit: the mean of the ends of its targets' intervals.
+
+    So long an interval of their mean would be if their errors were one and the same; it is no longer otherwise.
+    """
+    rows = [cell.target == name for name in np.unique(cell.target)]
+    ends = [intervals.delong_interval(cell.scores[own], cell.member[own], level) for own in rows]
+    return float(np.mean([low for low, _ in ends])), float(np.mean([high for _, high in ends]))
+
+
+def _row(cell: Cell, fpr: float, area: Row, level: float, unit: str) -> Row:
     """Return the complete row of a cell at one promised FPR."""
     roc.check_resolvable(fpr, int((~cell.member).sum()))
     targets = np.unique(cell.target).size
     crossed = roc.cross_fitted_tpr(cell.scores, cell.member, cell.target, fpr) if targets > 1 else None
-    called = _calls(cell, ~cell.member, f"decision_{fpr:g}")
+    called = _calls(cell, ~cell.member, f"decision_{fpr:g}", unit)
     return {
         "setting": cell.setting,
         "unlearner": cell.unlearner,
@@ -219,8 +245,8 @@ def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
         "access": str(cell.columns["access"][0]),
         **area,
         "promised_fpr": float(fpr),
-        **_rate(cell, cell.member, f"decision_{fpr:g}", "tpr", level),
-        **_rate(cell, ~cell.member, f"decision_{fpr:g}", "found_fpr", level),
+        **_rate(cell, cell.member, f"decision_{fpr:g}", "tpr", level, unit),
+        **_rate(cell, ~cell.member, f"decision_{fpr:g}", "found_fpr", level, unit),
         "found_fpr_p": controls.clustered_rate_p(*called, fpr, level),
         "found_fpr_below_p": controls.clustered_rate_p(*called, fpr, level, below=True),
         "roc_tpr": None if crossed is None else float(crossed.mean()),
@@ -231,9 +257,9 @@ def _row(cell: Cell, fpr: float, area: Row, level: float) -> Row:
     }
 
 
-def _rate(cell: Cell, rows: NDArray[np.bool_], column: str, name: str, level: float) -> Row:
+def _rate(cell: Cell, rows: NDArray[np.bool_], column: str, name: str, level: float, unit: str) -> Row:
     """Return the share of ``rows`` called "unlearned", its interval over targets and the exact binomial one."""
-    hits, sizes = _calls(cell, rows, column)
+    hits, sizes = _calls(cell, rows, column, unit)
     low, high = intervals.clustered_rate(hits, sizes, level)
     exact = intervals.clopper_pearson(float(hits.sum()), float(sizes.sum()), level)
     return {
@@ -245,11 +271,14 @@ def _rate(cell: Cell, rows: NDArray[np.bool_], column: str, name: str, level: fl
     }
 
 
-def _calls(cell: Cell, rows: NDArray[np.bool_], column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how many of ``rows`` are called "unlearned", and how many there are, by target (G,)."""
+def _calls(
+    cell: Cell, rows: NDArray[np.bool_], column: str, unit: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many of ``rows`` are called "unlearned", and how many there are, by unit (G,)."""
     if column not in cell.columns:
         raise BadInput(f"the scores table has no column {column!r}")
     decisions = cell.columns[column].astype(np.float64)
-    names = np.unique(cell.target)
-    hits = np.array([decisions[rows & (cell.target == target)].sum() for target in names])
-    return hits, np.array([float((rows & (cell.target == target)).sum()) for target in names])
+    units = cell.columns[unit]
+    names = np.unique(units)
+    hits = np.array([decisions[rows & (units == name)].sum() for name in names])
+    return hits, np.array([float((rows & (units == name)).sum()) for name in names])

@@ -14,9 +14,10 @@ from orchestrator.apollo.components import complete
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.presets import untuned_warnings
 from orchestrator.apollo.split_checks import split_problems
-from orchestrator.engine.plan.base import BasePlan, Rules, validated
-from orchestrator.engine.plan.errors import PlanProblems, shown
+from orchestrator.engine.plan.base import Rules, validated
+from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.fits import check_build, facts_of
+from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.plan.wording import multiple, repeats
 
 if TYPE_CHECKING:
@@ -128,33 +129,6 @@ def weaknesses(plan: ApolloPlan) -> tuple[str, ...]:
     if all(entry.method in ("identity", "retrain") for entry in plan.unlearning):
         lines.append("unlearning: only the controls; add a method that is worth auditing")
     return tuple(lines)
-
-
-def unlike_shadows(plan: BasePlan) -> list[str]:
-    """Return a line where shadows have another architecture or recipe than the targets, with what differs."""
-    resolved = plan.resolved()
-    different = [
-        line
-        for name in ("model", "recipe")
-        if resolved[f"shadow_{name}"]
-        for line in differences(name, resolved[f"shadow_{name}"], resolved[name])
-    ]
-    if not different:
-        return []
-    return [
-        f"shadows are trained unlike the targets ({', '.join(different)}): thresholds, p- and q-values hold only as "
-        "far as targets behave like shadows; expect broken promises, and read the found false-positive rates first"
-    ]
-
-
-def differences(path: str, shadows: Any, targets: Any) -> list[str]:
-    """Return the fields below ``path`` in which plain values differ, and both values."""
-    if isinstance(shadows, Mapping) and isinstance(targets, Mapping):
-        if shadows.get("name") != targets.get("name"):
-            return differences(f"{path}.name", shadows.get("name"), targets.get("name"))
-        names = dict.fromkeys([*shadows, *targets])
-        return [line for name in names for line in differences(f"{path}.{name}", shadows.get(name), targets.get(name))]
-    return [] if shadows == targets else [f"{path} {shown(shadows)} instead of {shown(targets)}"]
 
 
 def check_data(plan: ApolloPlan, absent: bool) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from audits.data.classes import points_of
 from audits.data.duplicates import Borders, borders
+from audits.data.pools import draw_pools
+from audits.data.twins import draw_twins
 from audits.errors import BadInput
 from audits.gnq.inversion import WINDOW
-from audits.gnq.pools import draw_pools
-from audits.gnq.twins import draw_twins
 from audits.gradients.gram import row_shards
 from audits.uniqueness.accumulate import checkpoint_steps, steps_of
 from audits.uniqueness.scores import needs_gram
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from audits.data.dataset import Dataset, Description
-    from audits.gnq.pools import Pools
+    from audits.data.pools import Pools
     from orchestrator.engine.jobs.job import Job, Reference
 
     Ids = NDArray[np.int64]

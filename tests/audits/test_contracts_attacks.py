@@ -16,10 +16,13 @@ from audits.apollo.evidence import KINDS, Evidence
 from audits.apollo.evidence.parts import SHOWN
 from audits.errors import BadInput
 from audits.gnq.attacks import POOL_ATTACKS
+from audits.mia.answers import Case
+from audits.mia.attacks import MIA_ATTACKS
 from audits.tmia.answers import Answers
 from audits.tmia.attacks import ATTACKS as TMIA
 from audits.tmia.attacks import JUDGED, JudgeSettings
 from tests.audits.gnq.random_pools import LABELS, POINTS, pool
+from tests.audits.mia.made_up_cases import ASKED, made_up
 from tests.audits.tmia.made_up_answers import BETA, synthetic_answers
 from tests.cases.synthetic_evidence import make_evidence
 
@@ -97,7 +100,28 @@ def tmia(name: str) -> Attacked:
     return Attacked(TMIA[name], lambda: synthetic_answers(1).answers, judge, shown, lambda answers: Answers(), 60)
 
 
-AUDITS = {"apollo": (APOLLO, apollo), "gnq": (POOL_ATTACKS, gnq), "tmia": (TMIA, tmia)}
+def mia(name: str) -> Attacked:
+    def judge(case: Case) -> Result:
+        found = MIA_ATTACKS[name]().judge(case)
+        return {"score": found.score, "p": found.p_values(), "decision": found.decide(0.1)}
+
+    def shown(case: Case) -> Case:
+        """Answers beyond the access are turned round; the truth about judged models is nowhere in a case."""
+        if MIA_ATTACKS[name].access == "labels":
+            posteriors = case.known_posteriors(name)
+            return replace(case, posteriors=posteriors.take(slice(None, None, -1)), half=case.half[::-1])  # type: ignore[index]
+        return replace(case, distances=None)
+
+    def without(case: Case) -> Case:
+        return replace(case, posteriors=None, distances=None)
+
+    missing = None if name == "label_gap" else without
+    return Attacked(
+        MIA_ATTACKS[name], lambda: made_up(1).case, judge, shown, missing, ASKED if MIA_ATTACKS[name].subset else 60
+    )
+
+
+AUDITS = {"apollo": (APOLLO, apollo), "gnq": (POOL_ATTACKS, gnq), "mia": (MIA_ATTACKS, mia), "tmia": (TMIA, tmia)}
 EVERY = [(audit, name) for audit, (table, _) in AUDITS.items() for name in table]
 
 
@@ -155,7 +179,7 @@ def test_neither_the_truth_nor_what_lies_beyond_its_access_moves_an_attack(attac
 
 def test_what_an_attack_reads_and_was_not_given_is_named_in_a_line(attacked: Attacked) -> None:
     if attacked.without is None:
-        assert not attacked.cls.shadowed  # the loss of a target takes no shadows
+        assert not getattr(attacked.cls, "shadowed", False)  # the loss of a target takes no shadows, a label nothing
         return
     with pytest.raises(BadInput) as caught:
         attacked.judge(attacked.without(attacked.make()))

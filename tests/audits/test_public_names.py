@@ -24,6 +24,7 @@ PUBLIC = {
         point_gradients reconstruct two_sided_auc vulnerability""",
     "audits.gradients": """LAYERS LayerRule OuterRule check_auditable from_rows gradients gram_rows made_auditable
         row_shards rule_of squared_norms white_box_features""",
+    "audits.mia": """Attack Case Distances Finding Inputs Labels MIA_ATTACKS Posteriors canary_labels case_of""",
     "audits.models": "Architecture Layer MODELS layers_of make_model",
     "audits.queries": """ABSOLUTE Access Counter Endpoint Found HttpLabels HttpPosteriors LabelOracle PLAIN Pace
         PosteriorOracle RANK Reading Schedule distances distances_of_models label_oracle logit_oracle mlflow_endpoint
@@ -52,6 +53,7 @@ LIGHT = (
     "audits.gnq.attacks",
     "audits.gnq.gradient_inversion.settings",
     "audits.gnq.inversion_settings",
+    "audits.mia.attacks",
     "audits.queries.access",
     "audits.queries.hop_skip_jump_schedule",
     "audits.seeds",

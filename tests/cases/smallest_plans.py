@@ -41,6 +41,15 @@ GNQ: dict[str, Any] = {
     "audit.inversion": {"images": 1, "steps": 2, "starts": 1, "learning_rate": 0.05, "tv": 0.05, "spread": 0.2},
     "audit.gradient_inversion": {"points": 4, "batches": [1, 2], "methods": ["analytic", "dlg", "geiping"], "steps": 2},
 }
+MIA: dict[str, Any] = {
+    "audit.hop_skip_jump.points": 20,
+    "audit.fpr": [0.2],
+    "split": {
+        "pools": 3, "train_size": 20, "shadows": 4, "strangers": 2, "null_models": 2, "canaries": 4, "test": 40,
+    },
+    "model.settings.hidden": [8],
+    "recipe.epochs": 2,
+}  # fmt: skip
 REMOVAL = {"method": "remove", "ranking": "gnq_log", "share": 0.2}
 SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
     "apollo": (
@@ -54,6 +63,7 @@ SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
         {**TMIA, "variants": {}, "audit.attacks": list(TMIA_ATTACKS), "audit.selectors": list(SELECTORS)},
     ),
     "gnq": ("gnq-smoke", GNQ),
+    "mia": ("mia-smoke", MIA),
     "gnq, looks apart": (
         "gnq-smoke",
         {

@@ -11,8 +11,8 @@ import torch
 
 from audits.data.catalogue import describe
 from audits.errors import BadInput
+from audits.gnq.kept import kept_points
 from audits.gnq.private_recipe import private_recipe
-from audits.gnq.twins import kept_points
 from audits.uniqueness.rankings import RANKINGS
 from orchestrator.cli.listing import listing
 from orchestrator.cli.main import main

@@ -12,7 +12,6 @@ from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
-from orchestrator.apollo.checks import unlike_shadows
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
@@ -29,6 +28,7 @@ from orchestrator.apollo.result.rows import (
 )
 from orchestrator.apollo.result.void import marked
 from orchestrator.apollo.score_table import POOLED, REPETITION
+from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
 from orchestrator.report.result import SettingRow, head_of, main_setting

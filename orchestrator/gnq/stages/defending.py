@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from audits.gnq.kept import kept_points
 from audits.gnq.noise import fit_noised, noise_scale
-from audits.gnq.twins import kept_points
 from audits.training.fit import fit
 from audits.uniqueness.rankings import RANKINGS
 from orchestrator.engine.jobs.job import Job

@@ -12,12 +12,12 @@ import numpy as np
 from audits.gnq.answers import GROUPS, PoolAnswers
 from audits.gnq.attacks import POOL_ATTACKS
 from audits.gnq.onion import onion
-from audits.gnq.pair_guesses import SHARES, pair_guesses
 from audits.gnq.removal import group_aucs
 from audits.gradients.validate import made_auditable
 from audits.gradients.white_box import white_box_features
 from audits.memory import with_less
 from audits.seeds import Purpose
+from audits.statistics.pair_guesses import SHARES, pair_guesses
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.run.scores import SCORES

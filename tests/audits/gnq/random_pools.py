@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from audits.data.twins import draw_twins
 from audits.gnq.answers import PoolAnswers
-from audits.gnq.twins import draw_twins, kept_points
+from audits.gnq.kept import kept_points
 
 POINTS, CLASSES = 200, 4
 LABELS = np.arange(POINTS) % CLASSES

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from audits.data.pools import draw_pools
+from audits.data.twins import draw_twins
 from audits.errors import BadInput
-from audits.gnq.pools import draw_pools
-from audits.gnq.twins import draw_twins
 
 IDS = 2 * np.arange(300)
 GROUPS = np.random.default_rng(0).permutation(np.repeat(np.arange(600), np.arange(600) % 4 + 1)[:600])

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from audits.data.tensors import TensorSet
+from audits.data.twins import draw_twins
 from audits.errors import BadInput
 from audits.gnq.held_out import held_out_losses
-from audits.gnq.twins import draw_twins
 from audits.models import make_model
 from audits.seeds import Purpose, derive_seed
 from audits.training.fit import train_model

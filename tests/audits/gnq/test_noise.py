@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from audits.data.pools import draw_pools
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.gnq.noise import BatchNoise, fit_noised, noise_scale
-from audits.gnq.pools import draw_pools
 from audits.seeds import torch_generator
 from audits.training.fit import fit
 from audits.training.recipe import Recipe

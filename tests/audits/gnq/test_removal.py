@@ -7,12 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from audits.data.twins import draw_twins
 from audits.errors import BadInput
 from audits.gnq.answers import PoolAnswers, compared
 from audits.gnq.attacks.lira import drop_rates, mixture_ratio
+from audits.gnq.kept import kept_points
 from audits.gnq.onion import exposure, onion
 from audits.gnq.removal import GROUPS, aucs, group_aucs, two_sided_auc
-from audits.gnq.twins import draw_twins, kept_points
 from audits.signals.confidence import scaled
 from audits.statistics.roc import auc
 

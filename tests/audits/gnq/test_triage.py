@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from audits.data.twins import draw_twins
 from audits.errors import BadInput
+from audits.gnq.kept import kept_points
 from audits.gnq.triage import bin_aucs, bins_of, loss_gap, vulnerability
-from audits.gnq.twins import draw_twins, kept_points
 from audits.statistics.rank_correlation import spearman
 
 T, F = True, False

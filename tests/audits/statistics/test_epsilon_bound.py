@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from audits.errors import BadInput
-from audits.gnq.pair_guesses import SHARES, pair_guesses
 from audits.statistics.epsilon_bound import chance_of, epsilon_bound
+from audits.statistics.pair_guesses import SHARES, pair_guesses
 
 REPEATS = 400
 bound = cache(epsilon_bound)  # of few different counts

@@ -160,3 +160,59 @@ def test_paired_difference_compares_equal_targets_only(scores):
     assert summary.paired_difference(a, a).p == 1.0
     with pytest.raises(BadInput, match="same targets"):
         summary.paired_difference(a, {0: 0.5})
+
+
+def twins(seed: int, half: np.ndarray, unit: int = 0) -> dict[str, np.ndarray]:
+    """Return two targets of complementary halves, whose scores of a point have much in common."""
+    rng = np.random.default_rng(seed)
+    n = len(half)
+    hard = rng.normal(size=n)
+    return {
+        "setting": np.full(2 * n, "base"),
+        "unlearner": np.full(2 * n, "none"),
+        "attack": np.full(2 * n, "loss"),
+        "access": np.full(2 * n, "posteriors"),
+        "pool": np.full(2 * n, unit),
+        "target": np.repeat([2 * unit, 2 * unit + 1], n),
+        "point_id": np.tile(np.arange(n), 2),
+        "group": np.where(np.concatenate([half, ~half]), "forget", "unseen"),
+        "score": np.concatenate([hard + 0.3 * rng.normal(size=n) for _ in range(2)]),
+        "decision_0.5": np.concatenate([hard > 0, hard > 0]).astype(float),
+        "queries": np.ones(2 * n),
+    }
+
+
+def test_permutations_move_a_point_in_both_twins_at_once_as_all_halves_of_the_pool_do() -> None:
+    half = np.array([True, True, False, True, False, False, True, False])
+    rows = twins(1, half)
+
+    def statistic(one: np.ndarray) -> float:
+        first, second = rows["score"][:8], rows["score"][8:]
+        return roc.auc(first, one) + roc.auc(second, ~one) - 1.0
+
+    every = [np.isin(np.arange(8), chosen) for chosen in itertools.combinations(range(8), 4)]
+    exact = np.mean([abs(statistic(one)) >= abs(statistic(half)) - 1e-12 for one in every])
+    member, together = rows["group"] == "forget", (rows["pool"], rows["point_id"])
+    found = null.permutation_p(rows["score"], member, rows["target"], draws=20000, seed=1, together=together)[0]
+    alone = null.permutation_p(rows["score"], member, rows["target"], draws=20000, seed=1)[0]
+    assert found == pytest.approx(exact, abs=0.02)
+    assert alone > exact + 0.1  # each twin by itself: what both have in common is taken for luck
+    with pytest.raises(BadInput, match="asked about different points"):
+        null.permutation_p(rows["score"], member, rows["target"], together=(rows["pool"], np.arange(16)))
+
+
+def test_intervals_are_over_units_where_targets_share_them() -> None:
+    rng = np.random.default_rng(8)
+    parts = [twins(unit, rng.permutation(np.repeat([True, False], 20)), unit) for unit in range(4)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    (row,) = summary.summarise(columns, [0.5], bootstrap=20, permutations=20, unit="pool")
+    areas = [
+        np.mean([roc.auc(part["score"][own], (part["group"] == "forget")[own]) for own in (slice(40), slice(40, None))])
+        for part in parts
+    ]
+    low, high = intervals.ibragimov_mueller_t(areas)
+    assert (row["auc"], row["auc_low"], row["auc_high"]) == pytest.approx((np.mean(areas), max(0, low), min(1, high)))
+    calls = [part["decision_0.5"][part["group"] == "unseen"].sum() for part in parts]
+    assert (row["found_fpr_low"], row["found_fpr_high"]) == intervals.clustered_rate(calls, [40] * 4)
+    (single,) = summary.summarise(parts[0], [0.5], bootstrap=20, permutations=20, unit="pool")
+    assert single["auc_low"] < single["auc"] < single["auc_high"]

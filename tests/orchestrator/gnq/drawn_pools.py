@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audits.gnq.twins import draw_twins, kept_points
+from audits.data.twins import draw_twins
+from audits.gnq.kept import kept_points
 
 HALF, SHADOWS, SIGNAL = 60, 12, 1.5
 SEES = {"gnq_log": 0.2, "diagonal": 0.4, "loss_log": 0.5, "gradient_norm_log": 0.6, "random": math.inf}

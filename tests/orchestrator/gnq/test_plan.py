@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from audits.errors import BadInput
-from audits.gnq.twins import kept_points
+from audits.gnq.kept import kept_points
 from audits.uniqueness.rankings import RANKINGS
 from orchestrator.gnq.page.glossary import arm_words
 from orchestrator.gnq.plan import READS_MODE, GnqPlan

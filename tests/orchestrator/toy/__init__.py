@@ -1,1 +1,1 @@
-"""A fourth kind of audit, as small as an honest one can be; one line of a test registers it."""
+"""A kind of audit beside those of the package, as small as an honest one can be; one line of a test registers it."""

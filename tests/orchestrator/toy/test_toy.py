@@ -1,4 +1,4 @@
-"""A fourth kind of audit, registered by one line, is run, stored, swept, tracked, reported, gated and priced."""
+"""A further kind of audit, registered by one line, is run, stored, swept, tracked, reported, gated and priced."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ MAKE_KEYS = (
     "orchestrator.engine.jobs",
     "orchestrator.engine.keyed_jobs",
     "orchestrator.gnq.jobs",
+    "orchestrator.mia.jobs",
     "orchestrator.tmia.jobs",
 )
 """Modules whose part in a body is to name artefacts: their keys stand in the job's document."""

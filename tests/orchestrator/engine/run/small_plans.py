@@ -29,6 +29,7 @@ SMALL = {
         "variants": {},
     },
     "gnq": {"split.pools": 2, "split.shadows": 4, "recipe.epochs": 2, "defences.3.recipe.epochs": 2},
+    "mia": {"split.pools": 3, "audit.fpr": [0.2], "audit.hop_skip_jump.points": 20, "recipe.epochs": 4},
 }
 
 

@@ -16,10 +16,8 @@ from orchestrator.cli.main import main
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.run.copies import copy_warnings
-from orchestrator.kinds import check_against_data, load_plan, open_design
+from orchestrator.kinds import KINDS, check_against_data, load_plan, open_design
 from tests.cases.smallest_plans import SMALLEST, smallest_plan
-
-KINDS = ("apollo", "tmia", "gnq")
 
 
 def groups_file(place: Path, points: int, most: int = 3) -> str:

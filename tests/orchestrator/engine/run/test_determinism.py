@@ -14,13 +14,15 @@ import yaml
 
 from actors.jobs import Workers
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import kind_named
+from orchestrator.kinds import KINDS, kind_named
 from tests.cases.processes import kill_all, start, wait_for
 from tests.cases.runs import jobs_of, take_turns
 from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
+OTHERS = [kind for kind in KINDS if kind != "apollo"]
+"""Kinds of audits whose runs are not disturbed below."""
 IMPATIENT = {
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_failure_threshold": "4",
@@ -29,7 +31,7 @@ IMPATIENT = {
 """Ray's patience with a node that is gone, cut down: by default it takes a minute and a half to go on without it."""
 
 
-@pytest.mark.parametrize("kind", ["tmia", "gnq"])
+@pytest.mark.parametrize("kind", OTHERS)
 def test_scores_do_not_depend_on_who_does_which_job(
     reference: Callable[[str], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -39,7 +41,7 @@ def test_scores_do_not_depend_on_who_does_which_job(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["tmia", "gnq"])
+@pytest.mark.parametrize("kind", OTHERS)
 def test_scores_do_not_depend_on_the_number_of_workers(
     cluster: Workers, reference: Callable[[str], bytes], tmp_path: Path, kind: str
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from audits.apollo.attacks.base import ATTACKS as APOLLO
 from audits.gnq.attacks import POOL_ATTACKS as GNQ
+from audits.mia.attacks import MIA_ATTACKS as MIA
 from audits.tmia.attacks import ATTACKS as TMIA
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.attempts import Attempts
@@ -25,6 +26,7 @@ CASES = {
     "apollo": (APOLLO, "find", "single_query", "identity.single_query.auc=0.99"),
     "tmia": (TMIA, "find", "label_gap", "precision=0.99"),
     "gnq": (GNQ, "scores", "white_box", "white_box.auc=0.99"),
+    "mia": (MIA, "find", "loss", "loss.auc=0.99"),
 }
 
 

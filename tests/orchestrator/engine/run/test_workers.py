@@ -52,7 +52,9 @@ def test_the_device_is_that_of_a_first_worker_and_its_gpu_is_in_the_plan_and_the
     assert plan.plan_hash == other.plan_hash == plan_of().plan_hash
 
 
-@pytest.mark.parametrize("name", ["apollo-fashion14", "tmia-fashion14", "gnq-fashion14", "apollo-imagenet"])
+@pytest.mark.parametrize(
+    "name", ["apollo-fashion14", "tmia-fashion14", "gnq-fashion14", "mia-fashion14", "apollo-imagenet"]
+)
 def test_shipped_plans_take_the_gpus_that_a_cluster_has(tmp_path: Path, asked: list[Any], name: str) -> None:
     plan = load_plan(name, values={"compute.address": "10.0.0.1:6379"})
     assert hired(tmp_path, plan)[1] == "cuda"

@@ -1,0 +1,38 @@
+"""RMIA: is a point likelier under the model than points of the population are (Zarifzadeh et al. 2024)?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from audits.arrays import Bools, Floats
+from audits.mia.answers import Posteriors
+from audits.mia.attacks.base import MIA_ATTACKS, ShadowAttack
+from audits.signals.rmia import dominance, evidence_of, log_mean
+
+POPULATION = 500
+"""Known non-members that stand for the population, at most: evenly spaced ones, as data sets may be sorted by class."""
+
+
+@MIA_ATTACKS.register("rmia")
+@dataclass(frozen=True)
+class RMIA(ShadowAttack):
+    """RMIA online (Zarifzadeh et al., arXiv 2312.03262): a point against points of the population, by likelihood ratio.
+
+    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the probability of the true class; p(x): half its mean over the
+    shadows inside, half over those outside; p(z): its mean over all shadows, which never saw z. Score: the mean over z
+    of LR/(LR + γ), γ = 1, the soft form of the paper's share of z. Deviation: no augmented queries.
+    """
+
+    def expected(self, shadows: Posteriors, half: Bools) -> Floats:
+        """Return log p(x) (K,) by the shadows."""
+        return evidence_of(shadows.log_p, np.stack([half, ~half]))
+
+    def scores(self, asked: Posteriors, shadows: Posteriors, half: Bools) -> Floats:
+        """Return the mean of LR/(LR + γ) (A, K)."""
+        step = -(-shadows.known_log_p.shape[1] // POPULATION)
+        reference = shadows.known_log_p[:, ::step]
+        population = asked.known_log_p[:, ::step] - log_mean(reference, np.ones(reference.shape, bool))
+        own = asked.log_p - self.expected(shadows, half)
+        return np.stack([dominance(*pair) for pair in zip(own, population, strict=True)])

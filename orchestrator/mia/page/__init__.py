@@ -1,0 +1,1 @@
+"""The page of a membership run: tables, figures and words."""

@@ -1,0 +1,161 @@
+"""The verdict of a membership run: does the model leak, do promises hold, has the audit power, who is exposed.
+
+The attack of the verdict is fixed by the plan (``audit.judge``), never by what attacks found.
+"""
+
+from __future__ import annotations
+
+from orchestrator.mia.page.glossary import words
+from orchestrator.mia.page.reading import MiaRun
+from orchestrator.mia.result.controls import powerless
+from orchestrator.mia.result.rows import MiaRow
+from orchestrator.report.numbers import estimate, number, percent
+from orchestrator.report.sentence import Sentence
+
+
+def verdict(run: MiaRun) -> list[Sentence]:
+    """Return the statements about the main setting, in the order in which they should be read."""
+    found = [leak(run), labels_alone(run), promises(run), power(run), exposure(run), bound(run), fit(run), luck(run)]
+    return [sentence for sentence in found if sentence is not None]
+
+
+def leak(run: MiaRun) -> Sentence:
+    """Say what the judge finds, and what the strongest attack does."""
+    head = "Training members"
+    row = run.row(run.judge)
+    if row is None:
+        return Sentence("bad", head, f"No result of {words(run.judge)}, the attack of this verdict: see the warnings.")
+    said = f"{words(row.attack)} tells members from non-members with AUC {estimate(row.auc)}; chance is .500."
+    if row.above_chance:
+        return Sentence(
+            "leak", head, f"The model gives away who it was trained on. {said} {calls(row)}{strongest(run)}"
+        )
+    if not row.auc.bounded:
+        return Sentence("plain", head, f"{said} One pool gives no interval over pools. {calls(row)}")
+    excluded = f"; above {number(row.auc.high)} is excluded" if row.auc.below(1.0) else ""
+    return Sentence("plain", head, f"Not told from chance: {said[:-1]}{excluded}. {calls(row)}{strongest(run)}")
+
+
+def calls(row: MiaRow) -> str:
+    """Return what calls at the promised rate find, and what they are worth."""
+    if row.void:
+        return "Its calls are void: a promised rate is broken."
+    rate = percent(row.promised_fpr, 0)
+    text = f"At a promised {rate} of false calls it recognises {estimate(row.tpr)} of the members."
+    if row.worth_1.value is None or row.worth_10.value is None:
+        return text
+    one, ten = percent(row.worth_1.value, 0), percent(row.worth_10.value, 0)
+    return f"{text} If 1 % of the points asked about are members, {one} of its calls are right; if 10 %, {ten}."
+
+
+def strongest(run: MiaRun) -> str:
+    """Return the attack of the highest AUC where it is not the judge, in a sentence."""
+    best = max(run.rows(), key=lambda row: float(row.auc))
+    if best.attack == run.judge:
+        return ""
+    found = f"{words(best.attack)}, {estimate(best.auc)}"
+    return f" The highest AUC of all is that of {found}: picked afterwards, it flatters."
+
+
+def labels_alone(run: MiaRun) -> Sentence | None:
+    """Say what labels alone give away; None in a run without such attacks."""
+    rows = [row for row in run.rows() if row.access == "labels"]
+    if not rows:
+        return None
+    listed = "; ".join(f"{words(row.attack)} AUC {estimate(row.auc)}" for row in rows)
+    above = [row for row in rows if row.above_chance]
+    start = "Predicted classes are enough" if above else "Not told from chance"
+    return Sentence("leak" if above else "plain", "Labels alone", f"{start}: {listed}.")
+
+
+def promises(run: MiaRun) -> Sentence:
+    """Say whether promised rates hold, on targets' non-members and on null models."""
+    head = "Control: promised rates"
+    every = [row for rate in run.rates for row in run.rows(rate=rate)]
+    broken = [row for row in every if row.found_fpr_off or row.null_fpr_off]
+    null = every[0].null_models if every else 0
+    who = (
+        f"points that targets did not train on, and on {null} null models"
+        if null
+        else "points that targets did not train on"
+    )
+    if not broken:
+        rule = f"none of {len(every)} attack × rate cells is above its promise after Holm’s correction"
+        return Sentence("good", head, f"They hold as far as this run can see: on {who}, {rule}.")
+    names = ", ".join(dict.fromkeys(f"{words(row.attack)} at {percent(row.promised_fpr, 0)}" for row in broken))
+    text = f"Broken in {len(broken)} of {len(every)} cells: {names}. Their TPR and p-values are void."
+    return Sentence("bad", head, text)
+
+
+def power(run: MiaRun) -> Sentence:
+    """Say whether the positive control is found: points with a wrong label."""
+    head = "Control: canaries"
+    if not run.canaries:
+        return Sentence("bad", head, "Not in this run: nothing shows what a null result would be worth.")
+    own = next((row for row in run.canaries if row.attack == run.judge), run.canaries[0])
+    said = f"{words(own.attack)} finds points with a wrong label with AUC {estimate(own.auc)}"
+    blind = [words(row.attack) for row in powerless(run.canaries)]
+    rest = f" Not found by {', '.join(blind)}: their null results say little." if blind else ""
+    if own.auc.above(0.5):
+        return Sentence("good", head, f"The audit has power: {said}.{rest}")
+    return Sentence(
+        "bad",
+        head,
+        f"{said}, which is not told from chance: the model memorises nothing, or the attack is blind.{rest}",
+    )
+
+
+def exposure(run: MiaRun) -> Sentence | None:
+    """Say how many members are exposed one by one."""
+    row = next((each for each in run.discoveries if each.attack == run.judge), None)
+    if row is None:
+        return None
+    head = "Exposed points"
+    if row.void:
+        return Sentence("bad", head, f"Void: the p-values of {words(row.attack)} do not hold.")
+    if not row.discoveries:
+        text = f"{words(row.attack)} finds no single member with {percent(row.claimed_fdr, 0)} false ones allowed."
+        return Sentence("plain", head, text)
+    text = (
+        f"{words(row.attack)} finds {row.discoveries} single points, {row.false} of them falsely "
+        f"({percent(row.fdp.value)}, allowed {percent(row.claimed_fdr, 0)}): {estimate(row.power)} of all members."
+    )
+    return Sentence("leak", head, text)
+
+
+def bound(run: MiaRun) -> Sentence | None:
+    """Say which ε is ruled out, by the judge where it guesses about all pairs or the surest."""
+    rows = [row for row in run.epsilons if row.attack == run.judge]
+    if not rows:
+        return None
+    told = "; ".join(f"{row.epsilon:.2f} from {row.right} of {row.guesses} right guesses" for row in rows)
+    text = (
+        f"By guesses of {words(run.judge)} about pairs, training is not (ε, {rows[0].delta:g})-differentially private "
+        f"for ε below {told}. These shares of pairs were fixed beforehand; each holds by itself. It bounds this recipe "
+        "from below and says nothing of how much larger ε is."
+    )
+    return Sentence("plain", "Lower bound on ε", text)
+
+
+def fit(run: MiaRun) -> Sentence | None:
+    """Say how far training and test accuracy lie apart."""
+    row = next((each for each in run.result.fit if (each.setting, each.group) == (run.main_setting, "target")), None)
+    if row is None:
+        return None
+    text = (
+        f"Targets have a training accuracy of {number(row.train_accuracy)} and a test accuracy of "
+        f"{number(row.test_accuracy)}: a gap of {number(row.gap)}, which alone would give an AUC of "
+        f"{number(0.5 + row.gap / 2)} (label gap)."
+    )
+    return Sentence("plain", "Fit", text)
+
+
+def luck(run: MiaRun) -> Sentence:
+    """Say how many intervals would miss the truth by luck."""
+    intervals, missed = f"{len(run.attacks)} AUC intervals ({percent(run.level, 0)})", run.result.expected_misses
+    text = (
+        f"Of {intervals} about {missed:.1f} may miss the truth by luck; attacks share models and points, so "
+        "that misses come together. Intervals speak about "
+        "further pools and models of this recipe. A null result is no proof of safety: stronger attacks may come."
+    )
+    return Sentence("plain", "Luck", text)

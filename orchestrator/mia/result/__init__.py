@@ -1,0 +1,1 @@
+"""The typed rows of a membership result and their summary."""

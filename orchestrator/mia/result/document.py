@@ -1,0 +1,84 @@
+"""The content of result.json of a membership run (schema ``orch.result/1``; see docs/result.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from audits.statistics.null import expected_misses
+from orchestrator.engine.plan.shadows import unlike_shadows
+from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
+from orchestrator.mia.result.areas import canary_rows, table
+from orchestrator.mia.result.controls import control_warnings, judged, void_cells
+from orchestrator.mia.result.details import details_of, discovered, epsilon_rows, exposed, fit_rows, shadow_rows
+from orchestrator.mia.result.rows import MiaResult
+from orchestrator.report.result import SettingRow, head_of, main_setting
+
+if TYPE_CHECKING:
+    from audits.data.dataset import Dataset
+    from orchestrator.engine.kind import Finished
+    from orchestrator.engine.setting import Setting
+    from orchestrator.mia.plan import MiaPlan
+
+
+def summed_up(finished: Finished) -> dict[str, Any]:
+    """Return the content of result.json: tables, controls, exposure, and everything needed to run again."""
+    settings, store = finished.settings, finished.store
+    plan: MiaPlan = finished.design.plan
+    columns = {name: finished.scores[name].to_numpy(zero_copy_only=False) for name in finished.scores.column_names}
+    level = plan.audit.level
+    unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
+    rows = judged(table(columns, plan, finished.design.data.groups), level, unlike)
+    void = void_cells(rows)
+    changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
+    main = main_setting(plan.resolved(), changes)
+    details = {setting.name: details_of(setting, store) for setting in settings}
+    shadows, epsilons = [], []
+    for setting in settings:
+        own: MiaPlan = setting.plan  # type: ignore[assignment]  # plans of this kind are
+        shadows += shadow_rows(setting.name, details[setting.name], own)
+        epsilons += epsilon_rows(setting.name, details[setting.name], own)
+    shown = next(setting for setting in settings if setting.name == main)
+    return MiaResult(
+        **head_of(finished),
+        settings=tuple(changes),
+        table=rows,
+        canaries=tuple(canary_rows(columns, level)),
+        shadows=tuple(replace(row, void=(row.setting, row.attack) in void) for row in shadows),
+        epsilons=tuple(epsilons),
+        discoveries=tuple(replace(row, void=(row.setting, row.attack) in void) for row in discovered(columns, plan)),
+        exposed=tuple(
+            replace(point, void=(main, plan.judge) in void) for point in exposed(columns, shown, details[main])
+        ),
+        fit=tuple(row for setting in settings for row in fit_rows(setting, store)),
+        judge=shown.plan.judge,  # type: ignore[attr-defined]  # plans of this kind have one
+        level=level,
+        expected_misses=expected_misses(len({row.attack for row in rows if row.setting == main}), level),
+        warnings=warnings_of(finished, [*control_warnings(rows)]),
+        notes=tuple(dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])),
+    ).document()
+
+
+def warnings_of(finished: Finished, controls: Sequence[str]) -> tuple[str, ...]:
+    """Return what weakens the result: the plan's own words, those of settings, attacks that failed, controls."""
+    settings, plan = finished.settings, finished.design.plan
+    lines = [*plan.warnings, *finished.design.warnings, *group_warnings(finished.design.data)]
+    lines += [f"setting {each.name}: {line}" for each in settings for line in new_lines(each, plan.warnings)]
+    lines += failure_warnings(failed_attacks(settings, finished.store), len(settings))
+    return tuple(dict.fromkeys([*lines, *controls]))
+
+
+def new_lines(setting: Setting, said: Sequence[str]) -> list[str]:
+    """Return the warnings of a setting's plan that the base plan has not ``said``."""
+    return [line for line in setting.plan.warnings if line not in said]
+
+
+def group_warnings(data: Dataset) -> list[str]:
+    """Return the warning that no bound on ε is told where points come in groups."""
+    if data.groups is None:
+        return []
+    return [
+        "data.groups: no lower bound on ε is told, for the points of a group are in or out together, and guesses about "
+        "them are no independent ones"
+    ]

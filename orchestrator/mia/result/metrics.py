@@ -1,0 +1,45 @@
+"""Numbers of a membership result that trackers and sweeps read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from audits.statistics.summary import cells, per_target_auc
+from orchestrator.engine.run.scores import joined_scores
+from orchestrator.mia.result.areas import judged_points
+from orchestrator.mia.result.rows import CanaryRow, DiscoveryRow, EpsilonRow, FitRow, MiaRow, ShadowRow
+from orchestrator.report.metrics import flat, rows_of
+
+if TYPE_CHECKING:
+    from orchestrator.engine.setting import Setting
+    from orchestrator.engine.store.store import Store
+
+FIELDS = {
+    "table": MiaRow,
+    "canaries": CanaryRow,
+    "shadows": ShadowRow,
+    "epsilons": EpsilonRow,
+    "discoveries": DiscoveryRow,
+    "fit": FitRow,
+}
+
+
+def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
+    """Return ``attack.metric``, ``attack.rate.metric``, ``attack.shadows.number.metric`` and more of a setting."""
+    found: dict[str, float] = {}
+    for field, form in FIELDS.items():
+        found |= flat(rows_of(document, field, form, setting))
+    return found
+
+
+def comparison(setting: Setting, store: Store) -> dict[str, float]:
+    """Return the mean AUC over targets of each attack, of a setting whose jobs are done."""
+    scores = joined_scores([setting], store)
+    columns = {name: scores[name].to_numpy(zero_copy_only=False) for name in scores.column_names}
+    return {
+        f"{cell.attack}.auc": float(np.mean(list(per_target_auc(cell).values())))
+        for cell in cells(judged_points(columns))
+    }

@@ -1,0 +1,1 @@
+"""The stage bodies of the audit ``mia``."""

@@ -1,0 +1,150 @@
+"""A small membership audit from plan to page: numbers of result.json against their slow forms, controls, gate, page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from audits.statistics.epsilon_bound import epsilon_bound
+from audits.statistics.roc import auc
+from orchestrator.cli.main import main
+from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.run.run import Result
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named, load_plan, open_design
+from orchestrator.mia.page.reading import MiaRun, read_mia_run
+from orchestrator.mia.page.verdict import power, promises
+from orchestrator.mia.result.controls import judged
+from tests.cases.runs import audited
+
+PLAN = "mia-smoke"
+POOLS = 4
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mia")
+
+
+@pytest.fixture(scope="module")
+def finished(place: Path) -> Result:
+    values = {"compute.workers": 0, "compute.store": str(place / "store")}
+    return audited(load_plan(PLAN, values=values), place / "out")
+
+
+@pytest.fixture(scope="module")
+def table(finished: Result) -> pd.DataFrame:
+    return finished.scores.to_pandas()
+
+
+def row_of(finished: Result, field: str, **place: Any) -> dict[str, Any]:
+    (found,) = [row for row in finished.document[field] if all(row[name] == value for name, value in place.items())]
+    return found
+
+
+def test_truth_and_layout_of_the_scores_are_those_of_the_design(table: pd.DataFrame) -> None:
+    design: Any = open_design(load_plan(PLAN))
+    rmia = table[table.attack == "rmia"]
+    assert len(rmia) == POOLS * 6 * 120
+    assert not rmia[rmia.role == "null"].member.any()
+    for pool in range(POOLS):
+        ids = design.drawn.pools[pool]
+        for index, model in enumerate(design.of(pool, "target")):
+            own = rmia[(rmia.role == "target") & (rmia.target == 2 * pool + index)]
+            assert own.point_id.tolist() == ids.tolist() and own.member.tolist() == model.half.tolist()
+    assert (table[table.attack == "boundary_distance"].groupby(["role", "pool", "target"]).size() == 40).all()
+    assert table.p_value.between(0, 1).all() and table["decision_0.1"].between(0, 1).all()
+
+
+def test_areas_are_means_over_pools_of_ordinary_points_and_canaries_stand_apart(
+    finished: Result, table: pd.DataFrame
+) -> None:
+    for attack in ("rmia", "label_gap", "boundary_distance"):
+        for canary, field in ((False, "table"), (True, "canaries")):
+            own = table[(table.attack == attack) & (table.role == "target") & (table.canary == canary)]
+            if not len(own):
+                continue
+            areas = own.groupby(["pool", "target"]).apply(lambda rows: auc(rows.score, rows.member))
+            pools = areas.groupby("pool").mean().to_numpy()
+            row = row_of(finished, field, attack=attack)
+            half = 3.1824463 * pools.std(ddof=1) / 2.0  # Student's t on three degrees of freedom
+            assert row["auc"] == pytest.approx(pools.mean(), abs=1e-12)
+            assert row["auc_low"] == pytest.approx(max(0.0, pools.mean() - half), abs=1e-6)
+
+
+def test_rates_are_shares_of_calls_and_worth_follows_from_them(finished: Result, table: pd.DataFrame) -> None:
+    for attack in ("lira", "qmia"):
+        own, row = table[(table.attack == attack) & ~table.canary], row_of(finished, "table", attack=attack)
+        calls = own["decision_0.1"]
+        target, member = own.role == "target", own.member
+        assert row["tpr"] == pytest.approx(calls[target & member].mean(), abs=1e-12)
+        assert row["found_fpr"] == pytest.approx(calls[target & ~member].mean(), abs=1e-12)
+        assert row["null_fpr"] == pytest.approx(calls[~target].mean(), abs=1e-12)
+        tpr, fpr = row["tpr"], row["found_fpr"]
+        assert row["worth_10"] == pytest.approx(0.1 * tpr / (0.1 * tpr + 0.9 * fpr), abs=1e-12)
+
+
+def test_a_model_that_memorises_is_found_to_and_null_models_are_not(finished: Result) -> None:
+    for attack in ("lira", "rmia", "loss"):
+        assert row_of(finished, "table", attack=attack)["auc_low"] > 0.6
+    assert row_of(finished, "canaries", attack="rmia")["auc_low"] > 0.6
+    told = row_of(finished, "epsilons", attack="rmia", share=1.0)
+    assert told["epsilon"] > 0 == told["null_epsilon"]
+    assert told["epsilon"] == epsilon_bound(told["right"], told["guesses"], told["pairs"], told["delta"], 0.95)
+    assert told["pairs"] == POOLS * 60
+
+
+def test_power_grows_from_row_to_row_of_shadows_and_the_last_is_the_table(finished: Result) -> None:
+    row, last = row_of(finished, "table", attack="rmia"), row_of(finished, "shadows", attack="rmia", shadows=4)
+    for name in ("auc", "auc_low", "tpr", "found_fpr"):
+        assert last[name] == pytest.approx(row[name], abs=1e-12)
+
+
+def test_the_page_says_what_the_result_says(finished: Result, place: Path) -> None:
+    kind_named("mia").open_page().write(place / "out", None)
+    page = (place / "out" / "report.html").read_text("utf-8")
+    row = row_of(finished, "table", attack="rmia")
+    assert f"{row['auc']:.3f}".removeprefix("0") in page and "orch audit mia plan.yaml" in page
+    for part in ("verdict", "table", "promises", "canaries", "epsilon", "fit"):
+        assert f'id="{part}"' in page
+    assert main(["report", str(place / "out"), "--markdown"]) == 0
+
+
+def test_a_broken_promise_is_void_and_said_everywhere(finished: Result, place: Path) -> None:
+    run = read_mia_run(place / "out")
+    broken = tuple(replace(row, null_fpr_p=1e-9) if row.attack == "lira" else row for row in run.result.table)
+    rows = judged(broken, 0.95)
+    assert {row.attack for row in rows if row.void and row.null_fpr_off} == {"lira"}
+    void = MiaRun(replace(run.result, table=rows), run.scores)
+    assert promises(void).kind == "bad" and "LiRA" in promises(void).text
+    document = {**finished.document, "table": [{"attack": row.attack, "setting": "base", "access": row.access,
+                "promised_fpr": row.promised_fpr, "auc": row.auc.value, "void": row.void} for row in rows]}  # fmt: skip
+    plan, headline = load_plan(PLAN), kind_named("mia").headline
+    said = failures(gates_of(["lira.auc=0.99"], headline, plan), headline, plan, document)
+    assert any("inconclusive: control promised rate: not kept" in line for line in said)
+    assert not failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
+    assert failures(gates_of(["auc=0.51"], headline, plan), headline, plan, document)
+
+
+def test_canaries_that_nobody_finds_leave_a_gate_inconclusive(finished: Result, place: Path) -> None:
+    run = read_mia_run(place / "out")
+    blind = tuple(replace(row, auc=replace(row.auc, low=0.4)) for row in run.result.canaries)
+    assert power(MiaRun(replace(run.result, canaries=blind))).kind == "bad"
+    assert power(run).kind == "good"
+    document = {**finished.document, "canaries": [{**row, "auc_low": 0.4} for row in finished.document["canaries"]]}
+    plan, headline = load_plan(PLAN), kind_named("mia").headline
+    said = failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
+    assert any("canaries: without power" in line for line in said)
+
+
+def test_a_second_analysis_asks_no_model_anything(finished: Result, place: Path) -> None:
+    values = {"compute.workers": 0, "compute.store": str(place / "store"), "audit.attacks": ["loss", "rmia"]}
+    again = audited(load_plan(PLAN, values=values), place / "again")
+    assert again.document["population"]["trained"] == 0
+    counts = {stage: len(keys) for stage, keys in kind_named("mia").present(Store(str(place / "store"))).items()}
+    assert counts == {"train": 24, "ask": POOLS, "walk": POOLS, "score": 2 * POOLS}
+    assert row_of(again, "table", attack="rmia")["auc"] == row_of(finished, "table", attack="rmia")["auc"]
