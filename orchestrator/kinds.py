@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import UNKNOWN, is_known, mask
-from audits.data.permission import require_permission
 from audits.errors import BadInput, did_you_mean
+from audits.own.permission import Named, is_own, require_permission
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
+from orchestrator.engine.own_code import follow_edits
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan
@@ -50,19 +51,23 @@ def load_plan(
     raw = apply_overrides(read_plan(source), changes)
     if forgotten := [f"{path} is {shown(text)}: {UNKNOWN}" for path, text in texts_of(raw) if not is_known(text)]:
         raise PlanProblems(forgotten)
-    for name, root in data_sets_of(raw):
-        require_permission(name, root)  # before the modules of the kind are imported, which takes seconds
+    require_permission(list(code_of(raw)))  # before the modules of the kind are imported, which takes seconds
+    follow_edits()
     return plan_from(raw)
 
 
-def data_sets_of(value: Any) -> Iterator[tuple[str, Path | None]]:
-    """Yield name and root of every section of nested mappings and lists that looks like a data set."""
-    if isinstance(value, Mapping):
-        name, root = value.get("name"), value.get("root")
-        if isinstance(name, str) and isinstance(root, str | None):
-            yield name, None if root is None else Path(root).expanduser()
-    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from data_sets_of(item)
+def code_of(value: Any, root: Path | None = None) -> Iterator[Named]:
+    """Yield every name of users' code in nested mappings and lists, and the ``root`` that stands beside it."""
+    if isinstance(value, str):
+        if is_own(value):
+            yield value, root
+    elif isinstance(value, Mapping):
+        beside = value.get("root")
+        for item in value.values():
+            yield from code_of(item, Path(beside).expanduser() if isinstance(beside, str) else None)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from code_of(item)
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

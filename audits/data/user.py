@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +9,9 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.groups import numbered
-from audits.data.permission import require_permission
 from audits.data.source import CATALOGUE, Request, Source
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput
+from audits.own.code import first_line, load
 
 
 def checked(name: str, returned: object) -> Dataset:
@@ -64,7 +59,7 @@ def _array(name: str, what: str, value: object) -> npt.NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BadInput(f"{name}: {what} cannot become an array: {_first_line(error)}") from error
+        raise BadInput(f"{name}: {what} cannot become an array: {first_line(error)}") from error
     if array.dtype.kind not in "iuf":
         raise BadInput(f"{name}: {what} are {array.dtype}; allowed: numbers")
     return array
@@ -88,44 +83,18 @@ def _inputs(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(inputs)
 
 
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Let modules of ``folder`` be imported, before all others, for as long as the user's code runs."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        if str(folder) in sys.path:
-            sys.path.remove(str(folder))
-
-
 def _load(request: Request) -> Dataset:
     request.allow()
-    module_name, _, function_name = request.place.partition(":")
-    if not module_name or not function_name:
-        raise BadInput(f"data set {request.name!r}; its form is python:module:function")
-    folder = Path.cwd() if request.root is None else request.root
-    require_permission(request.name, request.root)
-    with _importable(folder):
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as error:  # the user's code may raise anything; the one line says what
-            raise BadInput(
-                f"{request.name}: importing {module_name!r} (in {folder} and on the Python path) raised "
-                f"{type(error).__name__}: {_first_line(error)}"
-            ) from error
-        function = getattr(module, function_name, None)
-        if not callable(function):
-            raise BadInput(
-                f"{request.name}: {module_name} has no function {function_name!r}"
-                f"{did_you_mean(function_name, vars(module))}"
-            )
-        try:
-            returned = function()
-        except Exception as error:  # as above
-            raise BadInput(
-                f"{request.name}: {function_name}() raised {type(error).__name__}: {_first_line(error)}"
-            ) from error
+    function = load(request.name, request.root)
+    if not callable(function):
+        module, _, function_name = request.place.partition(":")
+        raise BadInput(f"{request.name}: {module} has no function {function_name!r}")
+    try:
+        returned = function()
+    except Exception as error:  # the user's code may raise anything; the one line says what
+        raise BadInput(
+            f"{request.name}: {request.place.partition(':')[2]}() raised {type(error).__name__}: {first_line(error)}"
+        ) from error
     return checked(request.name, returned)
 
 
@@ -136,10 +105,6 @@ def _describe(request: Request) -> Description:
         request.name, len(dataset), dataset.shape, dataset.classes, dataset.value_range, [request.place], True,
         "the owner's", "write a function that returns (inputs, labels) or (inputs, labels, groups)",
     )  # fmt: skip
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), "no message")
 
 
 CATALOGUE.register("python")(

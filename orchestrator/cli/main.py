@@ -16,8 +16,8 @@ from pathlib import Path
 import click
 
 from audits.credentials import hide
-from audits.data.permission import asking
 from audits.errors import BadInput, ServerSilent, did_you_mean
+from audits.own.permission import asking
 from orchestrator.cli.session import Session
 from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreSilent
 

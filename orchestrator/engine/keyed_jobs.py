@@ -112,7 +112,7 @@ class KeyedJobs(ABC):
         job trains, all of the plan by default. Where they are private, the engine of private training counts.
         """
         used = self.recipes if recipes is None else recipes
-        modules = tuple(dict.fromkeys(part.__module__ for part in code))
+        modules = tuple(dict.fromkeys(module for part in code for module in modules_of(part)))
         own = (*modules, *engines(used))
         whole = {**document, "code": self.code_of(stage, own), "platform": self.platform(used)}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)
@@ -120,6 +120,11 @@ class KeyedJobs(ABC):
     def code_of(self, stage: str, components: Sequence[str] = ()) -> str:
         """Return the version of the code of ``stage`` and of the ``components`` (modules) that take part."""
         return code_version((self.bodies[stage], *components))
+
+
+def modules_of(part: type) -> tuple[str, ...]:
+    """Return the modules whose code makes a component: its own, or those behind one that a user has brought."""
+    return vars(part).get("made_of") or (part.__module__,)
 
 
 @cache

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from audits.errors import did_you_mean
-from orchestrator.engine.plan.errors import problems_of, shown
+from audits.errors import BadInput, did_you_mean
+from orchestrator.engine.plan.errors import problems_of, shown, under
 
 if TYPE_CHECKING:
     from audits.registry import Registry
@@ -24,7 +24,10 @@ def completed(
         return dict(settings), [
             f"{name_path} is {shown(name)}{did_you_mean(name, registry)}; allowed: {', '.join(registry)}"
         ]
-    kind = registry[name]
+    try:
+        kind = registry[name]
+    except BadInput as error:  # code of the user's own that cannot be used
+        return dict(settings), [under(name_path, str(error))]
     try:
         component = TypeAdapter(kind).validate_json(json.dumps(dict(settings)))
     except ValidationError as error:
