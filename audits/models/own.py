@@ -15,6 +15,7 @@ from audits.models.base import Architecture
 from audits.own.code import first_line
 from audits.own.generators import seeded
 from audits.own.settings import fields_of, given, modules_behind, parameters_of
+from audits.own.subclasses import subclass
 
 SHAPE = ("shape", "input_shape")
 CLASSES = ("classes", "num_classes", "n_classes")
@@ -89,11 +90,8 @@ def adapted(found: Any, name: str) -> type[Architecture]:
 
     Raises BadInput for what is neither a class of modules, a function, nor an ``Architecture``.
     """
-    behind = modules_behind(found, name)
     if isinstance(found, type) and issubclass(found, Architecture):
-        for attribute, value in (("name", name), ("made_of", behind)):
-            type.__setattr__(found, attribute, value)
-        return found
+        return subclass(found, name, Architecture, "model.name:")
     if isinstance(found, nn.Module):
         raise BadInput(f"model.name: {name} is a model, not what makes one; name its class, or a function")
     if not callable(found):
@@ -110,7 +108,7 @@ def adapted(found: Any, name: str) -> type[Architecture]:
             "name": name,
             "made_by": staticmethod(found),
             "given": tuple(each for each, _, _ in own),
-            "made_of": (__name__, *behind),
+            "made_of": (__name__, *modules_behind(found, name)),
             "__doc__": found.__doc__ or "",
         },
     )

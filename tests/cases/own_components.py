@@ -41,7 +41,47 @@ def built(classes, hidden: int = 8):
     return nn.Sequential(nn.Flatten(), nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, classes))
 '''
 SCALING = "SCALE = 1.0\n"
-FILES = {"nets.py": NETS, "scaling.py": SCALING}
+FORGETTING = '''"""An unlearning method."""
+import torch
+
+import rates
+
+
+def forget(model, forget, retain, seed, factor: float = 0.5):
+    """Shrink the head."""
+    with torch.no_grad():
+        for parameter in list(model.parameters())[-2:]:
+            parameter.mul_(factor * rates.RATE)
+'''
+ATTACKING = '''"""An attack of Apollo."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from audits.apollo import Attack, Finding
+
+
+@dataclass(frozen=True)
+class Margin(Attack):
+    """The posterior of the true class at the point."""
+
+    access = "posteriors"
+    reads = ("posteriors",)
+
+    def find(self, evidence):
+        seen = evidence.posterior()
+        asked = np.arange(len(seen.labels))
+        score = seen.target[asked, seen.labels].astype(np.float64)
+        null = seen.shadow[:, asked, seen.labels][seen.outside].astype(np.float64)
+        return Finding(score, null, seen.queries)
+'''
+FILES = {
+    "nets.py": NETS,
+    "scaling.py": SCALING,
+    "forgetting.py": FORGETTING,
+    "rates.py": "RATE = 1.0\n",
+    "attacking.py": ATTACKING,
+}
 
 
 def write_components(folder: Path) -> None:
@@ -58,10 +98,11 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def own_plan(store: Path, **values: Any) -> BasePlan:
-    """Return the smallest plan of Apollo with a network of the user's own, for work in this process."""
+    """Return the smallest plan of Apollo with a network, a method and an attack of one's own, for this process."""
     given = {
-        **APOLLO,
-        "audit.attacks": ["apollo", "loss_threshold"],
+        **{name: value for name, value in APOLLO.items() if not name.startswith("unlearning.")},
+        "audit.attacks": ["loss_threshold", "python:attacking:Margin"],
+        "unlearning": [{"method": "gradient_ascent", "epochs": 1}, {"method": "python:forgetting:forget"}],
         "model": {"name": "python:nets:SmallNet", "settings": {}},
         "compute.workers": 0,
         "compute.store": str(store),

@@ -19,7 +19,7 @@ from audits.tmia.shared_pool import NO_CORRECTION, spread
 
 Reading = Literal["distance", "votes", "posterior", "white_box"]
 
-ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.tmia.attacks")
+ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.tmia.attacks", own="audits.tmia.attacks.own:adapted")
 
 
 @dataclass(frozen=True)

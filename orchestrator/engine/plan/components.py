@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,6 +14,18 @@ from orchestrator.engine.plan.errors import problems_of, shown, under
 
 if TYPE_CHECKING:
     from audits.registry import Registry
+
+
+def unusable(registry: Registry[Any], names: Iterable[str], path: str) -> list[str]:
+    """Return what is wrong with the names of users' code in the list at ``path`` of a plan."""
+    lines = []
+    for index, name in enumerate(names):
+        try:
+            if registry.is_own(name):
+                registry[name]
+        except BadInput as error:
+            lines.append(under(f"{path}.{index}", str(error)))
+    return lines
 
 
 def completed(
