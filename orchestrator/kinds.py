@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import UNKNOWN, is_known, mask
 from audits.errors import BadInput, did_you_mean
-from audits.own.permission import Named, is_own, require_permission
+from audits.own.entry_points import Offer, offers, refusals
+from audits.own.permission import require_permission
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
-from orchestrator.engine.own_code import follow_edits
+from orchestrator.engine.own_code import code_of, follow_edits
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan
@@ -27,14 +27,33 @@ KINDS = {
     "gnq": "orchestrator.gnq.kind:KIND",
 }
 """Name (``audit.kind`` of a plan) → where its ``Kind`` stands."""
+GROUP = "orch.kinds"
+"""Entry points of installed packages that offer kinds of audits."""
 
 
 def kind_named(name: str) -> Kind:
     """Return the kind of audits called ``name``; raises ``BadInput`` for others."""
-    if name not in KINDS:
-        raise BadInput(f"no audit {name!r}{did_you_mean(name, KINDS)}; audits: {', '.join(KINDS)}")
-    found: Kind = load(KINDS[name])
-    return found
+    if name not in KINDS and name not in (known := kind_names()):
+        raise BadInput(f"no audit {name!r}{did_you_mean(name, known)}; audits: {', '.join(known)}")
+    if name in KINDS:
+        found: Kind = load(KINDS[name])
+        return found
+    return installed_kind(next(offer for offer in offers(GROUP) if offer.name == name))
+
+
+def kind_names() -> tuple[str, ...]:
+    """Return the names of all kinds of audits: those of the table, then those that installed packages offer."""
+    found = offers(GROUP)
+    refused = refusals(found, KINDS)
+    return (*KINDS, *(offer.name for offer in found if offer.name not in refused))
+
+
+def installed_kind(offer: Offer) -> Kind:
+    """Return the kind that a package offers; raises BadInput for what is none."""
+    kind = offer.load()
+    if not isinstance(kind, Kind):
+        raise BadInput(f"audit {offer.name} of package {offer.package} is no Kind (orchestrator.engine.kind)")
+    return kind
 
 
 def load_plan(
@@ -52,22 +71,7 @@ def load_plan(
     if forgotten := [f"{path} is {shown(text)}: {UNKNOWN}" for path, text in texts_of(raw) if not is_known(text)]:
         raise PlanProblems(forgotten)
     require_permission(list(code_of(raw)))  # before the modules of the kind are imported, which takes seconds
-    follow_edits()
     return plan_from(raw)
-
-
-def code_of(value: Any, root: Path | None = None) -> Iterator[Named]:
-    """Yield every name of users' code in nested mappings and lists, and the ``root`` that stands beside it."""
-    if isinstance(value, str):
-        if is_own(value):
-            yield value, root
-    elif isinstance(value, Mapping):
-        beside = value.get("root")
-        for item in value.values():
-            yield from code_of(item, Path(beside).expanduser() if isinstance(beside, str) else None)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from code_of(item)
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -80,13 +84,18 @@ def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:
-    """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo)."""
+    """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo).
+
+    Modules of users' own that were edited are imported anew: here a run begins.
+    """
+    follow_edits()
     section = raw.get("audit")
     name = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
-    if isinstance(name, str) and name in KINDS:
+    if isinstance(name, str) and (name in KINDS or name in kind_names()):
         return kind_named(name).check(raw, notes)
-    near = did_you_mean(name, KINDS) if isinstance(name, str) else ""
-    raise PlanProblems([f"audit.kind is {shown(name)}{near}; allowed: {', '.join(KINDS)}"])
+    known = kind_names()
+    near = did_you_mean(name, known) if isinstance(name, str) else ""
+    raise PlanProblems([f"audit.kind is {shown(name)}{near}; allowed: {', '.join(known)}"])
 
 
 def check_against_data(plan: BasePlan, *, absent: bool = False) -> None:

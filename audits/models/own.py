@@ -85,13 +85,13 @@ class Picked:
             ) from None
 
 
-def adapted(found: Any, name: str) -> type[Architecture]:
-    """Return the architecture behind the object ``found``, which a plan calls ``name``.
+def adapted(found: Any, name: str, module: str = "") -> type[Architecture]:
+    """Return the architecture behind the object ``found``, which a plan calls ``name``; ``module`` offers it.
 
     Raises BadInput for what is neither a class of modules, a function, nor an ``Architecture``.
     """
     if isinstance(found, type) and issubclass(found, Architecture):
-        return subclass(found, name, Architecture, "model.name:")
+        return subclass(found, name, Architecture, "model.name:", module)
     if isinstance(found, nn.Module):
         raise BadInput(f"model.name: {name} is a model, not what makes one; name its class, or a function")
     if not callable(found):
@@ -108,7 +108,7 @@ def adapted(found: Any, name: str) -> type[Architecture]:
             "name": name,
             "made_by": staticmethod(found),
             "given": tuple(each for each, _, _ in own),
-            "made_of": (__name__, *modules_behind(found, name)),
+            "made_of": (__name__, *modules_behind(found, name, module)),
             "__doc__": found.__doc__ or "",
         },
     )

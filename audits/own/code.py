@@ -16,7 +16,7 @@ from audits.own.sources import forget, note, was_imported_before_edit
 
 def taken_apart(name: str) -> tuple[str, str]:
     """Return module and name of ``python:module:name``; raises BadInput for another form."""
-    module, _, attribute = name.removeprefix(PREFIX).partition(":")
+    module, _, attribute = name.removeprefix(PREFIX).partition("?")[0].partition(":")
     if not all(part.isidentifier() for part in [*module.split("."), attribute]):
         raise BadInput(f"{name}: write it as python:module:name, for example python:my_package.nets:SmallNet")
     return module, attribute

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, Literal, Union
 
 from audits.errors import BadInput
-from audits.own.permission import PREFIX
+from audits.own.permission import PREFIX, is_own
+from audits.own.sources import module_of, stand_behind
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -88,8 +89,12 @@ def as_wanted(value: Any, annotation: Any) -> Any:
     return list(value) if isinstance(value, tuple) and typing.get_origin(annotation) is list else value
 
 
-def modules_behind(found: Any, name: str) -> tuple[str, ...]:
-    """Return the modules whose code decides what ``python:module:name`` is: the one named, and that of the object."""
-    named = name.removeprefix(PREFIX).partition(":")[0]
-    home = getattr(found, "__module__", None)
-    return tuple(dict.fromkeys([named, *([home] if isinstance(home, str) else [])]))
+def modules_behind(found: Any, name: str, module: str = "") -> tuple[str, ...]:
+    """Return the modules whose code decides what a component is: the one that names it, and that of the object.
+
+    ``module``: of an entry point or of what a decorator registered; else ``name`` says it, ``python:module:name``.
+    """
+    named = module or (name.removeprefix(PREFIX).partition(":")[0] if is_own(name) else "")
+    modules = tuple(dict.fromkeys(each for each in (named, module_of(found)) if each))
+    stand_behind(name, modules)
+    return modules

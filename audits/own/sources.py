@@ -8,12 +8,15 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from audits.errors import BadInput
+from audits.own.notebook import text_in_main
 
 OURS = ("orchestrator", "actors", "tune_spaces", "audits")
 """Packages of this project, which are not users' whatever folder they lie in."""
 
+MAIN = "__main__"
 STARTED = time.time()
 INSTALLED = ("site-packages", "dist-packages")
 
@@ -27,7 +30,9 @@ class Noted:
 
 
 _noted: dict[str, Noted] = {}
+_behind: dict[str, tuple[str, ...]] = {}
 _shipped: set[str] = set()
+_of_main: dict[str, Any] = {}
 
 
 def is_installed(folder: Path) -> bool:
@@ -38,6 +43,8 @@ def is_installed(folder: Path) -> bool:
 def folder_of(module: str) -> Path | None:
     """Return the folder that holds the package or file at the top of ``module``; None where there is none."""
     top = module.partition(".")[0]
+    if top == MAIN:
+        return None
     known = sys.modules.get(top)
     try:
         spec = known.__spec__ if known is not None else importlib.util.find_spec(top)
@@ -66,7 +73,8 @@ def file_below(folder: Path, module: str) -> Path | None:
 def text_of(module: str, file: Path) -> str:
     """Return the source of ``module`` as it was noted; one that was not is noted now."""
     if module not in _noted:
-        _noted[module] = Noted(file, read(module, file))
+        text = main_text(module) if module.startswith(f"{MAIN}.") else read(module, file)
+        _noted[module] = Noted(file, text)
     return _noted[module].text
 
 
@@ -125,6 +133,8 @@ def forget_edited(folder: Path | None = None) -> bool:
 
 def edited(module: str, noted: Noted, first: Path) -> bool:
     """Return whether the source of ``module`` is not what it was, or another file has taken its place."""
+    if module.startswith(f"{MAIN}."):
+        return main_text(module) != noted.text
     found = file_below(first.resolve(), module)
     if found is not None and found != noted.file:
         return True
@@ -137,6 +147,8 @@ def edited(module: str, noted: Noted, first: Path) -> bool:
 def forget(module: str) -> None:
     """Let ``module`` be imported anew, from its source: bytecode of a source of the same second may be older."""
     noted = _noted.pop(module, None)
+    if module.startswith(f"{MAIN}."):
+        return
     loaded = sys.modules.pop(module, None)
     file = noted.file if noted else Path(getattr(loaded, "__file__", None) or "")
     if file.suffix == ".py":
@@ -151,6 +163,52 @@ def shipped(tops: Iterable[str]) -> None:
 def shipped_tops() -> frozenset[str]:
     """Return the packages and files that were shipped to this worker."""
     return frozenset(_shipped)
+
+
+def stand_behind(name: str, modules: tuple[str, ...]) -> None:
+    """Note the modules behind the component that plans call ``name``."""
+    _behind[name] = tuple(module for module in modules if module and not is_ours(module))
+
+
+def behind(name: str) -> tuple[str, ...]:
+    """Return the modules of users behind the component that plans call ``name``; none for one of this project."""
+    return _behind.get(name, ())
+
+
+def module_of(found: Any) -> str:
+    """Return the module of an object; of one in ``__main__`` a name for it alone, whose source is its own."""
+    module = str(getattr(found, "__module__", ""))
+    if module != MAIN:
+        return module
+    name = f"{MAIN}.{getattr(found, '__qualname__', type(found).__name__)}"
+    _of_main[name] = found
+    return name
+
+
+def main_text(name: str) -> str:
+    """Return the source of an object in ``__main__`` and of all that it uses there; see ``text_in_main``."""
+    if name not in _of_main:
+        raise BadInput(f"{name} is not known here; code of a notebook stays in its process: put it into a module")
+    return text_in_main(_of_main[name], vars(sys.modules[MAIN]))
+
+
+def is_ours(module: str) -> bool:
+    """Return whether ``module`` is one of this project's."""
+    return module.partition(".")[0] in OURS
+
+
+def place_of(top: str) -> Path | None:
+    """Return the folder of a user's package, or its single file; None of one that is installed or not found."""
+    folder = folder_of(top)
+    if top in OURS or top == MAIN or folder is None or is_installed(folder):
+        return None
+    return folder / top if (folder / top).is_dir() else folder / f"{top}.py"
+
+
+def travelling() -> list[Path]:
+    """Return the packages and files of users that this process has imported and that are not installed."""
+    tops = dict.fromkeys(module.partition(".")[0] for module in _noted)
+    return [place for top in tops if (place := place_of(top)) is not None and place.exists()]
 
 
 def noted_files() -> dict[str, Path]:

@@ -9,7 +9,7 @@ from audits.errors import BadInput
 from audits.own.settings import modules_behind
 
 
-def subclass(found: Any, name: str, base: type[Any], what: str) -> type[Any]:
+def subclass(found: Any, name: str, base: type[Any], what: str, module: str = "") -> type[Any]:
     """Return ``found``, the object that a plan calls ``name``, as a component: a class derived from ``base``.
 
     Raises BadInput for anything else, for a class that lacks a method, and for one whose settings are no dataclass's.
@@ -25,13 +25,13 @@ def subclass(found: Any, name: str, base: type[Any], what: str) -> type[Any]:
             f"{what} {name} has settings ({', '.join(settings_of(found))}) but is no dataclass; put "
             "@dataclass(frozen=True) before it"
         )
-    return marked(found, name)
+    return marked(found, name, module)
 
 
-def marked(found: type[Any], name: str, *more: str) -> type[Any]:
-    """Return a class that knows the name by which plans call it, and the modules behind it, ``more`` among them."""
+def marked(found: type[Any], name: str, module: str) -> type[Any]:
+    """Return a class that knows the name by which plans call it, and the modules behind it."""
     type.__setattr__(found, "name", name)
-    type.__setattr__(found, "made_of", (*more, *modules_behind(found, name)))
+    type.__setattr__(found, "made_of", modules_behind(found, name, module))
     return found
 
 

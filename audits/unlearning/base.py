@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 UNLEARNERS: Registry[type[Unlearner]] = Registry(
-    "unlearning method", "audits.unlearning", own="audits.unlearning.own:adapted"
+    "unlearning method", "audits.unlearning", own="audits.unlearning.own:adapted", group="orch.unlearners"
 )
 
 

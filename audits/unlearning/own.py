@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import make_dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import nn
 
 from audits.data.tensors import devices_of
 from audits.errors import BadInput
+from audits.models.kept import check_kept
 from audits.own.generators import seeded
 from audits.own.settings import fields_of, given, modules_behind, parameters_of
 from audits.own.subclasses import subclass
@@ -48,33 +48,15 @@ class OwnUnlearner(Unlearner):
                 **{name: value for name, value in whole.items() if name in named}, **given(self, type(self).given)
             )
         found = task.student if found is None else found  # changed in place
-        check_kept(self.name, task.original, found)
+        check_kept(f"unlearning: {self.name}", task.original, found)
         model: nn.Module = found.to(task.retain.y.device).requires_grad_(True)
         return model
 
 
-def check_kept(name: str, original: nn.Module, found: object) -> None:
-    """Refuse what is no model of the original's weights: the store keeps those, and the plan says what reads them."""
-    if not isinstance(found, nn.Module):
-        raise BadInput(f"unlearning: {name} returned {type(found).__name__}; needed: a torch.nn.Module, or None")
-    before, after = shapes(original), shapes(found)
-    for key in [*before, *after]:
-        if before.get(key) != after.get(key):
-            raise BadInput(
-                f"unlearning: {name} returned a model with {key} of shape {after.get(key, 'none')}, but the original's "
-                f"is {before.get(key, 'none')}; keep the architecture"
-            )
-
-
-def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of what a model keeps, by name."""
-    return {key: tuple(value.shape) for key, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
-
-
-def adapted(found: Any, name: str) -> type[Unlearner]:
-    """Return the unlearning method behind the object ``found``, which a plan calls ``name``."""
+def adapted(found: Any, name: str, module: str = "") -> type[Unlearner]:
+    """Return the unlearning method behind the object ``found``, which a plan calls ``name``; ``module`` offers it."""
     if isinstance(found, type):
-        method = subclass(found, name, Unlearner, "unlearning method")
+        method = subclass(found, name, Unlearner, "unlearning method", module)
         type.__setattr__(method, "own", True)
         return method
     if not callable(found):
@@ -92,7 +74,7 @@ def adapted(found: Any, name: str) -> type[Unlearner]:
             "own": True,
             "made_by": staticmethod(found),
             "given": tuple(each for each, _, _ in own),
-            "made_of": (__name__, *modules_behind(found, name)),
+            "made_of": (__name__, *modules_behind(found, name, module)),
             "reads_forget": "forget" in named,
             "reads_retain": "retain" in named,
             "trains_from_scratch": not named & {"model", "original"},

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from audits.models import MODELS
+from audits.own.code import taken_apart
 from audits.training.engines.base import ENGINES
 from audits.training.recipe import Recipe
 from orchestrator.engine.jobs.code_version import code_version
@@ -113,7 +114,7 @@ class KeyedJobs(ABC):
         """
         used = self.recipes if recipes is None else recipes
         modules = tuple(dict.fromkeys(module for part in code for module in modules_of(part)))
-        own = (*modules, *engines(used))
+        own = (*modules, *engines(used), *own_fits(used))
         whole = {**document, "code": self.code_of(stage, own), "platform": self.platform(used)}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)
 
@@ -137,6 +138,11 @@ def engines(recipes: Iterable[Recipe]) -> tuple[str, ...]:
     """Return the modules of private training that take part in trainings by ``recipes``."""
     used = dict.fromkeys(recipe.private_engine for recipe in recipes if recipe.private)
     return tuple(ENGINES[engine].__module__ for engine in used)
+
+
+def own_fits(recipes: Iterable[Recipe]) -> tuple[str, ...]:
+    """Return the modules of users' own training that take part in trainings by ``recipes``."""
+    return tuple(dict.fromkeys(taken_apart(recipe.fit)[0] for recipe in recipes if recipe.fit is not None))
 
 
 class OneArchitecture(KeyedJobs):

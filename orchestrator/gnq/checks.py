@@ -78,6 +78,8 @@ def split_problems(plan: GnqPlan) -> list[str]:
         lines.append("audit.held_out is 0, but a defence ranks by held_out_loss; give an even number, such as 8")
     if plan.split.shadows % 2:
         lines.append(f"split.shadows is {plan.split.shadows}; shadows come in twins: give an even number")
+    if plan.recipe.fit is not None:
+        lines.append("recipe.fit is given, but audits of kind gnq watch every step of a training; leave it out")
     if plan.recipe.private:
         lines.append("recipe is private; give it as a defence (method: dp_sgd), watched models train without noise")
     if plan.audit.bins > plan.split.train_size // 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,51 @@ FILES = {
 }
 
 
+POINTS = '''"""Points of two classes."""
+import numpy as np
+
+
+def points():
+    """Noise around two corners, as images of 8×8."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(1600) % 4
+    return rng.normal(labels[:, None, None, None] / 4, 0.3, (1600, 1, 8, 8)).astype(np.float32), labels
+'''
+ENTRY_POINTS = {
+    "orch.models": {"small_net": "mine.nets:SmallNet"},
+    "orch.data": {"corners": "mine.points:points"},
+    "orch.unlearners": {"shrink": "mine.forgetting:forget"},
+    "orch.attacks": {"apollo.margin": "mine.attacking:Margin"},
+}
+
+
 def write_components(folder: Path) -> None:
     """Leave the files of all components in ``folder``."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
+
+
+def write_package(folder: Path) -> None:
+    """Leave the same components as a package ``mine`` in ``folder``, with a data set."""
+    (folder / "mine").mkdir(parents=True)
+    (folder / "mine" / "__init__.py").write_text("")
+    for name, text in {**FILES, "points.py": POINTS}.items():
+        for module in ("scaling", "rates"):
+            text = text.replace(f"import {module}", f"from mine import {module}")
+        (folder / "mine" / name).write_text(text)
+
+
+def write_metadata(folder: Path, entry_points: Mapping[str, Mapping[str, str]], name: str = "mine") -> None:
+    """Let the package in ``folder`` pass for an installed one that offers ``entry_points``."""
+    place = folder / f"{name}-1.0.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [
+        line
+        for group, entries in entry_points.items()
+        for line in (f"[{group}]", *(f"{key} = {value}" for key, value in entries.items()))
+    ]
+    (place / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
 def edit(file: Path, old: str, new: str) -> None:

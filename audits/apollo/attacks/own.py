@@ -12,9 +12,9 @@ from audits.own.subclasses import must_be_one_of, subclass
 from audits.queries.access import Access
 
 
-def adapted(found: Any, name: str) -> type[Attack]:
-    """Return the attack behind the object ``found``, which a plan calls ``name``."""
-    attack = subclass(found, name, Attack, "attack")
+def adapted(found: Any, name: str, module: str = "") -> type[Attack]:
+    """Return the attack behind the object ``found``, which a plan calls ``name``; ``module`` offers it."""
+    attack = subclass(found, name, Attack, "attack", module)
     must_be_one_of(attack, "attack", "access", get_args(Access))
     reads = getattr(attack, "reads", ())
     if not isinstance(reads, tuple) or not reads:

@@ -21,7 +21,7 @@ PoolAccess = Literal["posteriors", "white_box"]
 
 
 POOL_ATTACKS: Registry[type[PoolAttack]] = Registry(
-    "attack", "audits.gnq.attacks", own="audits.gnq.attacks.own:adapted"
+    "attack", "audits.gnq.attacks", own="audits.gnq.attacks.own:adapted", group="orch.attacks", prefix="gnq."
 )
 
 

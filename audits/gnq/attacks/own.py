@@ -8,8 +8,8 @@ from audits.gnq.attacks.base import PoolAccess, PoolAttack
 from audits.own.subclasses import must_be_one_of, subclass
 
 
-def adapted(found: Any, name: str) -> type[PoolAttack]:
-    """Return the attack behind the object ``found``, which a plan calls ``name``."""
-    attack = subclass(found, name, PoolAttack, "attack")
+def adapted(found: Any, name: str, module: str = "") -> type[PoolAttack]:
+    """Return the attack behind the object ``found``, which a plan calls ``name``; ``module`` offers it."""
+    attack = subclass(found, name, PoolAttack, "attack", module)
     must_be_one_of(attack, "attack", "access", get_args(PoolAccess))
     return attack

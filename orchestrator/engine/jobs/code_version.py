@@ -93,7 +93,7 @@ class Source:
     """One module's source: ``code``, a digest of its syntax tree, and ``imports``, the modules of ours it leads to."""
 
     def __init__(self, name: str, tops: frozenset[str], root: Path | None) -> None:
-        file = file_of(name, tops, root)
+        file = Path(sources.MAIN) if name.startswith(f"{sources.MAIN}.") else file_of(name, tops, root)
         if file is None:
             raise RuntimeError(f"module {name} has no source file, so no version of its code can be told")
         tree = parsed(name, file, root)
@@ -198,6 +198,8 @@ def lazy_homes(module: str, tops: frozenset[str], root: Path | None = None) -> M
 def file_of(name: str, tops: frozenset[str], root: Path | None = None) -> Path | None:
     """Return the source file of a module of the packages ``tops``, None where there is none."""
     top, *rest = name.split(".")
+    if top == sources.MAIN:
+        return None
     if top not in tops:
         beside = () if root else homes_of(tops)
         return next((file for folder in beside if (file := sources.file_below(folder, name))), None)

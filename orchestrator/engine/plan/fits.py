@@ -9,6 +9,7 @@ from audits.data.groups import read_groups
 from audits.errors import BadInput, did_you_mean
 from audits.models.base import MODELS
 from audits.models.own import tried
+from audits.training.own import called
 from audits.training.private import check_private
 from orchestrator.engine.plan.errors import shown, under
 
@@ -59,6 +60,8 @@ def check_build(model: Model, recipe: Recipe, facts: Description, section: str) 
     """Refuse an architecture that does not fit the data or its recipe; ``section`` of the plan names it."""
     try:
         built = build_without_numbers(model, facts.shape, len(facts.classes))
+        if recipe.fit is not None:
+            called(recipe)
         if recipe.private:
             check_private(built, recipe.private_engine)
     except BadInput as error:
