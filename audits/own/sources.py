@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,8 @@ def forget(module: str) -> None:
     loaded = sys.modules.pop(module, None)
     file = noted.file if noted else Path(getattr(loaded, "__file__", None) or "")
     if file.suffix == ".py":
-        Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
+        with suppress(OSError):  # of a folder that may not be written
+            Path(importlib.util.cache_from_source(str(file))).unlink()
 
 
 def shipped(tops: Iterable[str]) -> None:
