@@ -75,7 +75,7 @@ def make_logits(rng: np.random.Generator, forgotten: Bools, recipe: Recipe) -> L
     shadow, original = (
         difficulty + size * recipe.effect * trained + rng.normal(size=trained.shape) for size in (1.0, 2.0)
     )
-    target = difficulty + recipe.effect * forgotten + rng.normal(size=len(forgotten))
+    target: NDArray[Any] = difficulty + recipe.effect * forgotten + rng.normal(size=len(forgotten))
     queries = np.ones(len(forgotten), dtype=np.int32)
     before, after = original.astype(np.float32), shadow.astype(np.float32)
     return Logits(before, after, inside, outside, target, queries)
