@@ -23,6 +23,7 @@ from actors.jobs import Tell, Workers
 from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
+from audits.own.sources import travelling
 
 __all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
 
@@ -234,9 +235,11 @@ def _source_packages() -> dict[str, Any]:
     """Return the runtime environment that gives workers the driver's own source.
 
     Artefact keys contain the version of the code, so all workers must run the driver's. Installed packages are taken to
-    be the same on every node (cluster.yaml installs them); from a checkout the packages travel with the job.
+    be the same on every node (cluster.yaml installs them); from a checkout the packages travel with the job, and so do
+    modules of users' own that lie in a folder.
     """
     root = Path(__file__).resolve().parent.parent
-    if root.name in ("site-packages", "dist-packages"):
-        return {}
-    return {"py_modules": [str(root / name) for name in SOURCE_PACKAGES if (root / name).is_dir()]}
+    installed = root.name in ("site-packages", "dist-packages")
+    ours = [] if installed else [root / name for name in SOURCE_PACKAGES if (root / name).is_dir()]
+    places = [str(place) for place in (*ours, *travelling())]
+    return {"py_modules": places} if places else {}

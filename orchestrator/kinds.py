@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import UNKNOWN, is_known, mask
-from audits.data.permission import require_permission
 from audits.errors import BadInput, did_you_mean
+from audits.own.entry_points import Offer, offers, refusals
+from audits.own.permission import require_permission
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
+from orchestrator.engine.own_code import code_of, follow_edits
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan
@@ -27,14 +28,33 @@ KINDS = {
     "mia": "orchestrator.mia.kind:KIND",
 }
 """Name (``audit.kind`` of a plan) → where its ``Kind`` stands."""
+GROUP = "orch.kinds"
+"""Entry points of installed packages that offer kinds of audits."""
 
 
 def kind_named(name: str) -> Kind:
     """Return the kind of audits called ``name``; raises ``BadInput`` for others."""
-    if name not in KINDS:
-        raise BadInput(f"no audit {name!r}{did_you_mean(name, KINDS)}; audits: {', '.join(KINDS)}")
-    found: Kind = load(KINDS[name])
-    return found
+    if name not in KINDS and name not in (known := kind_names()):
+        raise BadInput(f"no audit {name!r}{did_you_mean(name, known)}; audits: {', '.join(known)}")
+    if name in KINDS:
+        found: Kind = load(KINDS[name])
+        return found
+    return installed_kind(next(offer for offer in offers(GROUP) if offer.name == name))
+
+
+def kind_names() -> tuple[str, ...]:
+    """Return the names of all kinds of audits: those of the table, then those that installed packages offer."""
+    found = offers(GROUP)
+    refused = refusals(found, KINDS)
+    return (*KINDS, *(offer.name for offer in found if offer.name not in refused))
+
+
+def installed_kind(offer: Offer) -> Kind:
+    """Return the kind that a package offers; raises BadInput for what is none."""
+    kind = offer.load()
+    if not isinstance(kind, Kind):
+        raise BadInput(f"audit {offer.name} of package {offer.package} is no Kind (orchestrator.engine.kind)")
+    return kind
 
 
 def load_plan(
@@ -51,19 +71,8 @@ def load_plan(
     raw = apply_overrides(read_plan(source), changes)
     if forgotten := [f"{path} is {shown(text)}: {UNKNOWN}" for path, text in texts_of(raw) if not is_known(text)]:
         raise PlanProblems(forgotten)
-    for name, root in data_sets_of(raw):
-        require_permission(name, root)  # before the modules of the kind are imported, which takes seconds
+    require_permission(list(code_of(raw)))  # before the modules of the kind are imported, which takes seconds
     return plan_from(raw)
-
-
-def data_sets_of(value: Any) -> Iterator[tuple[str, Path | None]]:
-    """Yield name and root of every section of nested mappings and lists that looks like a data set."""
-    if isinstance(value, Mapping):
-        name, root = value.get("name"), value.get("root")
-        if isinstance(name, str) and isinstance(root, str | None):
-            yield name, None if root is None else Path(root).expanduser()
-    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from data_sets_of(item)
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -76,13 +85,18 @@ def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:
-    """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo)."""
+    """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo).
+
+    Modules of users' own that were edited are imported anew: here a run begins.
+    """
+    follow_edits()
     section = raw.get("audit")
     name = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
-    if isinstance(name, str) and name in KINDS:
+    if isinstance(name, str) and (name in KINDS or name in kind_names()):
         return kind_named(name).check(raw, notes)
-    near = did_you_mean(name, KINDS) if isinstance(name, str) else ""
-    raise PlanProblems([f"audit.kind is {shown(name)}{near}; allowed: {', '.join(KINDS)}"])
+    known = kind_names()
+    near = did_you_mean(name, known) if isinstance(name, str) else ""
+    raise PlanProblems([f"audit.kind is {shown(name)}{near}; allowed: {', '.join(known)}"])
 
 
 def check_against_data(plan: BasePlan, *, absent: bool = False) -> None:

@@ -84,7 +84,7 @@ class Source:
         return ":" in self.form
 
 
-CATALOGUE: Registry[Source] = Registry("data set", "audits.data")
+CATALOGUE: Registry[Source] = Registry("data set", "audits.data", own="audits.data.user:adapted", group="orch.data")
 
 
 def parse(name: str, root: str | os.PathLike[str] | None = None) -> Request:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,17 +10,24 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.groups import numbered
-from audits.data.permission import require_permission
+from audits.data.points import FORMS, arrays_of, channels_first
 from audits.data.source import CATALOGUE, Request, Source
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput
+from audits.own.code import first_line, load
+from audits.own.settings import modules_behind
+
+LAYOUT = "layout"
+"""The option that says where the channels of images stand."""
 
 
-def checked(name: str, returned: object) -> Dataset:
+def checked(name: str, returned: object, layout: str = "channels_first") -> Dataset:
     """Return what a user's function returned as a Dataset with its own fingerprint.
 
-    ``returned`` is a Dataset, ``(inputs, labels)`` or ``(inputs, labels, groups)``: uint8 images (N, C, H, W) or floats
-    (N, ...), which become float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without gaps; the
-    group of each point (N,), a whole number or a name (``audits.data.groups``). BadInput otherwise. A Dataset whose
+    ``returned`` is a Dataset, ``(inputs, labels)`` or ``(inputs, labels, groups)``, or what else holds points
+    (``audits.data.points``: data sets of torch, a DataLoader, the path of an .npz file): uint8 images (N, C, H, W) or
+    floats (N, ...), which become float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without
+    gaps; the group of each point (N,), a whole number or a name (``audits.data.groups``). ``layout``: of images,
+    "channels_first" or "channels_last". BadInput otherwise. A Dataset whose
     images stay in files is returned as it is.
     """
     if isinstance(returned, Dataset) and not returned.in_memory:
@@ -33,12 +36,12 @@ def checked(name: str, returned: object) -> Dataset:
         parts: tuple[Any, ...] = (returned.inputs, returned.labels)
     elif isinstance(returned, (tuple, list)) and len(returned) in (2, 3):
         parts = tuple(returned)
+    elif isinstance(returned, (np.ndarray, tuple, list, dict)) or returned is None:
+        raise BadInput(f"{name} returned {type(returned).__name__}; give {FORMS}")
     else:
-        raise BadInput(
-            f"{name} returned {type(returned).__name__}; allowed: (inputs, labels), (inputs, labels, groups) or a "
-            "Dataset"
-        )
-    inputs, labels = _inputs(name, _array(name, "inputs", parts[0])), _array(name, "labels", parts[1])
+        parts = arrays_of(returned, name)
+    inputs = _inputs(name, channels_first(_array(name, "inputs", parts[0]), layout, name))
+    labels = _array(name, "labels", parts[1])
     if labels.dtype.kind not in "iu" or labels.shape != inputs.shape[:1]:
         raise BadInput(
             f"{name}: labels are {labels.dtype} of shape {labels.shape}; "
@@ -64,7 +67,7 @@ def _array(name: str, what: str, value: object) -> npt.NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise BadInput(f"{name}: {what} cannot become an array: {_first_line(error)}") from error
+        raise BadInput(f"{name}: {what} cannot become an array: {first_line(error)}") from error
     if array.dtype.kind not in "iuf":
         raise BadInput(f"{name}: {what} are {array.dtype}; allowed: numbers")
     return array
@@ -83,65 +86,61 @@ def _inputs(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise BadInput(f"{name}: uint8 inputs have shape {inputs.shape}; needed: (N, C, H, W), C = 1 for grey images")
     if inputs.shape[1] > 4 and inputs.shape[3] <= 4:
         raise BadInput(
-            f"{name}: inputs have shape {inputs.shape}; needed: channels first, inputs.transpose(0, 3, 1, 2)"
+            f"{name}: inputs have shape {inputs.shape}; needed: channels first, inputs.transpose(0, 3, 1, 2), "
+            "or ?layout=channels_last behind the name"
         )
     return np.ascontiguousarray(inputs)
 
 
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Let modules of ``folder`` be imported, before all others, for as long as the user's code runs."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        if str(folder) in sys.path:
-            sys.path.remove(str(folder))
-
-
 def _load(request: Request) -> Dataset:
-    request.allow()
-    module_name, _, function_name = request.place.partition(":")
-    if not module_name or not function_name:
-        raise BadInput(f"data set {request.name!r}; its form is python:module:function")
-    folder = Path.cwd() if request.root is None else request.root
-    require_permission(request.name, request.root)
-    with _importable(folder):
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as error:  # the user's code may raise anything; the one line says what
-            raise BadInput(
-                f"{request.name}: importing {module_name!r} (in {folder} and on the Python path) raised "
-                f"{type(error).__name__}: {_first_line(error)}"
-            ) from error
-        function = getattr(module, function_name, None)
-        if not callable(function):
-            raise BadInput(
-                f"{request.name}: {module_name} has no function {function_name!r}"
-                f"{did_you_mean(function_name, vars(module))}"
-            )
-        try:
-            returned = function()
-        except Exception as error:  # as above
-            raise BadInput(
-                f"{request.name}: {function_name}() raised {type(error).__name__}: {_first_line(error)}"
-            ) from error
-    return checked(request.name, returned)
+    request.allow(LAYOUT)
+    function = load(request.name, request.root)
+    if not callable(function):
+        module, _, function_name = request.place.partition(":")
+        raise BadInput(f"{request.name}: {module} has no function {function_name!r}")
+    return called(function, request)
+
+
+def called(function: Callable[[], object], request: Request) -> Dataset:
+    """Return what a user's function returns, checked."""
+    try:
+        returned = function()
+    except Exception as error:  # the user's code may raise anything; the one line says what
+        raise BadInput(f"{request.name}: it raised {type(error).__name__}: {first_line(error)}") from error
+    return checked(request.name, returned, request.options.get(LAYOUT, "channels_first"))
 
 
 def _describe(request: Request) -> Description:
     """Call the function: nothing less tells how many points it returns."""
-    dataset = _load(request)
+    return description(_load(request), request)
+
+
+def description(dataset: Dataset, request: Request) -> Description:
+    """Return what is known of a data set that a function returned."""
     return Description(
         request.name, len(dataset), dataset.shape, dataset.classes, dataset.value_range, [request.place], True,
         "the owner's", "write a function that returns (inputs, labels) or (inputs, labels, groups)",
     )  # fmt: skip
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), "no message")
-
-
 CATALOGUE.register("python")(
     Source("python:module:function", "what your own function returns: (inputs, labels)", _describe, _load)
 )
+
+
+def adapted(found: Any, name: str, module: str = "") -> Source:
+    """Return the data set that a package offers as ``name``: a function without arguments, or a ``Source``."""
+    if isinstance(found, Source):
+        return found
+    modules_behind(found, name, module)
+    if not callable(found):
+        raise BadInput(f"data set {name} is {type(found).__name__}; needed: a function that returns points")
+
+    def read(request: Request) -> Dataset:
+        request.allow(LAYOUT)
+        return called(found, request)
+
+    def described(request: Request) -> Description:
+        return description(read(request), request)
+
+    return Source(name, next(iter((found.__doc__ or "").strip().splitlines()), ""), described, read)

@@ -12,7 +12,9 @@ from audits.registry import Registry
 if TYPE_CHECKING:
     from torch import nn
 
-MODELS: Registry[type[Architecture]] = Registry("model", "audits.models")
+MODELS: Registry[type[Architecture]] = Registry(
+    "model", "audits.models", own="audits.models.own:adapted", group="orch.models"
+)
 
 
 @dataclass(frozen=True)

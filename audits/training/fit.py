@@ -22,6 +22,7 @@ from audits.training.loop import (
     step,
     train_mode,
 )
+from audits.training.own import fit_by_own
 from audits.training.private import fit_private
 from audits.training.recipe import Recipe
 
@@ -33,10 +34,15 @@ def fit(
 
     The order of the points and the augmentation depend on ``seed`` only (drawn on the CPU). A batch of a single
     point is joined to the one before it, so that BatchNorm always has statistics. Raises ``BadInput`` on empty data
-    and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``.
+    and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``,
+    one with ``fit`` by the code that it names (``own.fit_by_own``).
     """
     if len(data) == 0:
         raise BadInput("training set is empty; give at least one point")
+    if recipe.fit is not None:
+        if observers:
+            raise BadInput("recipe.fit is a user's own training, which nobody can watch; leave it out")
+        return fit_by_own(model, data, recipe, seed)
     if recipe.private:
         return fit_private(model, data, recipe, seed=seed, observers=observers)
     train_mode(model)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 from audits.errors import BadInput
+from audits.own.permission import is_own
 
 ENGINES = ("fast", "opacus")
 ACCOUNTANTS = ("prv", "rdp")
@@ -27,6 +28,9 @@ class Recipe:
     ``delta`` of the guarantee is a tenth of 1/points unless given. ``private_engine`` is who bounds the gradients:
     "fast" (``engines/fast.py``), or "opacus", which is slower and gives the same up to rounding. ``accountant`` counts
     the privacy spent, and so decides the noise for a target: "prv", or "rdp", which is looser (``accounting``).
+
+    ``fit``: a user's own training in the place of our loop, ``python:module:name``, with ``settings`` of its own
+    (``audits.training.own``).
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -49,6 +53,8 @@ class Recipe:
     delta: float | None = None
     private_engine: Literal["fast", "opacus"] = "fast"
     accountant: Literal["prv", "rdp"] = "prv"
+    fit: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def private(self) -> bool:
@@ -68,6 +74,19 @@ class Recipe:
         if self.clip_norm is not None:
             positive("recipe.clip_norm", self.clip_norm)
         check_privacy(self)
+        check_own(self)
+
+
+def check_own(recipe: Recipe) -> None:
+    """Refuse settings that nothing reads, and what only our own loop can do."""
+    if recipe.fit is None:
+        if recipe.settings:
+            raise BadInput(f"recipe.settings is given ({', '.join(recipe.settings)}), which only recipe.fit reads")
+        return
+    if not is_own(recipe.fit):
+        raise BadInput(f"recipe.fit is {recipe.fit!r}; write it as python:module:name, or leave it out")
+    if recipe.private:
+        raise BadInput("recipe.fit is given, but private training needs our own loop; leave one of them out")
 
 
 def check_privacy(recipe: Recipe) -> None:

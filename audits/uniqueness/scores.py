@@ -5,15 +5,15 @@ Loss and norm are the controls: at a single model GNQ in mode ridge ranks points
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import TensorDataset
 
 from audits.arrays import Floats
+from audits.data.points import tensor_set
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput, did_you_mean
 from audits.gradients.gram import CHUNK, MEMORY, gram, squared_norms
@@ -44,7 +44,7 @@ class Scores:
 
 def gradient_uniqueness(
     model: nn.Module,
-    data: TensorSet | TensorDataset | Sequence[torch.Tensor],
+    data: Any,
     mode: str = "ridge",
     ridge: float = 1e-3,
     relative: bool = True,
@@ -57,7 +57,8 @@ def gradient_uniqueness(
 ) -> Floats:
     """Return the gradient uniqueness of every point of ``data`` among all of them, (N,) float64 ≥ 0.
 
-    ``data``: inputs (N, …) and labels (N,) as a ``TensorSet``, as a pair of tensors or as torch's ``TensorDataset``.
+    ``data``: inputs (N, …) and labels (N,) as a ``TensorSet``, as a pair of tensors or arrays, as a data set of torch
+    or torchvision, as a DataLoader (whose order does not count), or as the path of an .npz file.
     ``mode``: "ridge" or "pinv" (see :func:`audits.uniqueness.uniqueness_from_gram`), or "diagonal": each parameter by
     itself, D_j = Σ_p g_jp²/(Σ_{k≠j} g_kp² + λ), which needs no N × N matrix. λ = ``ridge``, if ``relative`` in units of
     the mean of ‖g_j‖² (ridge) or of g_jp² (diagonal); pinv has none.
@@ -69,7 +70,7 @@ def gradient_uniqueness(
     Source: Abdelghafar, Aliakbarpour, Jermaine, arXiv 2510.10902, which is mode pinv; ridge is the default here since
     pinv gives 0 to a gradient that is orthogonal to all others, wherever parameters outnumber points.
     """
-    data = points_of(data)
+    data = tensor_set(data)
     check_modes((mode,))
     if mode == "diagonal":
         return _array(
@@ -141,21 +142,6 @@ def losses(model: nn.Module, data: TensorSet) -> Floats:
 def needs_gram(modes: tuple[str, ...]) -> bool:
     """Return whether any of ``modes`` is made from the Gram matrix; mode diagonal is not."""
     return bool(set(modes) & set(GRAM_MODES))
-
-
-def points_of(data: TensorSet | TensorDataset | Sequence[torch.Tensor]) -> TensorSet:
-    """Return inputs and labels as a ``TensorSet``; BadInput for anything that is not a pair of tensors."""
-    if isinstance(data, TensorSet):
-        return data
-    pair = data.tensors if isinstance(data, TensorDataset) else data
-    if not isinstance(pair, tuple | list) or [isinstance(part, torch.Tensor) for part in pair] != [True, True]:
-        raise BadInput(
-            f"data is a {type(data).__name__}; give inputs and labels: a pair of tensors (x, y), a TensorDataset of "
-            "them, or audits.data.tensors.TensorSet(x, y)"
-        )
-    if len(pair[0]) != len(pair[1]):
-        raise BadInput(f"data has {len(pair[0])} inputs but {len(pair[1])} labels; give one label for each input")
-    return TensorSet(pair[0], pair[1])
 
 
 def check_modes(modes: tuple[str, ...]) -> None:

@@ -19,7 +19,9 @@ from audits.unlearning.task import Task
 if TYPE_CHECKING:
     from torch import nn
 
-UNLEARNERS: Registry[type[Unlearner]] = Registry("unlearning method", "audits.unlearning")
+UNLEARNERS: Registry[type[Unlearner]] = Registry(
+    "unlearning method", "audits.unlearning", own="audits.unlearning.own:adapted", group="orch.unlearners"
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Unlearner(ABC):
     Calling ``unlearn`` never changes the model that it is given and returns a new one in eval mode. What a number may
     be stands in its annotation (``audits.unlearning.settings``). ``trains_from_scratch`` marks methods that ignore the
     given weights (retrain), ``copies`` those that change nothing (identity); ``reads_forget`` and ``reads_retain`` say
-    which sets decide the result.
+    which sets decide the result. ``own``: a user's code, which is given a copy of the original, too.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -39,6 +41,7 @@ class Unlearner(ABC):
     copies: ClassVar[bool] = False
     reads_forget: ClassVar[bool] = True
     reads_retain: ClassVar[bool] = True
+    own: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse numbers that no plan may hold, before anything is trained."""
@@ -64,7 +67,8 @@ class Unlearner(ABC):
             if read and len(data) == 0:
                 raise BadInput(f"{self.name} reads the {kind} set, which is empty; give at least one point")
         student = copy.deepcopy(model).requires_grad_(True).train()
-        student = self._update(Task(student, model, forget, retain, seed, recipe, build))
+        original = copy.deepcopy(model) if self.own else model
+        student = self._update(Task(student, original, forget, retain, seed, recipe, build))
         student.zero_grad(set_to_none=True)
         check_finite(student)
         return student.eval()

@@ -8,6 +8,7 @@ from typing import Any
 
 from audits.errors import BadInput
 from orchestrator.api.report import Report
+from orchestrator.engine.own_code import follow_edits
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.run.console import Terminal
@@ -104,6 +105,7 @@ def planned(plan: Plan, values: Mapping[str, Any] | None, workers: int | str, st
     if store is not None:
         changes["compute.store"] = str(store)
     if isinstance(plan, BasePlan):
+        follow_edits()
         return plan.changed(changes)
     if isinstance(plan, Mapping):
         return plan_from(apply_overrides(dict(plan), list(changes.items())))

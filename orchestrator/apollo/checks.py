@@ -85,6 +85,8 @@ def watching_problems(plan: ApolloPlan) -> list[str]:
             "recipe.noise_multiplier and recipe.target_epsilon null, or choose random or memorised points and no "
             "disclosure"
         ]
+    if watched(plan) and plan.recipe.fit is not None:
+        return [f"{watched(plan)}, but recipe.fit is a training of one's own, whose steps cannot be watched"]
     return []
 
 

@@ -12,7 +12,7 @@ from audits.errors import did_you_mean
 from audits.models import MODELS
 from audits.unlearning import UNLEARNERS
 from orchestrator.apollo.presets import preset_for, shipped_presets
-from orchestrator.engine.plan.components import completed
+from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import shown
 
 if TYPE_CHECKING:
@@ -72,12 +72,17 @@ def completed_methods(plan: ApolloPlan) -> tuple[list[UnlearningMethod], list[st
 
 
 def attack_problems(names: Iterable[str]) -> list[str]:
-    """Return the attacks that do not exist, with the closest match or, where a name was changed, the new ones."""
-    return [
+    """Return the attacks that do not exist, with the closest match or, where a name was changed, the new ones.
+
+    So are those of users' own whose code cannot be used, and why.
+    """
+    names = list(names)
+    unknown = [
         f"audit.attacks.{index} is {shown(name)}{instead_of(name)}"
         for index, name in enumerate(names)
         if name not in ATTACKS
     ]
+    return unknown + unusable(ATTACKS, names, "audit.attacks")
 
 
 def instead_of(name: str) -> str:

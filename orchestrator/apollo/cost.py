@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -79,8 +79,9 @@ class ApolloProbe(TrainingProbe):
                 return training
             case "unlearn":  # an epoch counts as one over the retain set: an upper end
                 settings = job.document["settings"]
-                epochs = settings.get("epochs", 0) * math.ceil(split.train_size / settings.get("batch_size", batch))
-                return float(epochs + settings.get("iterations", 0))
+                size = number(settings, "batch_size", batch) or batch
+                epochs = number(settings, "epochs", 0) * math.ceil(split.train_size / size)
+                return float(epochs + number(settings, "iterations", 0))
             case "trace" | "search":  # the shadows that are read × the candidates of a shard × two directions × T steps
                 shadows = sum(len(group) for role in job.document["original"].values() for group in role)
                 steps = self.plan.audit.search.steps if "search" in job.document else 1
@@ -91,3 +92,9 @@ class ApolloProbe(TrainingProbe):
                 return float(watched.get("models", 1) * (training + looks))
             case _:
                 return float(math.ceil((split.train_size + split.test_pool) / batch))
+
+
+def number(settings: Mapping[str, Any], name: str, default: float) -> float:
+    """Return a setting that is a number, else ``default``: a user's own method may call anything by this name."""
+    value = settings.get(name, default)
+    return abs(value) if isinstance(value, int | float) else default

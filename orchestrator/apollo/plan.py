@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_serializer
 
+from audits.own.permission import is_own
 from audits.training.recipe import Recipe
 from audits.unlearning import make_unlearner
 from orchestrator.apollo.split import Split
@@ -87,8 +88,8 @@ class UnlearningMethod(BaseModel):
 
     @property
     def label(self) -> str:
-        """The name in tables: ``as`` if given, else the method."""
-        return self.given_label or self.method
+        """The name in tables: ``as`` if given, else the method; of code, the last part of its name."""
+        return self.given_label or (self.method.rpartition(":")[2] if is_own(self.method) else self.method)
 
     @property
     def settings(self) -> dict[str, Any]:

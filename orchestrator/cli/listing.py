@@ -6,13 +6,17 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from audits.data.catalogue import CATALOGUE
 from audits.errors import BadInput
 from audits.models import MODELS, make_model
 from audits.models.layers import layers_of
+from audits.own.entry_points import offers, refusals
 from audits.registry import Registry
+from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.files import shipped_plans
-from orchestrator.kinds import KINDS, kind_named
+from orchestrator.kinds import GROUP, KINDS, kind_named, kind_names
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
@@ -53,8 +57,26 @@ class LayeredModel:
 
 def lists() -> list[str]:
     """Return the names of all lists; imports the audits, to see what each has."""
-    own = dict.fromkeys(entry for name in KINDS for entry in kind_named(name).registries)
+    own = dict.fromkeys(entry for _, kind in kinds() for entry in kind.registries)
     return [*OF_ALL, *own]
+
+
+def kinds() -> list[tuple[str, Kind]]:
+    """Return all kinds of audits by name; one line on standard error for each that a package offers and that fails."""
+    found = []
+    for name in kind_names():
+        try:
+            found.append((name, kind_named(name)))
+        except BadInput as error:
+            warn(error)
+    for line in refusals(offers(GROUP), KINDS).values():
+        warn(f"audit {line}")
+    return found
+
+
+def warn(text: object) -> None:
+    """Print a warning on standard error."""
+    click.echo(f"warning: {text}", err=True)
 
 
 def listing(what: str) -> list[tuple[str, str]]:
@@ -62,16 +84,22 @@ def listing(what: str) -> list[tuple[str, str]]:
     attacks; sorted by name."""
     match what:
         case "audits":
-            return [(name, kind_named(name).question) for name in KINDS]
+            packages = {offer.name: offer.package for offer in offers(GROUP)}
+            return [
+                (name, kind.question if name in KINDS else f"{kind.question} [{packages[name]}]")
+                for name, kind in kinds()
+            ]
         case "models":
             return described(MODELS)
         case "data":
-            return [(CATALOGUE[name].form, CATALOGUE[name].description) for name in CATALOGUE]
+            return [
+                (source.form, source.description + from_package(CATALOGUE, name)) for name, source in usable(CATALOGUE)
+            ]
         case "sweeps":
             return [(name, SWEEPS[name].title) for name in SWEEPS]
         case "plans":
             return [(name, first_comment(text)) for name, text in shipped_plans().items()]
-    found = {name: registries[what] for name in KINDS if what in (registries := kind_named(name).registries)}
+    found = {name: kind.registries[what] for name, kind in kinds() if what in kind.registries}
     if not found:
         raise ValueError(f"no list of {what}")
     prefix = len(found) > 1
@@ -83,8 +111,8 @@ def listing(what: str) -> list[tuple[str, str]]:
 
 
 def layered_models() -> list[LayeredModel]:
-    """Return every architecture of the registry, sorted by name, with the layers that a student can keep frozen."""
-    return [layered(name) for name in MODELS]
+    """Return every architecture of this project, sorted by name, with the layers that a student can keep frozen."""
+    return [layered(name) for name in MODELS if not MODELS.is_own(name)]
 
 
 def layered(name: str) -> LayeredModel:
@@ -119,7 +147,26 @@ def size(model: nn.Module, parameters: tuple[str, ...]) -> int:
 
 def described(registry: Registry[Any]) -> list[tuple[str, str]]:
     """Return the entries of a registry with the first line of their docstrings."""
-    return [(name, first_docline(registry[name])) for name in registry]
+    return [(name, first_docline(entry) + from_package(registry, name)) for name, entry in usable(registry)]
+
+
+def usable(registry: Registry[Any]) -> list[tuple[str, Any]]:
+    """Return the entries of a registry by name; one line on standard error for each that a package offers in vain."""
+    found = []
+    for name in registry:
+        try:
+            found.append((name, registry[name]))
+        except BadInput as error:
+            warn(f"{registry.kind} {error}")
+    for line in registry.refused().values():
+        warn(f"{registry.kind} {line}")
+    return found
+
+
+def from_package(registry: Registry[Any], name: str) -> str:
+    """Return the package that offers a component, in words; "" for those of this project."""
+    offer = registry.offered().get(name)
+    return f" [{offer.package}]" if offer else ""
 
 
 def first_docline(entry: object) -> str:

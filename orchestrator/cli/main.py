@@ -16,8 +16,8 @@ from pathlib import Path
 import click
 
 from audits.credentials import hide
-from audits.data.permission import asking
 from audits.errors import BadInput, ServerSilent, did_you_mean
+from audits.own.permission import asking
 from orchestrator.cli.session import Session
 from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreSilent
 
@@ -30,6 +30,7 @@ COMMANDS = {
     "cost": ("orchestrator.cli.cost", "Estimate what a plan costs; run nothing."),
     "validate": ("orchestrator.cli.validate", "Check a plan and list everything that is wrong with it."),
     "ls": ("orchestrator.cli.ls", "List audits, attacks, unlearners, models, data, sweeps or plans."),
+    "check": ("orchestrator.cli.check", "Run the contract tests of a component of your own."),
     "cp": ("orchestrator.cli.cp", "Copy a shipped plan to a file, to edit it."),
     "submit": ("orchestrator.cli.submit", "Run an audit or a sweep on a Ray cluster, and fetch its results."),
     "report": ("orchestrator.cli.report", "Write the report of a finished run again."),

@@ -23,6 +23,7 @@ from orchestrator.cli import audit, sweep
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.session import Session
 from orchestrator.cli.user_code import ALLOW
+from orchestrator.engine.own_code import code_of, own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
 from orchestrator.kinds import kind_named, load_plan
 from tune_spaces import SWEEPS
@@ -101,7 +102,8 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     plan = load_plan(values["source"] or default, values["overrides"], {**compute, "compute.address": "auto"})
     require_common_store(plan)
     is_file = values["source"] is not None and Path(values["source"]).exists()
-    allowed = ("--allow-code",) if session.code.everything or os.environ.get(ALLOW) == "1" else ()
+    asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
+    allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
     sent = {**values, "source": PLAN if is_file else values["source"]}
     return Work(
         words=(name, *words_of(here, sent), *allowed, "--set", "compute.address=auto"),
@@ -153,6 +155,11 @@ def start(server: JobServer, work: Work) -> str:
             shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         if work.source is not None:
             shutil.copy(work.source, Path(folder) / PLAN)
+        for place in own_code([work.plan.resolved()]).places:
+            if place.is_dir():
+                shutil.copytree(place, Path(folder) / place.name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(place, folder)
         groups = work.plan.data.groups
         if groups is not None and not Path(groups).is_absolute() and ".." not in Path(groups).parts:
             (Path(folder) / groups).parent.mkdir(parents=True, exist_ok=True)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from audits.errors import BadInput, did_you_mean
+
+OWN = re.compile(r"python:[\w.]+:\w+")
+INSIDE = "\0"
+"""In the place of a dot inside a name."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def parse_gate(text: str, headline: Headline) -> Gate:
     """Return the gate that ``METRIC=VALUE`` describes; raises ``BadInput`` on unknown metrics and odd values."""
     name, limit = name_and_limit(text, headline.example)
     count = len(headline.parts)
-    parts = name.rsplit(".", count)
+    parts = [part.replace(INSIDE, ".") for part in OWN.sub(without_dots, name).rsplit(".", count)]
     access, _, metric = name.rpartition(".")
     if access in headline.accesses and metric in headline.summary:
         return Gate(text, metric, limit, access=access)
@@ -94,6 +99,11 @@ def parse_gate(text: str, headline: Headline) -> Gate:
             f"{', '.join(headline.summary)}{within}, or {place}.METRIC with one of {', '.join(headline.metrics)}"
         )
     return Gate(text, parts[-1], limit, tuple(parts[:-1]) or None)
+
+
+def without_dots(name: re.Match[str]) -> str:
+    """Return the name of a user's code with its dots marked as no ends of parts."""
+    return name[0].replace(".", INSIDE)
 
 
 def name_and_limit(text: str, example: str) -> tuple[str, float]:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from audits.models import MODELS
+from audits.own.code import taken_apart
 from audits.training.engines.base import ENGINES
 from audits.training.recipe import Recipe
 from orchestrator.engine.jobs.code_version import code_version
@@ -112,14 +113,19 @@ class KeyedJobs(ABC):
         job trains, all of the plan by default. Where they are private, the engine of private training counts.
         """
         used = self.recipes if recipes is None else recipes
-        modules = tuple(dict.fromkeys(part.__module__ for part in code))
-        own = (*modules, *engines(used))
+        modules = tuple(dict.fromkeys(module for part in code for module in modules_of(part)))
+        own = (*modules, *engines(used), *own_fits(used))
         whole = {**document, "code": self.code_of(stage, own), "platform": self.platform(used)}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)
 
     def code_of(self, stage: str, components: Sequence[str] = ()) -> str:
         """Return the version of the code of ``stage`` and of the ``components`` (modules) that take part."""
         return code_version((self.bodies[stage], *components))
+
+
+def modules_of(part: type) -> tuple[str, ...]:
+    """Return the modules whose code makes a component: its own, or those behind one that a user has brought."""
+    return vars(part).get("made_of") or (part.__module__,)
 
 
 @cache
@@ -132,6 +138,11 @@ def engines(recipes: Iterable[Recipe]) -> tuple[str, ...]:
     """Return the modules of private training that take part in trainings by ``recipes``."""
     used = dict.fromkeys(recipe.private_engine for recipe in recipes if recipe.private)
     return tuple(ENGINES[engine].__module__ for engine in used)
+
+
+def own_fits(recipes: Iterable[Recipe]) -> tuple[str, ...]:
+    """Return the modules of users' own training that take part in trainings by ``recipes``."""
+    return tuple(dict.fromkeys(taken_apart(recipe.fit)[0] for recipe in recipes if recipe.fit is not None))
 
 
 class OneArchitecture(KeyedJobs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from audits.models import MODELS
 from audits.uniqueness.rankings import RANKINGS
 from audits.uniqueness.scores import MODES
 from orchestrator.engine.plan.base import Rules, validated
-from orchestrator.engine.plan.components import completed
+from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.wording import repeats
@@ -43,20 +43,22 @@ def contradictions(plan: GnqPlan) -> list[str]:
 
 def unknown_names(plan: GnqPlan) -> list[str]:
     """Return modes, attacks and rankings that do not exist, or stand there twice."""
-    lines = []
-    for field, names, known in (
-        ("audit.modes", plan.audit.modes, list(MODES)),
-        ("audit.attacks", plan.audit.attacks, list(POOL_ATTACKS)),
-    ):
+    lines: list[str] = []
+    tables: tuple[tuple[str, tuple[str, ...], Collection[str]], ...] = (
+        ("audit.modes", plan.audit.modes, MODES),
+        ("audit.attacks", plan.audit.attacks, POOL_ATTACKS),
+    )
+    for field, names, known in tables:
         lines += [unknown(f"{field}.{index}", name, known) for index, name in enumerate(names) if name not in known]
         lines += [f"{field}: {name!r} stands there {count} times; once is enough" for name, count in repeats(names)]
+    lines += unusable(POOL_ATTACKS, plan.audit.attacks, "audit.attacks")
     for index, defence in enumerate(plan.defences):
         if defence.ranking is not None and defence.ranking not in RANKINGS:
             lines.append(unknown(f"defences.{index}.ranking", defence.ranking, list(RANKINGS)))
     return lines
 
 
-def unknown(path: str, name: str, known: list[str]) -> str:
+def unknown(path: str, name: str, known: Collection[str]) -> str:
     """Return the line about a name that does not exist."""
     return f"{path} is {shown(name)}{did_you_mean(name, known)}; allowed: {', '.join(known)}"
 
@@ -76,6 +78,8 @@ def split_problems(plan: GnqPlan) -> list[str]:
         lines.append("audit.held_out is 0, but a defence ranks by held_out_loss; give an even number, such as 8")
     if plan.split.shadows % 2:
         lines.append(f"split.shadows is {plan.split.shadows}; shadows come in twins: give an even number")
+    if plan.recipe.fit is not None:
+        lines.append("recipe.fit is given, but audits of kind gnq watch every step of a training; leave it out")
     if plan.recipe.private:
         lines.append("recipe is private; give it as a defence (method: dp_sgd), watched models train without noise")
     if plan.audit.bins > plan.split.train_size // 2:

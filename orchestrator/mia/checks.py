@@ -10,7 +10,7 @@ from audits.errors import BadInput, did_you_mean
 from audits.mia.attacks import MIA_ATTACKS
 from audits.models import MODELS
 from orchestrator.engine.plan.base import Rules, validated
-from orchestrator.engine.plan.components import completed
+from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.shadows import unlike_shadows
@@ -26,6 +26,8 @@ FEW_SHADOWS = 8
 
 def contradictions(plan: MiaPlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
+    if broken := unusable(MIA_ATTACKS, plan.audit.attacks, "audit.attacks"):
+        return broken  # what else is wrong cannot be told without them
     return [*unknown_names(plan), *split_problems(plan), *rate_problems(plan)]
 
 

@@ -13,7 +13,7 @@ from audits.tmia.selectors import SELECTORS
 from audits.tmia.shared_pool import check_corrected_level
 from audits.training.transfer import TORCHVISION_INPUTS, student_of
 from orchestrator.engine.plan.base import Rules, validated
-from orchestrator.engine.plan.components import completed
+from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.wording import repeats
@@ -30,6 +30,8 @@ FORBIDDEN_CHANGES = ("audit.kind", "variants", "compute", "tracking")
 
 def contradictions(plan: TmiaPlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
+    if broken := unusable(ATTACKS, plan.audit.attacks, "audit.attacks"):
+        return broken  # what else is wrong cannot be told without them
     return [
         *unknown_names(plan),
         *audit_problems(plan),
@@ -41,10 +43,10 @@ def contradictions(plan: TmiaPlan) -> list[str]:
 
 def unknown_names(plan: TmiaPlan) -> list[str]:
     """Return selectors and attacks that do not exist, or stand there twice."""
-    lines = []
+    lines: list[str] = []
     for field, names, known in (
-        ("audit.selectors", plan.audit.selectors, list(SELECTORS)),
-        ("audit.attacks", plan.audit.attacks, list(ATTACKS)),
+        ("audit.selectors", plan.audit.selectors, SELECTORS),
+        ("audit.attacks", plan.audit.attacks, ATTACKS),
     ):
         lines += [
             f"{field}.{index} is {shown(name)}{did_you_mean(name, known)}; allowed: {', '.join(known)}"

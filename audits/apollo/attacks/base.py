@@ -16,7 +16,9 @@ from audits.queries.access import Access
 from audits.registry import Registry
 from audits.statistics.conformal import decided, p_values
 
-ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.apollo.attacks")
+ATTACKS: Registry[type[Attack]] = Registry(
+    "attack", "audits.apollo.attacks", own="audits.apollo.attacks.own:adapted", group="orch.attacks", prefix="apollo."
+)
 
 FORMER = {"apollo_paper": ("apollo_under", "apollo_over")}
 """Names that attacks once had → those that they have now."""

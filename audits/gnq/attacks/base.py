@@ -20,7 +20,9 @@ from audits.registry import Registry
 PoolAccess = Literal["posteriors", "white_box"]
 
 
-POOL_ATTACKS: Registry[type[PoolAttack]] = Registry("attack", "audits.gnq.attacks")
+POOL_ATTACKS: Registry[type[PoolAttack]] = Registry(
+    "attack", "audits.gnq.attacks", own="audits.gnq.attacks.own:adapted", group="orch.attacks", prefix="gnq."
+)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ from audits.registry import Registry
 from audits.statistics.conformal import decided, p_values
 from audits.statistics.cross_conformal import cross_p_values
 
-MIA_ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.mia.attacks")
+MIA_ATTACKS: Registry[type[Attack]] = Registry(
+    "attack", "audits.mia.attacks", own="audits.mia.attacks.own:adapted", group="orch.attacks", prefix="mia."
+)
 
 FEWEST = 4
 """Shadows of an attack that leaves a pair of them out."""

@@ -19,7 +19,9 @@ from audits.tmia.shared_pool import NO_CORRECTION, spread
 
 Reading = Literal["distance", "votes", "posterior", "white_box"]
 
-ATTACKS: Registry[type[Attack]] = Registry("attack", "audits.tmia.attacks")
+ATTACKS: Registry[type[Attack]] = Registry(
+    "attack", "audits.tmia.attacks", own="audits.tmia.attacks.own:adapted", group="orch.attacks", prefix="tmia."
+)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-OURS = ("orchestrator", "actors", "tune_spaces", "audits")
-"""Packages whose modules count, beside those of the modules that are asked about (a kind of the user's own)."""
+from audits.errors import BadInput
+from audits.own import sources
+from audits.own.sources import OURS
 
 CANNOT_CHANGE_A_RESULT = (
     "audits.credentials",
     "audits.data.duplicates",
     "audits.errors",
+    "audits.own.code",
+    "audits.own.permission",
+    "audits.own.sources",
     "audits.registry",
     "orchestrator.engine.kind",
     "orchestrator.engine.plan.errors",
@@ -36,12 +40,13 @@ def code_version(modules: tuple[str, ...], root: Path | None = None) -> str:
 
     ``modules`` are those of a stage's body and of the components that take part in a job (architecture, method, kind of
     evidence, attacks): those are found by name, so the code of others does not count and a new attack leaves old scores
-    valid. ``root``: the folder that holds the packages (default: where each is installed). Raises RuntimeError for a
-    module that has no source file.
+    valid. Of a user's own modules all count that lie in the same package or, unless it is an installed one, below the
+    folder that holds it, as they were when they were imported (``audits.own.sources``). ``root``: the folder that holds
+    the packages (default: where each is installed). Raises RuntimeError for a module that has no source file.
     """
     tree = hashlib.sha256()
     for name in reached(modules, root):
-        tree.update(f"{name}\n{source_of(name, tops_of(modules), root).code}\n".encode())
+        tree.update(f"{name}\n{source(name, tops_of(modules), root).code}\n".encode())
     return tree.hexdigest()[:16]
 
 
@@ -56,13 +61,23 @@ def reached(modules: tuple[str, ...], root: Path | None = None) -> list[str]:
         if name in names or not counts(name):
             continue
         names.add(name)
-        waiting += source_of(name, tops_of(modules), root).imports
+        waiting += source(name, tops_of(modules), root).imports
+        waiting += packages_above(name, tops_of(modules), root)
     return sorted(names)
 
 
+def packages_above(name: str, tops: frozenset[str], root: Path | None) -> list[str]:
+    """Return the packages that hold a user's module: what stands in their ``__init__.py`` runs before it."""
+    if name.partition(".")[0] in OURS:
+        return []
+    parts = name.split(".")
+    above = (".".join(parts[:length]) for length in range(1, len(parts)))
+    return [package for package in above if file_of(package, tops, root)]
+
+
 def tops_of(modules: tuple[str, ...]) -> frozenset[str]:
-    """Return the packages whose modules count for ``modules``."""
-    return frozenset((*OURS, *(name.partition(".")[0] for name in modules)))
+    """Return the packages whose modules count for ``modules``, beside those in the folders of users' own."""
+    return frozenset((*OURS, *(name.partition(".")[0] for name in modules), *sources.shipped_tops()))
 
 
 def counts(module: str) -> bool:
@@ -78,13 +93,30 @@ class Source:
     """One module's source: ``code``, a digest of its syntax tree, and ``imports``, the modules of ours it leads to."""
 
     def __init__(self, name: str, tops: frozenset[str], root: Path | None) -> None:
-        file = file_of(name, tops, root)
+        file = Path(sources.MAIN) if name.startswith(f"{sources.MAIN}.") else file_of(name, tops, root)
         if file is None:
             raise RuntimeError(f"module {name} has no source file, so no version of its code can be told")
-        tree = ast.parse(file.read_text("utf-8"))
+        tree = parsed(name, file, root)
         self.code = hashlib.sha256(text_of(tree).encode()).hexdigest()
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
         self.imports = tuple(dict.fromkeys(imported(tree, package, tops, root)))
+
+
+def parsed(name: str, file: Path, root: Path | None) -> ast.Module:
+    """Return the syntax tree of a module: of a user's own, that of the source that was imported."""
+    if root is not None or name.partition(".")[0] in OURS:
+        return ast.parse(file.read_text("utf-8"))
+    try:
+        return ast.parse(sources.text_of(name, file))
+    except SyntaxError as error:
+        raise BadInput(f"module {name} ({file}) cannot be read as Python: {error.msg} in line {error.lineno}") from None
+
+
+def source(name: str, tops: frozenset[str], root: Path | None = None) -> Source:
+    """Return the source of a module of ours, or of one of a user's own among ``tops``."""
+    if root is not None or name.partition(".")[0] in OURS:
+        return source_of(name, frozenset(OURS) if root is None else tops, root)
+    return source_of_user(name, tops)
 
 
 @functools.cache
@@ -93,12 +125,19 @@ def source_of(name: str, tops: frozenset[str], root: Path | None = None) -> Sour
     return Source(name, tops, root)
 
 
+@functools.cache
+def source_of_user(name: str, tops: frozenset[str]) -> Source:
+    """Return the source of a user's module, read once until users' code is forgotten."""
+    return Source(name, tops, None)
+
+
 def imported(tree: ast.Module, package: str, tops: frozenset[str], root: Path | None) -> Iterator[str]:
     """Yield the modules of ours that the import statements of a module in ``package`` name.
 
-    Raises RuntimeError where a package is asked for a name that it only hands on lazily: no import statement leads on
-    to the module that defines it.
+    Raises RuntimeError where a module of ours asks a package for a name that it only hands on lazily: no import
+    statement leads on to the module that defines it. Of users' own the module that defines it counts.
     """
+    ours = package.partition(".")[0] in OURS
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if file_of(alias.name, tops, root))
@@ -108,7 +147,11 @@ def imported(tree: ast.Module, package: str, tops: frozenset[str], root: Path | 
             submodules = [name for alias in node.names if file_of(name := f"{module}.{alias.name}", tops, root)]
             yield from submodules
             if len(submodules) < len(node.names) and file_of(module, tops, root):
-                refuse_lazy(module, {alias.name for alias in node.names}, tops, root)
+                if ours:
+                    refuse_lazy(module, {alias.name for alias in node.names}, tops, root)
+                else:
+                    homes = lazy_homes(module, tops, root)
+                    yield from (homes[alias.name] for alias in node.names if alias.name in homes)
                 yield module
         elif isinstance(node, ast.Call) and (package_of := whole_table(node)):
             yield from modules_in(package_of, tops, root)
@@ -155,13 +198,22 @@ def lazy_homes(module: str, tops: frozenset[str], root: Path | None = None) -> M
 def file_of(name: str, tops: frozenset[str], root: Path | None = None) -> Path | None:
     """Return the source file of a module of the packages ``tops``, None where there is none."""
     top, *rest = name.split(".")
-    if top not in tops:
+    if top == sources.MAIN:
         return None
+    if top not in tops:
+        beside = () if root else homes_of(tops)
+        return next((file for folder in beside if (file := sources.file_below(folder, name))), None)
     base = (root / top if root else package_folder(top)).joinpath(*rest)
     for file in (base / "__init__.py", base.with_suffix(".py")):
         if file.is_file():
             return file
     return None
+
+
+@functools.cache
+def homes_of(tops: frozenset[str]) -> tuple[Path, ...]:
+    """Return the folders of users' own packages and files among ``tops``: whatever else lies there counts, too."""
+    return sources.homes(sorted(tops))
 
 
 @functools.cache
@@ -171,10 +223,18 @@ def package_folder(package: str) -> Path:
     Of a module that is a single file: that file without its suffix.
     """
     found = importlib.util.find_spec(package)
+    if found is not None and found.origin is None and found.submodule_search_locations:
+        return Path(next(iter(found.submodule_search_locations))).resolve()  # a folder without __init__.py
     if found is None or found.origin is None:
         raise RuntimeError(f"package {package} is not installed")
     file = Path(found.origin).resolve()
     return file.parent if file.name == "__init__.py" else file.with_suffix("")
+
+
+def forget_users_code() -> None:
+    """Let sources of users' own be looked for and read anew."""
+    for remembered in (code_version, source_of_user, file_of, homes_of, package_folder):
+        remembered.cache_clear()
 
 
 def text_of(node: Any) -> str:

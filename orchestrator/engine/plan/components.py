@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from audits.errors import did_you_mean
-from orchestrator.engine.plan.errors import problems_of, shown
+from audits.errors import BadInput, did_you_mean
+from orchestrator.engine.plan.errors import problems_of, shown, under
 
 if TYPE_CHECKING:
     from audits.registry import Registry
+
+
+def unusable(registry: Registry[Any], names: Iterable[str], path: str) -> list[str]:
+    """Return what is wrong with the names of users' code in the list at ``path`` of a plan."""
+    lines = []
+    for index, name in enumerate(names):
+        try:
+            if registry.is_own(name):
+                registry[name]
+        except BadInput as error:
+            lines.append(under(f"{path}.{index}", str(error)))
+    return lines
 
 
 def completed(
@@ -24,7 +36,10 @@ def completed(
         return dict(settings), [
             f"{name_path} is {shown(name)}{did_you_mean(name, registry)}; allowed: {', '.join(registry)}"
         ]
-    kind = registry[name]
+    try:
+        kind = registry[name]
+    except BadInput as error:  # code of the user's own that cannot be used
+        return dict(settings), [under(name_path, str(error))]
     try:
         component = TypeAdapter(kind).validate_json(json.dumps(dict(settings)))
     except ValidationError as error:

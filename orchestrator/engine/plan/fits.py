@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 from audits.data.catalogue import describe
 from audits.data.groups import read_groups
 from audits.errors import BadInput, did_you_mean
+from audits.models.base import MODELS
+from audits.models.own import tried
+from audits.training.own import called
 from audits.training.private import check_private
 from orchestrator.engine.plan.errors import shown, under
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from torch import nn
 
     from audits.data.dataset import Description
     from audits.training.recipe import Recipe
@@ -53,12 +58,25 @@ def facts_of(data: Data, absent: bool) -> Description:
 
 def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:
     """Refuse an architecture that does not fit the data or its recipe; ``section`` of the plan names it."""
-    import torch
-
     try:
-        with torch.device("meta"):  # shapes without numbers: a wide model costs as little as a small one
-            built = model.architecture().build(facts.shape, len(facts.classes), seed=0)
+        built = build_without_numbers(model, facts.shape, len(facts.classes))
+        if recipe.fit is not None:
+            called(recipe)
         if recipe.private:
             check_private(built, recipe.private_engine)
     except BadInput as error:
         raise BadInput(under(section, str(error))) from None
+
+
+def build_without_numbers(model: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return a model whose weights have shapes alone, so that a wide one costs as little as a small one.
+
+    One of the user's own is tried out besides, on the CPU if its code cannot do without numbers.
+    """
+    import torch
+
+    architecture = model.architecture()
+    if MODELS.is_own(model.name):
+        return tried(architecture, shape, classes)
+    with torch.device("meta"):
+        return architecture.build(shape, classes, seed=0)

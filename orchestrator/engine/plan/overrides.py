@@ -78,7 +78,7 @@ def place(plan: dict[str, Any], parts: list[str], value: Any) -> None:
 def entry_index(entries: list[Any], part: str, path: str) -> int:
     """Return the index of the list entry that ``part`` names: a number, or the method or label of the entry."""
     names = {
-        str(entry.get("as", entry.get("method"))): index
+        str(entry.get("as", str(entry.get("method")).rpartition(":")[2])): index
         for index, entry in enumerate(entries)
         if isinstance(entry, dict)
     }

@@ -11,9 +11,11 @@ from actors.cluster import connect
 from actors.jobs import Workers
 from actors.pools import do_jobs
 from actors.trials import run_trials
+from audits.errors import BadInput
 from orchestrator.engine.cost.choice import Work, choose_workers
 from orchestrator.engine.jobs.job import Job, in_turn, missing
 from orchestrator.engine.kind import Design, Kind
+from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
@@ -137,4 +139,10 @@ class Crew:
         """Return what a worker needs to do the jobs of ``plans``."""
         values = {plan.plan_hash: plan.resolved() for plan in plans}
         data = self.design.data.fingerprint
-        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe, self.owner)
+        code = own_code(values.values())
+        if code.in_main and self.workers.count:
+            raise BadInput(
+                f"{code.in_main.partition('.')[2]} is code of a notebook or a script ({code.in_main}), which worker "
+                "processes cannot import; put it into a module, or set compute.workers to 0"
+            )
+        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe, self.owner, code)

@@ -16,6 +16,7 @@ from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind
+from orchestrator.engine.own_code import OwnCode
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import unpack_weights
@@ -43,7 +44,8 @@ class OpenContexts:
     ``plans`` maps the hash of each plan to its plain values; a job is done in the context of its own plan.
     ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
     store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
-    each once (none: nobody claims). ``credentials`` are those of the masked addresses in the plans.
+    each once (none: nobody claims). ``code``: that of users' own which the plans reach; every worker must have it
+    too. ``credentials`` are those of the masked addresses in the plans.
     """
 
     kind: Kind
@@ -53,6 +55,7 @@ class OpenContexts:
     fingerprint: str
     probe: str = ""
     owner: Owner | None = None
+    code: OwnCode = field(default_factory=OwnCode)
     credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
 
     def __call__(self) -> Callable[[Any], None]:
@@ -81,6 +84,7 @@ class OpenContexts:
         store = Store(self.store)
         if self.probe:
             check_probe(store, self.probe)
+        self.check_code(self.plans[plan_hash])
         plan = self.kind.check(self.plans[plan_hash], ())
         torch.set_num_threads(plan.compute.threads)
         settle_gpu(self.device, plan)
@@ -91,6 +95,15 @@ class OpenContexts:
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
         return WorkerContext(self.kind, self.kind.lay_out(plan, data, self.device, store), store)
+
+    def check_code(self, values: Mapping[str, Any]) -> None:
+        """Refuse to work where users' code is not that of the driver; a cluster's other machines may have it."""
+        try:
+            self.code.require()
+        except BadInput as error:
+            if values["compute"]["address"] is None:
+                raise
+            raise Unfit(str(error)) from None
 
 
 class WorkerContext(Generic[D]):

@@ -37,10 +37,15 @@ def unpack_arrays(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def pack_weights(model: nn.Module) -> bytes:
-    """Return a model's parameters and buffers as safetensors."""
+    """Return a model's parameters and buffers as safetensors; tied weights stand there under each of their names."""
     from safetensors.torch import save
 
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    state, seen = {}, set[int]()
+    for name, tensor in model.state_dict().items():
+        whole = tensor.detach().cpu().contiguous()
+        place = whole.untyped_storage().data_ptr()
+        state[name] = whole.clone() if place in seen else whole
+        seen.add(place)
     return bytes(save(state))
 
 

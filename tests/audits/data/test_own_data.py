@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
 import torch
+from torch.utils.data import DataLoader, Subset
 
 from audits.data.catalogue import Dataset, describe, load
 from audits.data.user import checked
@@ -87,3 +89,39 @@ def test_a_user_may_return_tensors_and_data_sets() -> None:
     whole = checked("python:own:data", Dataset("mine", IMAGES, LABELS, ("a", "b"), (0.0, 1.0), fingerprint="made up"))
     assert whole.classes == ("a", "b")
     assert whole.fingerprint == Dataset("other", IMAGES, LABELS, ("a", "b"), (0.0, 1.0)).fingerprint
+
+
+COLOURS = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3), dtype=np.uint8)
+
+
+def test_points_come_as_people_hold_them(tmp_path: Path) -> None:
+    images = COLOURS.transpose(0, 3, 1, 2)
+    expected = checked("own", (images, LABELS))
+    pictures = [(PIL.Image.fromarray(one), int(label)) for one, label in zip(COLOURS, LABELS, strict=True)]
+    tensors = [(torch.from_numpy(one.copy()), int(label)) for one, label in zip(images, LABELS, strict=True)]
+    np.savez(tmp_path / "own.npz", images=images, targets=LABELS)
+    for given in (
+        Subset(pictures, range(4)),
+        Subset(tensors, range(4)),
+        DataLoader(Subset(tensors, range(4)), batch_size=2, shuffle=True),
+        tmp_path / "own.npz",
+    ):
+        assert checked("own", given).fingerprint == expected.fingerprint
+    assert checked("own", (COLOURS, LABELS), "channels_last").fingerprint == expected.fingerprint
+    assert load("npz:own.npz", tmp_path).fingerprint == expected.fingerprint
+    np.savez(tmp_path / "last.npz", inputs=COLOURS, labels=LABELS)
+    assert load("npz:last.npz?layout=channels_last", tmp_path).fingerprint == expected.fingerprint
+    for name, says in (
+        ("npz:last.npz", "or .layout=channels_last"),
+        ("npz:last.npz?layout=last", "layout is 'last'; allowed: channels_first, channels_last"),
+        ("npz:own.npz?layuot=x", "did you mean 'layout'"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            load(name, tmp_path)
+    np.savez(tmp_path / "odd.npz", pixels=COLOURS)
+    with pytest.raises(BadInput, match="holds pixels; needed: an array called inputs or x"):
+        load("npz:odd.npz", tmp_path)
+    with pytest.raises(BadInput, match=r"item 0 is Tensor; needed: \(input, label\)"):
+        checked("own", Subset([torch.zeros(2)], [0]))
+    with pytest.raises(BadInput, match="inputs have several shapes"):
+        checked("own", Subset([(torch.zeros(2), 0), (torch.zeros(3), 1)], [0, 1]))

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import prune
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 from torchvision.ops import StochasticDepth
 
 from audits.data.tensors import TensorSet
@@ -341,10 +341,20 @@ def test_a_ridge_must_be_positive(ridge: float) -> None:
 def test_points_are_given_as_a_set_as_a_pair_or_as_torchs_data_set() -> None:
     model, x, y = nn.Linear(6, CLASSES), drawn(4, 6), labels(4)
     expected = gradient_uniqueness(model, TensorSet(x, y))
-    for data in ((x, y), [x, y], TensorDataset(x, y)):
+    shuffled = DataLoader(TensorDataset(x, y), batch_size=2, shuffle=True)
+    items = [(one, int(label)) for one, label in zip(x, y, strict=True)]
+    for data in (
+        (x, y),
+        [x, y],
+        TensorDataset(x, y),
+        (x.numpy(), y),
+        (x, y.numpy()),
+        shuffled,
+        Subset(items, range(4)),
+    ):
         assert (gradient_uniqueness(model, data) == expected).all()
-    for wrong in ((x,), (x, y, y), DataLoader(TensorDataset(x, y)), TensorDataset(x), (x.numpy(), y)):
+    for wrong in ((x,), (x, y, y), TensorDataset(x), x.numpy(), None, {"x": x, "y": y}):
         with pytest.raises(BadInput, match="give inputs and labels"):
-            gradient_uniqueness(model, wrong)  # type: ignore[arg-type]
+            gradient_uniqueness(model, wrong)
     with pytest.raises(BadInput, match="4 inputs but 3 labels"):
         gradient_uniqueness(model, (x, y[:3]))

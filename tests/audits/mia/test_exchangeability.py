@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from audits.conformance.mia_cases import made_up
 from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.attacks.base import ShadowAttack
 from audits.signals.likelihood_ratio import log_likelihood_ratio
 from audits.statistics.conformal import decided
-from tests.audits.mia.made_up_cases import made_up
 
 RATES = (0.01, 0.05, 0.1)
 RUNS = {"qmia": 8}

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 
-from audits.data.permission import asking
+from audits.own.permission import asking
 from orchestrator.cli.main import main
 from orchestrator.cli.report import thumbnails
 from orchestrator.cli.user_code import Permission

@@ -1,0 +1,51 @@
+"""Who is asked before code of a user's own (``python:module:name``) runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from audits.errors import BadInput
+
+PREFIX = "python:"
+Named = tuple[str, Path | None]
+"""A name (``python:module:name``) and the folder in which its module is looked for (None: the current one)."""
+
+MayRun = Callable[[Sequence[Named]], bool]
+"""Says whether the code of all these names may run."""
+
+_asked: list[MayRun] = []
+
+
+@contextmanager
+def asking(may_run: MayRun) -> Iterator[None]:
+    """Ask ``may_run`` before code is imported for as long as the block runs; nobody is asked otherwise.
+
+    Who calls ``load`` with a name of his own means it. A command that was handed a plan file asks: a file may be
+    anybody's. Its workers run what it has allowed.
+    """
+    _asked.append(may_run)
+    try:
+        yield
+    finally:
+        _asked.pop()
+
+
+def is_own(name: object) -> bool:
+    """Return whether a name of a plan is that of code: ``python:module:name``."""
+    return isinstance(name, str) and name.startswith(PREFIX)
+
+
+def require_permission(named: Sequence[Named]) -> None:
+    """Raise BadInput unless the code of all these names may run; names that are not those of code need none."""
+    named = [(name, root) for name, root in dict.fromkeys(named) if is_own(name)]
+    if not named or not _asked or _asked[-1](named):
+        return
+    modules = dict.fromkeys(repr(name.split(":")[1]) for name, _ in named)
+    folders = dict.fromkeys(str(root or Path.cwd()) for _, root in named)
+    raise BadInput(
+        f"{', '.join(name for name, _ in named)} {'runs' if len(named) == 1 else 'run'} code of the "
+        f"module{'s' if len(modules) > 1 else ''} {', '.join(modules)} (of {', '.join(folders)} or the Python path), "
+        "and a plan may be anybody's: add --allow-code, or set ORCH_ALLOW_CODE=1, if you trust it; none of it was run"
+    )
