@@ -3,7 +3,8 @@
 An object with, among rates and counts, ``result_name``, ``result_type`` ("MIAResult"), ``signal_values`` (one number a
 point, large = member; null for attacks that only decide) and ``true_labels`` (1: member). Points stand in the order of
 the audit's data, the same for all attacks of one audit. Source: ``MIAResult.save`` in
-``leakpro/reporting/mia_result.py`` and ``MIAResultSchema`` in ``leakpro/schemas.py`` of github.com/aidotse/LeakPro, June 2026.
+``leakpro/reporting/mia_result.py`` and ``MIAResultSchema`` in ``leakpro/schemas.py`` of
+github.com/aidotse/LeakPro, June 2026.
 """
 
 from __future__ import annotations

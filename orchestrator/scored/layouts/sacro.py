@@ -3,8 +3,8 @@
 ``report.json`` holds one object an attack, ``NAME_LOG-ID``, with ``metadata.attack_name`` and, below
 ``attack_experiment_logger.attack_instance_logger``, ``instance_N`` for each repetition. Scores are there if the attack
 ran with ``report_individual``: ``individual.member_prob`` (large = member) and ``individual.member`` (1: member), in
-the .npz named ``arrays_file`` (keys ``individual.member_prob`` …), or within the JSON in reports before these files. The
-repetitions of an attack are new splits of one target's points, no new targets, so that each is an attack of its own
+the .npz named ``arrays_file`` (keys ``individual.member_prob`` …), or within the JSON in reports before these files.
+The repetitions of an attack are new splits of one target's points, no new targets, so that each is an attack of its own
 here. Source: ``write_json`` and ``_externalise_arrays`` in ``sacroml/attacks/report.py``, ``likelihood_attack.py``,
 ``qmia_attack.py`` and ``worst_case_attack.py`` of github.com/AI-SDC/SACRO-ML, August 2026.
 """
