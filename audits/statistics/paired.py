@@ -199,7 +199,11 @@ def _judged(
     error = math.sqrt(variance)
     half = student_quantile(level, 1e9 if degrees is None else degrees) * error
     far = -abs(value) / error
-    return value - half, value + half, 2.0 * float(ndtr(far) if degrees is None else stdtr(degrees, far))
+    return (
+        max(-1.0, value - half),
+        min(1.0, value + half),
+        2.0 * float(ndtr(far) if degrees is None else stdtr(degrees, far)),
+    )
 
 
 def _joint(

@@ -90,21 +90,21 @@ def _read(path: Path, options: Options) -> tuple[str, list[Attack], list[str]]:
     return layout, attacks, notes
 
 
-def _plain(table: pa.Table, path: Path, options: Options) -> Parts:
+def _plain(table: Callable[[], pa.Table], path: Path, options: Options) -> Parts:
     if options.layout not in (AUTO, PLAIN):
         raise BadInput(f"{path} is not of layout {options.layout} ({LAYOUTS[options.layout]})")
-    return PLAIN, [plain.part_of(table, path, options)], []
+    return PLAIN, [plain.part_of(table(), path, options)], []
 
 
 def _text(path: Path, options: Options) -> Parts:
-    return _plain(files.read_table(path), path, options)
+    return _plain(lambda: files.read_table(path), path, options)
 
 
 def _parquet(path: Path, options: Options) -> Parts:
     table = files.read_parquet(path)
     kind = "" if options.names_columns or options.layout == PLAIN else own.kind_of(table)
     if not kind:
-        return _plain(table, path, options)
+        return _plain(lambda: table, path, options)
     attacks = own.attacks(table, kind)
     if not attacks:
         raise BadInput(f"{path} is a scores table of kind {kind} without an attack that can be judged")
@@ -117,7 +117,7 @@ def _arrays(path: Path, options: Options) -> Parts:
         return "privacy-meter", privacy_meter.parts(arrays, path), privacy_meter.notes(path)
     if _may_be("sacro-ml", options) and sacro.matches_arrays(arrays):
         return "sacro-ml", sacro.array_parts(arrays, path), []
-    return _plain(files.table_of_arrays(arrays, path), path, options)
+    return _plain(lambda: files.table_of_arrays(arrays, path), path, options)
 
 
 def _json(path: Path, options: Options) -> Parts:
@@ -126,7 +126,7 @@ def _json(path: Path, options: Options) -> Parts:
         return "leakpro", leakpro.parts(value, path), []
     if _may_be("sacro-ml", options) and sacro.matches(value):
         return "sacro-ml", sacro.parts(value, path), []
-    return _plain(files.table_of_json(value, path), path, options)
+    return _plain(lambda: files.table_of_json(value, path), path, options)
 
 
 def _may_be(layout: str, options: Options) -> bool:

@@ -31,10 +31,10 @@ def main_grid(run: CompareResult) -> Grid:
     """Return all differences, grouped by the runs that they are between."""
     several = len({row.setting for row in run.table}) > 1
     columns = (
-        left("attack", merge=True),
+        left("attack"),
         left("metric"),
-        Column("first"),
-        Column("second"),
+        Column("first", narrow="nothing"),
+        Column("second", narrow="nothing"),
         Column("difference"),
         Column("p (Holm)"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +50,9 @@ def attacks(table: pa.Table, kind: str) -> list[Attack]:
 
 def named(judged: Judged) -> Attack:
     """Return an attack with its own names; what stands in the table is what is written again."""
-    return Attack(judged, names_of(judged.target), None if judged.point is None else names_of(judged.point))
+    targets, points = names_of(judged.target), None if judged.point is None else names_of(judged.point)
+    numbered = replace(judged, target=targets.codes, point=None if points is None else points.codes)
+    return Attack(numbered, targets, points)
 
 
 def names_of(values: np.ndarray) -> Names:
@@ -59,7 +61,3 @@ def names_of(values: np.ndarray) -> Names:
         return Names(values.astype(np.int64))
     words, codes = np.unique(values.astype(str), return_inverse=True)
     return Names(codes, tuple(map(str, words)))
-
-
-PROMISED = re.compile(r"\d*\.?\d+(e-\d+)?")
-"""A name of a decision that is the rate it promises."""
