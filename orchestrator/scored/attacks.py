@@ -126,7 +126,8 @@ def joined(found: Sequence[Sequence[Attack]], files: Sequence[str]) -> list[Atta
 def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
     """Return one attack on the targets of several files, each named by its file, and by its group where it has any."""
     words: list[str] = []
-    targets, points, names_of_points = [], [], {}
+    targets, points = [], []
+    names_of_points: dict[str, int] = {}
     for file, attack in parts:
         distinct, codes = np.unique(attack.judged.target, return_inverse=True)
         targets.append(len(words) + codes)

@@ -11,10 +11,11 @@ import numpy as np
 from audits.statistics import controls, intervals, null
 from audits.statistics.judged import Judged, rows_by
 from audits.statistics.rank_sums import permutation_p_of
+from audits.statistics.roc import auc
 from audits.statistics.summary import Cell, Row, summarise_cells
 from orchestrator.engine.run.result_head import versions
 from orchestrator.report.result import SettingRow
-from orchestrator.report.rows import Estimate, read_row
+from orchestrator.report.rows import read_row
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.epsilons import bounds, unbounded
 from orchestrator.scored.options import Options
@@ -105,7 +106,7 @@ def table_rows(decided: Sequence[tuple[Judged, dict[float, tuple[Any, str]]]], o
         (place, row) for place in range(len(decided)) for row in _clustered(decided[place][0], found[place], options)
     ]
     corrected = _holm([(decided[place][0].place, row) for place, row in listed], options.level)
-    return [row_of(*decided[place], row) for (place, _), row in zip(listed, corrected, strict=True)]
+    return [row_of(*decided[place], row, options.level) for (place, _), row in zip(listed, corrected, strict=True)]
 
 
 def cell_of(judged: Judged, made: dict[float, tuple[Any, str]]) -> Cell:
@@ -126,8 +127,6 @@ def _clustered(judged: Judged, rows: list[Row], options: Options) -> list[Row]:
     """Return rows whose AUC and its interval are over clusters of targets, where targets hang together."""
     if judged.cluster is None:
         return rows
-    from audits.statistics.roc import auc
-
     means = [
         float(
             np.mean([auc(judged.scores[unit][own], judged.member[unit][own]) for own in rows_by(judged.target[unit])])
@@ -159,7 +158,7 @@ def _holm(listed: Sequence[tuple[tuple[str, str], Row]], level: float) -> list[R
     ]
 
 
-def row_of(judged: Judged, made: dict[float, tuple[Any, str]], row: Row) -> ScoreRow:
+def row_of(judged: Judged, made: dict[float, tuple[Any, str]], row: Row, level: float) -> ScoreRow:
     """Return a row of the summary as a row of the result."""
     rate = row["promised_fpr"]
     counts = counts_of(judged, made[rate][0])
@@ -169,7 +168,7 @@ def row_of(judged: Judged, made: dict[float, tuple[Any, str]], row: Row) -> Scor
     told |= {f"{name}{end}": row[f"{name}{end}"] for name in ("tpr", "found_fpr") for end in ends}
     if judged.cluster is not None:
         for name, hits, sizes in (("tpr", *counts[:2]), ("found_fpr", *counts[2:])):
-            low, high = intervals.clustered_rate(hits, sizes)
+            low, high = intervals.clustered_rate(hits, sizes, level)
             told |= {f"{name}_low": low, f"{name}_high": high}
     told |= {
         "thresholds": made[rate][1],
@@ -208,8 +207,3 @@ def warnings_of(found: Sequence[Judged]) -> list[str]:
     if not few:
         return []
     return [f"intervals over {few[0]} targets are wide: Student’s t with {few[0] - 1} degrees of freedom"]
-
-
-def estimate(low: float | None, value: float | None, high: float | None) -> Estimate:
-    """Return an estimate of its parts."""
-    return Estimate(value, low, high)

@@ -30,11 +30,12 @@ def test_intervals_hold_the_difference_and_equal_runs_rarely_differ(case: Case) 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_intervals_hold_as_often_as_the_module_says(case: Case) -> None:
-    shares = [covered(case, 1000, 1)[0], covered(case, 1000, 2, TPR)[0], covered(replace(case, gain=0.0), 1000, 3)[0]]
-    wrong = covered(replace(case, gain=0.0), 1000, 4)[1]
-    print(f"{case.name:45} held {min(shares):.3f}–{max(shares):.3f}, differ {wrong:.3f}")  # noqa: T201 - a record
-    assert 0.93 <= min(shares) <= max(shares) <= 0.98
-    assert 0.02 <= wrong <= 0.07
+    rates = covered(case, 300, 2, TPR)
+    equal, wrong = covered(replace(case, gain=0.0), 300, 3)
+    shares = [covered(case, 300, 1)[0], rates[0], equal]
+    print(f"{case.name:45} hold {min(shares):.3f}–{max(shares):.3f}, differ {wrong:.3f}")  # noqa: T201 - a record
+    assert 0.92 <= min(shares) <= max(shares) <= 0.985
+    assert 0.01 <= wrong <= 0.08
 
 
 def test_pairing_over_targets_is_the_t_interval_of_their_differences() -> None:
@@ -73,7 +74,7 @@ def test_targets_are_shared_if_points_and_members_are() -> None:
     a, b = runs(PAIRED, np.random.default_rng(1))
     assert shared_targets(a, b) == list(range(8))
     turned = np.random.default_rng(0).permutation(len(a.scores))
-    assert shared_targets(a.on(turned), b) == list(range(8)) or set(shared_targets(a.on(turned), b)) == set(range(8))
+    assert set(shared_targets(a.on(turned), b)) == set(range(8))
     other = b.member.copy()
     other[np.flatnonzero(b.target == 3)] = ~other[b.target == 3]
     assert shared_targets(a, replace(b, member=other)) == [0, 1, 2, 4, 5, 6, 7]
