@@ -14,8 +14,8 @@ and Miller, JBES 29, 2011) with Student's t on the degrees of freedom of the tar
 otherwise. Of a single target only the points vary: DeLong's variance of paired, or of unpaired, curves.
 
 Share of nominal 95 % intervals that hold the true difference, lowest to highest over AUC, TPR and AUC of runs that do
-not differ, and share of the latter called different at .05; 8 targets (sd of their luck .15), points that add .5 to their
-scores, 300 simulations each, so that shares are known to ± .025:
+not differ, and share of the latter called different at .05; 8 targets (sd of their luck .15), points that add .5 to
+their scores, 300 simulations each, so that shares are known to ± .025:
 
 =============================================  ============  ======
 what the runs share                            hold          differ
