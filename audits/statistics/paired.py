@@ -116,7 +116,7 @@ def measured(judged: Judged, metric: str, decision: str = "") -> Measured:
 def _of_rows(judged: Judged, value: float, rows: Floats) -> Measured:
     """Return a metric whose contributions are those of its rows, added up."""
     units, unit = np.unique(judged.unit, return_inverse=True)
-    whole = np.bincount(unit, weights=rows, minlength=units.size)
+    whole: Floats = np.bincount(unit, weights=rows, minlength=units.size).astype(np.float64)
     part = rows.copy()
     for own in rows_by(judged.target):
         for kind in (judged.member[own], ~judged.member[own]):

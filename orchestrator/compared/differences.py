@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
+
 from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from audits.statistics.null import holm
@@ -136,7 +138,7 @@ def corrected(rows: Sequence[DifferenceRow], level: float) -> list[DifferenceRow
     """Return rows with Holm's correction over all whose p-value is known."""
     known = [place for place, row in enumerate(rows) if row.p is not None]
     found = list(rows)
-    for place, adjusted in zip(known, holm([rows[place].p for place in known]).tolist(), strict=True):
+    for place, adjusted in zip(known, holm(np.array([rows[place].p for place in known])).tolist(), strict=True):
         found[place] = replace(rows[place], p_holm=adjusted, differs=bool(adjusted <= 1.0 - level))
     return found
 

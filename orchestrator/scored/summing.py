@@ -144,7 +144,7 @@ def _clustered(judged: Judged, rows: list[Row], options: Options) -> list[Row]:
 def _holm(listed: Sequence[tuple[tuple[str, str], Row]], level: float) -> list[Row]:
     """Return rows with Holm's correction over the attacks of each setting."""
     raw = {place: row["auc_p"] for place, row in listed}
-    adjusted = {}
+    adjusted: dict[tuple[str, str], float] = {}
     for setting in {place[0] for place in raw}:
         own = [place for place in raw if place[0] == setting]
         adjusted |= dict(zip(own, null.holm([raw[place] for place in own]).tolist(), strict=True))
@@ -195,6 +195,8 @@ def covers(found: Sequence[Judged], level: float) -> str:
             "say nothing about other targets."
         )
     count = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
+    if any(judged.cluster is not None for judged in found):
+        count += " groups of"
     return (
         f"The {share} intervals are over {count} targets: another target trained in the same way is likely to fall in "
         "with them. What all targets share, such as the attacker’s own models, is held."

@@ -6,7 +6,8 @@ from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, lef
 from orchestrator.report.numbers import DASH, entry, number, percent, small_p
 from orchestrator.scored.rows import ScoreResult, ScoreRow, ValueRow
 
-OWN = "own rule"
+SHORT_NAME = 12
+"""Characters of an attack that leave a terminal of 80 columns room for all others."""
 
 
 def main_grid(run: ScoreResult) -> Grid:
@@ -19,7 +20,7 @@ def main_grid(run: ScoreResult) -> Grid:
         Column("p (Holm)", merge=True, narrow="short"),
         Column("FPR"),
         Column("TPR"),
-*(_prior_column(prior) for prior in priors),
+*(_prior_column(prior, spare=max(len(row.attack) for row in run.table) <= SHORT_NAME) for prior in priors),
     )  # fmt: skip
     groups = []
     for setting in dict.fromkeys(row.setting for row in run.table):
@@ -33,9 +34,10 @@ def main_grid(run: ScoreResult) -> Grid:
     return Grid("attacks", "Attacks", columns, tuple(groups), "setting" if len(run.settings) > 1 else "")
 
 
-def _prior_column(prior: float) -> Column:
-    share = percent(prior, 0)
-    return Column(f"PPV\n{share}", narrow="short", explanation=f"members among those called, at a prior of {share}")
+def _prior_column(prior: float, spare: bool) -> Column:
+    """Return a column of predictive values; a terminal shows it where it has places to ``spare``."""
+    share, narrow = percent(prior, 0), "short" if spare else "nothing"
+    return Column(f"PPV\n{share}", narrow=narrow, explanation=f"members among those called, at a prior of {share}")
 
 
 def _head(row: ScoreRow) -> tuple[Entry, Entry, Entry]:
@@ -82,7 +84,7 @@ def threshold_grid(run: ScoreResult) -> Grid:
 
 def decision_grid(run: ScoreResult) -> Grid:
     """Return the rates of the attacks' own decisions, and what they are worth."""
-    own = {(row.setting, row.attack): [] for row in run.decisions}
+    own: dict[tuple[str, str], list[Entry]] = {(row.setting, row.attack): [] for row in run.decisions}
     for value in run.predictive_values:
         if value.promised_fpr is None:
             own[value.setting, value.attack].append(_value(value))
