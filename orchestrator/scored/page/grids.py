@@ -14,14 +14,15 @@ def main_grid(run: ScoreResult) -> Grid:
     """Return AUC, TPR and predictive values of every attack."""
     priors = list(dict.fromkeys(row.prior for row in run.predictive_values))
     values = {(row.setting, row.attack, row.promised_fpr, row.prior): row for row in run.predictive_values}
+    spare = max(len(row.attack) for row in run.table) <= SHORT_NAME
     columns = (
         left("attack", merge=True),
         Column("AUC", merge=True),
         Column("p (Holm)", merge=True, narrow="short"),
         Column("FPR"),
         Column("TPR"),
-*(_prior_column(prior, spare=max(len(row.attack) for row in run.table) <= SHORT_NAME) for prior in priors),
-    )  # fmt: skip
+        *(_prior_column(prior, spare) for prior in priors),
+    )
     groups = []
     for setting in dict.fromkeys(row.setting for row in run.table):
         own = [row for row in run.table if row.setting == setting]
@@ -36,8 +37,9 @@ def main_grid(run: ScoreResult) -> Grid:
 
 def _prior_column(prior: float, spare: bool) -> Column:
     """Return a column of predictive values; a terminal shows it where it has places to ``spare``."""
-    share, narrow = percent(prior, 0), "short" if spare else "nothing"
-    return Column(f"PPV\n{share}", narrow=narrow, explanation=f"members among those called, at a prior of {share}")
+    share = percent(prior, 0)
+    told = f"members among those called, at a prior of {share}"
+    return Column(f"PPV\n{share}", narrow="short" if spare else "nothing", explanation=told)
 
 
 def _head(row: ScoreRow) -> tuple[Entry, Entry, Entry]:
