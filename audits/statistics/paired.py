@@ -147,29 +147,6 @@ def _spread(values: Floats) -> Floats:
     return np.zeros(size) if size < 2 else (values - values.mean()) * math.sqrt(size / (size - 1))
 
 
-def shared_targets(a: Judged, b: Judged) -> list[Any]:
-    """Return the units of both runs that were asked about the same points with the same members, by name.
-
-    Points must be named, or nothing is known to be shared.
-    """
-    if a.point is None or b.point is None:
-        return []
-    of_a, of_b = _content(a), _content(b)
-    return [name for name, content in of_a.items() if of_b.get(name) == content]
-
-
-def _content(judged: Judged) -> dict[Any, bytes]:
-    """Return, for each unit, what it was asked about in one order: targets, points and members."""
-    assert judged.point is not None
-    found = {}
-    for rows in rows_by(judged.unit):
-        target, point, member = judged.target[rows], judged.point[rows], judged.member[rows]
-        order = np.lexsort((point, target))
-        columns = (target[order].astype(str), point[order].astype(str), member[order])
-        found[judged.unit[rows[0]].item()] = "\0".join(["\1".join(map(str, each)) for each in columns]).encode()
-    return found
-
-
 def difference(a: Measured, b: Measured, shared: Sequence[Any], points: bool = True, level: float = 0.95) -> Difference:
     """Return ``a`` minus ``b``; units named in ``shared`` are one, and points of one id where ``points`` says so."""
     of_a, of_b = _joint(a.units, b.units, np.isin(a.units, shared), np.isin(b.units, shared))

@@ -12,7 +12,8 @@ import numpy as np
 from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from audits.statistics.null import holm
-from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, difference, measured, shared_targets
+from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, difference, measured
+from audits.statistics.shared_targets import shared_targets
 from orchestrator.compared.rows import DifferenceRow, PairRow
 from orchestrator.compared.sides import Side, matched, only_in_one
 from orchestrator.report.rows import Estimate

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.stats import norm
 
 from audits.statistics.judged import Judged
-from audits.statistics.paired import AUC, TPR, Difference, difference, measured, shared_targets
+from audits.statistics.paired import AUC, TPR, Difference, difference, measured
+from audits.statistics.shared_targets import shared_targets
 
 
 @dataclass(frozen=True)

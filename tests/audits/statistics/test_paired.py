@@ -10,7 +10,8 @@ import pytest
 from audits.errors import BadInput
 from audits.statistics.intervals import delong_interval
 from audits.statistics.judged import Judged
-from audits.statistics.paired import AUC, FPR, PRECISION, TPR, difference, measured, shared_targets
+from audits.statistics.paired import AUC, FPR, PRECISION, TPR, difference, measured
+from audits.statistics.shared_targets import shared_targets
 from audits.statistics.summary import paired_difference
 from tests.audits.statistics.paired_coverage import CASES, Case, covered, runs
 
