@@ -18,7 +18,14 @@ MOST_STEPS = 100_000_000
 
 
 def permutation_p_of(
-    scores: ArrayLike, member: ArrayLike, cluster: ArrayLike, *, draws: int, seed: int, groups: ArrayLike | None = None
+    scores: ArrayLike,
+    member: ArrayLike,
+    cluster: ArrayLike,
+    *,
+    draws: int,
+    seed: int,
+    groups: ArrayLike | None = None,
+    together: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Floats:
     """Return the p-values of ``permutation_p``, from their normal limit where that takes ``MOST_STEPS`` or more.
 
@@ -26,8 +33,8 @@ def permutation_p_of(
     """
     flags = np.asarray(member).astype(bool)
     few = min(int(flags.sum()), int((~flags).sum())) < FEWEST
-    if few or groups is not None or flags.size * draws < MOST_STEPS:
-        return permutation_p(scores, member, cluster, draws=draws, seed=seed, groups=groups)
+    if few or groups is not None or together is not None or flags.size * draws < MOST_STEPS:
+        return permutation_p(scores, member, cluster, draws=draws, seed=seed, groups=groups, together=together)
     return limit_p(scores, flags, cluster)
 
 

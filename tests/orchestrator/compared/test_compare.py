@@ -102,7 +102,18 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> CompareResult:
     return run_of(json.loads(capsys.readouterr().out), CompareResult)
 
 
-MAKERS = {"toy": lambda columns: columns, "apollo": apollo, "tmia": tmia, "gnq": gnq}
+def mia(columns: Columns) -> Columns:
+    """Return the same scores as a table of the fourth audit: two targets a pool."""
+    size = len(columns["score"])
+    return columns | {
+        "pool": [each // 2 for each in columns["target"]],
+        "role": ["target"] * size,
+        "canary": [False] * size,
+        "decision_0.1": [float(each > 1.0) for each in columns["score"]],
+    }
+
+
+MAKERS = {"toy": lambda columns: columns, "apollo": apollo, "tmia": tmia, "gnq": gnq, "mia": mia}
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -113,7 +124,7 @@ def test_runs_of_every_kind_are_paired_by_target(kind: str, tmp_path: Path, caps
     ]
     result = told(capsys, *folders, "--metric", "auc")
     assert {row.paired for row in result.table} == {"targets"}
-    units = 3 if kind == "gnq" else TARGETS
+    units = 3 if kind in ("gnq", "mia") else TARGETS
     assert {row.shared_targets for row in result.table} == {units} and f"all {units} targets" in result.pairs[0].reason
     real = {row.attack.split(".")[-1]: row.differs for row in result.table}
     assert real["loss"] and not real.get("right", False)
