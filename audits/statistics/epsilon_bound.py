@@ -17,6 +17,7 @@ Far below the accountant's ε it says nothing against that; above, that training
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from audits.errors import BadInput
 
 STEPS = 400
 """Values of ε that are tried between 0 and what the guesses would show without δ; the bound is rounded down to one."""
+
+MOST_TRIED = 20_000
+"""Pairs up to which all values are tried in turn; with more the first that is not ruled out is found by halving."""
 
 
 def epsilon_bound(right: int, guesses: int, coins: int, delta: float, level: float = 0.95) -> float:
@@ -44,12 +48,17 @@ def epsilon_bound(right: int, guesses: int, coins: int, delta: float, level: flo
     share = float(betaincinv(right, guesses - right + 1, tail)) if right else 0.0
     if share <= 0.5:
         return 0.0
-    found = 0.0
-    for epsilon in np.linspace(0.0, math.log(share / (1.0 - share)) / 2, STEPS + 1):
-        if chance_of(right, guesses, coins, float(epsilon), delta) > tail:
-            break
-        found = float(epsilon)
-    return found
+    tried = np.linspace(0.0, math.log(share / (1.0 - share)) / 2, STEPS + 1)
+
+    def likely(epsilon: float) -> bool:
+        return chance_of(right, guesses, coins, float(epsilon), delta) > tail
+
+    first = (
+        bisect_left(tried, True, key=likely)
+        if coins > MOST_TRIED
+        else next((place for place, epsilon in enumerate(tried) if likely(epsilon)), len(tried))
+    )
+    return float(tried[max(0, first - 1)])
 
 
 def chance_of(right: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:

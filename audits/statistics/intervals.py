@@ -39,6 +39,8 @@ from numpy.typing import ArrayLike
 
 from audits.arrays import Floats
 from audits.errors import BadInput
+from audits.statistics.placements import placements
+from audits.statistics.roc import wins
 
 Statistic = Callable[[Floats], Floats]  # cluster multiplicities (draws, G) -> values (draws,)
 
@@ -171,10 +173,11 @@ def delong_interval(scores: ArrayLike, member: ArrayLike, level: float = 0.95) -
     """Return DeLong's normal interval of the AUC over the points of one target; it says nothing about other targets."""
     values = np.asarray(scores, dtype=np.float64)
     flags = np.asarray(member).astype(bool)
-    inside, outside = values[flags], values[~flags]
-    won = (inside[:, None] > outside).astype(np.float64) + 0.5 * (inside[:, None] == outside)
-    if min(won.shape) < 2:
+    inside, outside = int(flags.sum()), int((~flags).sum())
+    if min(inside, outside) < 2:
         return 0.0, 1.0
-    error = math.sqrt(won.mean(axis=1).var(ddof=1) / inside.size + won.mean(axis=0).var(ddof=1) / outside.size)
+    placed = placements(values, flags)
+    area = wins(values[flags], values[~flags]) / (inside * outside)
+    error = math.sqrt(placed[flags].var(ddof=1) / inside + placed[~flags].var(ddof=1) / outside)
     half = student_quantile(level, 1e9) * error
-    return max(0.0, float(won.mean()) - half), min(1.0, float(won.mean()) + half)
+    return max(0.0, area - half), min(1.0, area + half)

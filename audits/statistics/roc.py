@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from audits.arrays import Bools, Floats
 from audits.errors import BadInput
+from audits.statistics.judged import rows_by
 
 EXPECTED_FALSE_POSITIVES = 10
 
@@ -103,9 +104,18 @@ def randomised_call(scores: ArrayLike, nulls: ArrayLike, fpr: float) -> Floats:
     """
     values = np.asarray(scores, dtype=np.float64)
     ordered = np.sort(np.asarray(nulls, dtype=np.float64))
+    return _calls(*_above_and_equal(values, ordered), ordered.size, fpr)
+
+
+def _above_and_equal(values: Floats, ordered: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return how many of ``ordered`` (sorted) lie above each value, and how many are equal to it."""
     above = ordered.size - np.searchsorted(ordered, values, side="right")
-    equal = ordered.size - above - np.searchsorted(ordered, values, side="left")
-    return np.clip((fpr * (ordered.size + 1) - above) / (1 + equal), 0.0, 1.0)
+    return above, ordered.size - above - np.searchsorted(ordered, values, side="left")
+
+
+def _calls(above: NDArray[np.intp], equal: NDArray[np.intp], nulls: int, fpr: float) -> Floats:
+    """Return the probability of "member" of scores with so many of ``nulls`` above and equal to them."""
+    return np.clip((fpr * (nulls + 1) - above) / (1 + equal), 0.0, 1.0)
 
 
 def cross_fitted_tpr(scores: ArrayLike, member: ArrayLike, cluster: ArrayLike, fpr: float) -> Floats:
@@ -116,13 +126,15 @@ def cross_fitted_tpr(scores: ArrayLike, member: ArrayLike, cluster: ArrayLike, f
     """
     values, flags = as_scores(scores, member)
     groups = np.asarray(cluster)
-    names = np.unique(groups)
-    if names.size < 2:
+    parts = rows_by(groups)
+    if len(parts) < 2:
         raise BadInput("a threshold from the other targets needs at least two targets, got 1")
-    rates = []
-    for name in names:
-        own = groups == name
-        rates.append(randomised_call(values[own & flags], values[~own & ~flags], fpr).mean())
+    ordered, rates = np.sort(values[~flags]), []
+    for rows in parts:  # counts among the others: those among all minus those among the own
+        own, inside = np.sort(values[rows][~flags[rows]]), values[rows][flags[rows]]
+        counts = zip(_above_and_equal(inside, ordered), _above_and_equal(inside, own), strict=True)
+        above, equal = (every - few for every, few in counts)
+        rates.append(_calls(above, equal, ordered.size - own.size, fpr).mean())
     return np.array(rates)
 
 

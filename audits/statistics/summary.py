@@ -11,19 +11,23 @@ the mean of its targets', and permutations move a point in all targets of a unit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.arrays import Floats
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
 from audits.statistics import controls, intervals, null, roc
+from audits.statistics.judged import rows_by
 
 Columns = Mapping[str, NDArray[Any]]
 Row = dict[str, Any]
+Permute = Callable[..., Floats]
+"""``null.permutation_p``, or what takes and returns the same."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +117,38 @@ def summarise(
     varies, intervals are over its values; targets of one unit are asked about the same points. Raises BadInput for an
     FPR that the unseen points cannot resolve.
     """
+    return summarise_cells(
+        cells(scores),
+        fprs,
+        level=level,
+        bootstrap=bootstrap,
+        permutations=permutations,
+        seed=seed,
+        groups=groups,
+        unit=unit,
+    )
+
+
+def summarise_cells(
+    found: Iterable[Cell],
+    fprs: Sequence[float],
+    *,
+    level: float = 0.95,
+    bootstrap: int = 2000,
+    permutations: int = 2000,
+    seed: int = 0,
+    groups: NDArray[np.int64] | None = None,
+    unit: str = "target",
+    permute: Permute = null.permutation_p,
+) -> list[Row]:
+    """Return the rows of :func:`summarise` for cells that are cut already; ``permute`` gives their p-values."""
     rows: list[Row] = []
     setting_cells: dict[str, list[Cell]] = {}
-    for cell in cells(scores):
+    for cell in found:
         setting_cells.setdefault(cell.setting, []).append(cell)
     for setting, family in setting_cells.items():
         draws = max(permutations, null.needed_permutations(len(family), level))
-        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting), groups, unit)
+        raw = _permutation_ps(family, draws, derive_seed(seed, Purpose.PERMUTATION, setting), groups, unit, permute)
         for cell, p, adjusted in zip(family, raw, null.holm(raw), strict=True):
             area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP), unit)
             area |= {"auc_p": float(p), "auc_p_holm": float(adjusted)}
@@ -170,7 +199,7 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: flo
 
 
 def _permutation_ps(
-    family: Sequence[Cell], draws: int, seed: int, groups: NDArray[np.int64] | None, unit: str
+    family: Sequence[Cell], draws: int, seed: int, groups: NDArray[np.int64] | None, unit: str, permute: Permute
 ) -> NDArray[np.float64]:
     """Return the p-value of each cell; cells that judge the same points share the relabelings (one matrix product)."""
     shared: dict[bytes, list[int]] = {}
@@ -184,7 +213,7 @@ def _permutation_ps(
         first = family[indices[0]]
         dealt = None if groups is None else groups[first.columns["point_id"]]
         together = None if unit == "target" else (first.columns[unit], first.columns["point_id"])
-        result[indices] = null.permutation_p(
+        result[indices] = permute(
             columns, first.member, first.target, draws=draws, seed=seed, groups=dealt, together=together
         )
     return result
@@ -192,10 +221,12 @@ def _permutation_ps(
 
 def _area(cell: Cell, level: float, draws: int, seed: int, unit: str) -> Row:
     """Return the AUC fields of a cell."""
-    won, pairs = roc.pairwise_wins(cell.scores, cell.member, cell.target)
-    if not np.diag(pairs).all():
+    scores, member = roc.as_scores(cell.scores, cell.member)
+    parts = [(scores[rows], member[rows]) for rows in rows_by(cell.target)]
+    pairs = np.array([float(own.sum() * (~own).sum()) for _, own in parts])
+    if not pairs.all():
         raise BadInput(f"{cell.setting}/{cell.unlearner}/{cell.attack}: a target lacks forget or unseen points")
-    values = np.diag(won) / np.diag(pairs)
+    values = np.array([roc.wins(part[own], part[~own]) for part, own in parts]) / pairs
     if unit != "target":
         values = _of_units(cell, values, unit)
     if values.size > 1:
@@ -211,7 +242,7 @@ def _area(cell: Cell, level: float, draws: int, seed: int, unit: str) -> Row:
         "auc_high": min(1.0, high),
         "auc_bootstrap_low": again[0],
         "auc_bootstrap_high": again[1],
-        "auc_pooled": float(won.sum() / pairs.sum()),
+        "auc_pooled": roc.auc(scores, member),
     }
 
 
@@ -278,7 +309,5 @@ def _calls(
     if column not in cell.columns:
         raise BadInput(f"the scores table has no column {column!r}")
     decisions = cell.columns[column].astype(np.float64)
-    units = cell.columns[unit]
-    names = np.unique(units)
-    hits = np.array([decisions[rows & (units == name)].sum() for name in names])
-    return hits, np.array([float((rows & (units == name)).sum()) for name in names])
+    parts = [own[rows[own]] for own in rows_by(cell.columns[unit])]
+    return np.array([decisions[own].sum() for own in parts]), np.array([float(own.size) for own in parts])

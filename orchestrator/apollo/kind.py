@@ -13,6 +13,7 @@ from orchestrator.apollo.checks import check_data, checked
 from orchestrator.apollo.cost import ApolloProbe, label_queries
 from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.jobs import ApolloJobs
+from orchestrator.apollo.judged import SCORES
 from orchestrator.apollo.result.document import summed_up
 from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.score_table import pooled, whole_table
@@ -95,6 +96,7 @@ KIND = Kind(
     main_setting=main_setting_of,
     headline=HEADLINE,
     page="orchestrator.apollo.page.page:PAGE",
+    judged=SCORES,
     registries={"attacks": ATTACKS, "unlearners": UNLEARNERS},
     making=("to train or unlearn", "training and unlearning"),
     tuning=Tuning(

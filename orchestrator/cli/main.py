@@ -33,6 +33,8 @@ COMMANDS = {
     "check": ("orchestrator.cli.check", "Run the contract tests of a component of your own."),
     "cp": ("orchestrator.cli.cp", "Copy a shipped plan to a file, to edit it."),
     "submit": ("orchestrator.cli.submit", "Run an audit or a sweep on a Ray cluster, and fetch its results."),
+    "score": ("orchestrator.cli.score", "Judge scores from elsewhere by the statistics of our audits."),
+    "compare": ("orchestrator.cli.compare", "Say which differences between finished runs are real."),
     "report": ("orchestrator.cli.report", "Write the report of a finished run again."),
     "cache": ("orchestrator.cli.cache", "Look into the store of finished models and scores, and clean it."),
     "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),

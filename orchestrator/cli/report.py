@@ -11,8 +11,12 @@ from audits.data.catalogue import load
 from audits.errors import BadInput
 from orchestrator.cli.options import allow_code_option
 from orchestrator.engine.kind import Page
+from orchestrator.engine.kind import load as load_named
 from orchestrator.kinds import kind_named
 from orchestrator.report.result import read_result
+
+SCORED, SCORE_PAGE = "score", "orchestrator.scored.page.page:PAGE"
+"""The kind of results of ``orch score``, which no plan has, and its page."""
 
 
 @click.command("report")
@@ -29,11 +33,12 @@ def command(run: str, markdown: bool) -> None:
         )
 
     document = read_result(folder)
-    page = kind_named(str(document["kind"])).open_page()
+    scored = document["kind"] == SCORED
+    page: Page = load_named(SCORE_PAGE) if scored else kind_named(str(document["kind"])).open_page()
     if markdown:
         click.echo(page.markdown(folder), nl=False)
         return
-    page.write(folder, thumbnails(page, document))
+    page.write(folder, None if scored else thumbnails(page, document))
     click.echo(f"wrote {folder / 'report.html'}")
 
 

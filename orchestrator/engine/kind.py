@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from audits.data.dataset import Dataset
     from audits.data.duplicates import Borders
+    from audits.statistics.judged import Judged
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.progress import Progress
     from orchestrator.engine.queries import Queries
@@ -159,6 +160,18 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class ScoresTable:
+    """How a kind's scores table reads as what each attack said of points, beside the truth.
+
+    ``columns``: those by which such a table is recognised. ``orch score`` judges what ``read`` returns, and ``orch
+    compare`` compares it between runs.
+    """
+
+    columns: frozenset[str]
+    read: Callable[[pa.Table], list[Judged]]
+
+
+@dataclass(frozen=True)
 class Finished:
     """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained."""
 
@@ -184,6 +197,7 @@ class Kind:
     returns the numbers by which a sweep compares settings, ``metrics(document, setting)`` those that are tracked,
     ``main_setting(document)`` the setting that a reader wants first. ``headline`` is what limits of ``--fail-above``
     can name. ``page`` names the module that is the ``Page``, ``registries`` what ``orch ls`` lists of the kind.
+    ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it.
     """
 
     place: str
@@ -206,6 +220,7 @@ class Kind:
     registries: Mapping[str, Registry[Any]] = field(default_factory=dict)
     making: tuple[str, str] = ("to train", "training")
     tuning: Tuning | None = None
+    judged: ScoresTable | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return load, (self.place,)

@@ -10,6 +10,7 @@ from orchestrator.gnq.checks import check_data, checked
 from orchestrator.gnq.cost import GnqProbe, queries
 from orchestrator.gnq.headline import HEADLINE
 from orchestrator.gnq.jobs import GnqJobs
+from orchestrator.gnq.judged import SCORES
 from orchestrator.gnq.result.document import summed_up
 from orchestrator.gnq.result.metrics import comparison, metrics
 from orchestrator.gnq.stages.defending import defend
@@ -49,4 +50,5 @@ KIND = Kind(
     headline=HEADLINE,
     registries={"attacks": POOL_ATTACKS, "rankings": RANKINGS},
     page="orchestrator.gnq.page.page:PAGE",
+    judged=SCORES,
 )

@@ -9,6 +9,7 @@ from orchestrator.mia.checks import check_data, checked
 from orchestrator.mia.cost import MiaProbe, queries
 from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.jobs import MiaJobs
+from orchestrator.mia.judged import SCORES
 from orchestrator.mia.result.document import summed_up
 from orchestrator.mia.result.metrics import comparison, metrics
 from orchestrator.mia.stages.asking import ask
@@ -44,4 +45,5 @@ KIND = Kind(
     headline=HEADLINE,
     registries={"attacks": MIA_ATTACKS},
     page="orchestrator.mia.page.page:PAGE",
+    judged=SCORES,
 )

@@ -59,6 +59,11 @@ class FinishedRun:
         changes = next(entry.overrides for entry in self.settings if entry.setting == setting)
         return changes[path] if path in changes else look_up(self.plan, path)
 
+    def again(self) -> str:
+        """Return the command that repeats the run from the plan beside its report."""
+        verb = f"sweep {self.name}" if self.is_sweep else f"audit {self.kind}"
+        return f"orch {verb} plan.yaml --out again"
+
     def document(self) -> dict[str, Any]:
         """Return the content of result.json as plain values."""
         return write_row(self)

@@ -62,7 +62,7 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
         drawn=set(svgs),
         figure=figure,
         table=table,
-        command=command(run),
+        command=run.again(),
         plan=yaml.safe_dump(dict(run.plan), sort_keys=False, allow_unicode=True),
         changes=changes(run),
         **content,
@@ -88,12 +88,6 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.get_template(name)
-
-
-def command(run: FinishedRun) -> str:
-    """Return the command that repeats a run from the plan beside its report."""
-    verb = f"sweep {run.name}" if run.is_sweep else f"audit {run.kind}"
-    return f"orch {verb} plan.yaml --out again"
 
 
 def changes(run: FinishedRun) -> list[tuple[str, str]]:

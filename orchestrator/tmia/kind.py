@@ -13,6 +13,7 @@ from orchestrator.tmia.checks import check_data, checked
 from orchestrator.tmia.cost import TmiaProbe, label_queries
 from orchestrator.tmia.headline import HEADLINE
 from orchestrator.tmia.jobs import TmiaJobs
+from orchestrator.tmia.judged import SCORES
 from orchestrator.tmia.result.document import details, summed_up
 from orchestrator.tmia.result.metrics import metrics
 from orchestrator.tmia.stages.looking import look
@@ -59,4 +60,5 @@ KIND = Kind(
     headline=HEADLINE,
     registries={"attacks": ATTACKS, "selectors": SELECTORS},
     page="orchestrator.tmia.page.page:PAGE",
+    judged=SCORES,
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.engine.kind import Kind, Stage
+from orchestrator.engine.kind import Kind, ScoresTable, Stage
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.report.result import main_setting_of
 from tests.orchestrator.toy.checks import check_data, checked
 from tests.orchestrator.toy.cost import ToyProbe, queries
 from tests.orchestrator.toy.design import ToyJobs
 from tests.orchestrator.toy.headline import HEADLINE
-from tests.orchestrator.toy.result import comparison, metrics, summed_up
+from tests.orchestrator.toy.result import comparison, judged, metrics, summed_up
 from tests.orchestrator.toy.stages.scoring import score
 from tests.orchestrator.toy.stages.training import train
 
@@ -33,4 +33,5 @@ KIND = Kind(
     main_setting=main_setting_of,
     headline=HEADLINE,
     page="tests.orchestrator.toy.page:PAGE",
+    judged=ScoresTable(frozenset({"setting", "attack", "target", "point_id", "member", "score"}), judged),
 )

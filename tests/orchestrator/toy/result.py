@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from audits.statistics.judged import Judged
 from audits.statistics.roc import auc
 from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
+from orchestrator.report.judged import judged_rows
 from orchestrator.report.result import FinishedRun
 
 
@@ -35,6 +37,11 @@ def table(scores: pa.Table) -> list[dict[str, Any]]:
 def summed_up(finished: Finished) -> dict[str, Any]:
     """Return the table of a finished run."""
     return {"table": table(finished.scores)}
+
+
+def judged(scores: pa.Table) -> list[Judged]:
+    """Return what each attack said."""
+    return judged_rows(scores, scores["member"].to_numpy())
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""``orch compare``: which differences between finished runs are real."""

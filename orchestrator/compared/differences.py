@@ -1,0 +1,158 @@
+"""Differences between sides: every metric of every attack that both have, paired where they share targets or points."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from audits.errors import BadInput, did_you_mean
+from audits.statistics.judged import Judged
+from audits.statistics.null import holm
+from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, difference, measured
+from audits.statistics.shared_targets import shared_targets
+from orchestrator.compared.rows import DifferenceRow, PairRow
+from orchestrator.compared.sides import Side, matched, only_in_one
+from orchestrator.report.rows import Estimate
+
+ALL, SOME, POINTS, NOTHING = "targets", "some targets", "points", "nothing"
+ORDER = (ALL, SOME, POINTS, NOTHING)
+PROMISED = re.compile(r"\d*\.?\d+(e-?\d+)?")
+
+
+def pairs_of(sides: Sequence[Side], all_pairs: bool) -> list[tuple[Side, Side]]:
+    """Return every other side beside the first, or all pairs."""
+    return list(combinations(sides, 2)) if all_pairs else [(sides[0], other) for other in sides[1:]]
+
+
+def compared(
+    sides: Sequence[Side], *, metrics: Sequence[str], attacks: Sequence[str], level: float, all_pairs: bool = False
+) -> tuple[list[PairRow], list[DifferenceRow], list[str]]:
+    """Return what is paired in each pair of sides, all differences with Holm's correction, and notes.
+
+    Raises BadInput for metrics and attacks that no two sides have.
+    """
+    for name in metrics:
+        if name not in METRICS:
+            raise BadInput(f"--metric {name!r}{did_you_mean(name, METRICS)}; allowed: {', '.join(METRICS)}")
+    told: list[PairRow] = []
+    rows: list[DifferenceRow] = []
+    notes: list[str] = []
+    for first, second in pairs_of(sides, all_pairs):
+        found = matched(first, second)
+        names = list(dict.fromkeys(one.attack for one, _ in found))
+        for name in attacks:
+            if name not in names:
+                raise BadInput(
+                    f"--attack {name!r}{did_you_mean(name, names)}: {first.label} and {second.label} both have "
+                    f"{', '.join(names)}"
+                )
+        notes += only_in_one(first, second, found)
+        found = [(one, other) for one, other in found if not attacks or one.attack in attacks]
+        made = [row for one, other in found for row in rows_of(first, second, one, other, metrics, level)]
+        if not made:
+            raise BadInput(f"{first.label} and {second.label} have none of {', '.join(metrics)} in common")
+        loosest = max(made, key=lambda row: ORDER.index(row.paired))
+        told.append(
+            PairRow(
+                first=first.label, second=second.label, paired=loosest.paired, reason=reason(first, second, loosest)
+            )
+        )
+        rows += made
+    return told, corrected(rows, level), notes
+
+
+def rows_of(
+    first: Side, second: Side, one: Judged, other: Judged, metrics: Sequence[str], level: float
+) -> Iterator[DifferenceRow]:
+    """Yield the differences of an attack between two sides, second minus first."""
+    same_data = first.data == second.data
+    shared = shared_targets(other, one) if same_data else []
+    for metric, decision in measures(one, other):
+        if metrics and metric not in metrics:
+            continue
+        try:
+            values = measured(other, metric, decision), measured(one, metric, decision)
+        except BadInput:
+            continue  # precision is 0/0 in one of them
+        found = difference(*values, shared, same_data, level)
+        yield DifferenceRow(
+            first=first.label,
+            second=second.label,
+            setting=one.setting,
+            attack=one.attack,
+            metric=metric,
+            promised_fpr=float(decision) if PROMISED.fullmatch(decision) else None,
+            first_value=found.b,
+            second_value=found.a,
+            difference=Estimate(found.value, found.low, found.high),
+            p=found.p,
+            paired=pairing(found.shared, found.targets, found.shared_points),
+            shared_targets=found.shared,
+            first_targets=found.targets[1],
+            second_targets=found.targets[0],
+            shared_points=found.shared_points,
+        )
+
+
+def measures(one: Judged, other: Judged) -> list[tuple[str, str]]:
+    """Return the metrics that two attacks have in common, each with the decision that it counts."""
+    found = [(AUC, "")]
+    for decision in one.decisions:
+        if decision in other.decisions:
+            found += [(metric, decision) for metric in ((TPR, FPR) if decision else (PRECISION, TPR, FPR))]
+    return found
+
+
+def pairing(shared: int, targets: tuple[int, int], points: int) -> str:
+    """Return what two sides share, in a word."""
+    if shared:
+        return ALL if shared == targets[0] == targets[1] else SOME
+    return POINTS if points else NOTHING
+
+
+def reason(first: Side, second: Side, row: DifferenceRow) -> str:
+    """Return in a sentence what is paired, and why."""
+    sizes = f"{row.first_targets} and {row.second_targets}"
+    if row.paired == ALL:
+        count = f"all {row.shared_targets} targets were" if row.shared_targets > 1 else "the one target was"
+        return f"Paired: {count} asked about the same points with the same members in both."
+    if row.paired == SOME:
+        return (
+            f"Partly paired: {row.shared_targets} of {sizes} targets were asked about the same points with the same "
+            "members; the others stand alone."
+        )
+    if row.paired == POINTS:
+        return (
+            f"Points are paired, targets are not: {row.shared_points} points are in both, with other members; targets "
+            f"({sizes}) vary on their own, which makes intervals wider."
+        )
+    if first.data != second.data:
+        return f"Unpaired: the data differ ({first.data} and {second.data}), so that no point is shared."
+    return f"Unpaired: no point of one is named in the other; targets ({sizes}) and points vary on their own."
+
+
+def corrected(rows: Sequence[DifferenceRow], level: float) -> list[DifferenceRow]:
+    """Return rows with Holm's correction over all whose p-value is known."""
+    known = [place for place, row in enumerate(rows) if row.p is not None]
+    found = list(rows)
+    for place, adjusted in zip(known, holm(np.array([rows[place].p for place in known])).tolist(), strict=True):
+        found[place] = replace(rows[place], p_holm=adjusted, differs=bool(adjusted <= 1.0 - level))
+    return found
+
+
+def covers(rows: Sequence[DifferenceRow], level: float) -> str:
+    """Return in a sentence what the intervals let vary."""
+    single = [row for row in rows if min(row.first_targets, row.second_targets) < 2]
+    if len(single) == len(rows):
+        return (
+            f"The {level:.0%} intervals are over points: a run has one target, so that they say nothing about other "
+            "targets or trainings."
+        )
+    return (
+        f"The {level:.0%} intervals are over targets, and over points where several targets or both runs share them. "
+        "What serves many targets at once, such as shadow models, is held: another draw of it may differ more."
+    )

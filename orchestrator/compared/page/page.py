@@ -1,0 +1,126 @@
+"""The page of a comparison, and its table for a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from orchestrator.compared.rows import CompareResult, DifferenceRow, PairRow
+from orchestrator.report.grid import Column, Entry, Grid, Group, bold, left
+from orchestrator.report.numbers import DASH, entry, number, percent, small_p
+from orchestrator.report.sentence import Sentence
+from orchestrator.report.style import INK, PAPER, SERIES
+from orchestrator.report.writing import draw, write_page
+
+MOST_LINES = 40
+GLOSSARY = {
+    "difference": "The second run minus the first: above 0 the attack does better on the second.",
+    "p (Holm)": "How often runs that do not differ would lie as far apart; corrected over all differences shown.",
+    "paired": "A target that both runs asked about the same points, with the same members, counts once, with its own "
+    "difference: what makes it easy or hard in both cancels. So does a point. What is not shared adds up, so that "
+    "unpaired intervals are wider.",
+    "auc": "Mean over targets of the chance that a member scores higher than a non-member.",
+    "tpr, fpr": "Shares of members and of non-members that are called members, at a threshold that promises a "
+    "false-positive rate, or by the attack’s own rule.",
+    "precision": "Members among those that are called members.",
+}
+
+
+def main_grid(run: CompareResult) -> Grid:
+    """Return all differences, grouped by the runs that they are between."""
+    several = len({row.setting for row in run.table}) > 1
+    columns = (
+        left("attack"),
+        left("metric"),
+        Column("first", narrow="nothing"),
+        Column("second", narrow="nothing"),
+        Column("difference"),
+        Column("p (Holm)"),
+    )
+    groups = []
+    for pair in run.pairs:
+        own = [row for row in run.table if (row.first, row.second) == (pair.first, pair.second)]
+        body = tuple(_line(row, several) for row in own)
+        groups.append(Group(f"{pair.second} − {pair.first}", body, pair.reason))
+    return Grid("differences", "Differences", columns, tuple(groups), "runs")
+
+
+def _line(row: DifferenceRow, several: bool) -> tuple[Entry, ...]:
+    star = "*" if row.differs else ""
+    p = DASH if row.p_holm is None else small_p(row.p_holm)
+    return (
+        Entry(f"{row.setting}/{row.attack}" if several else row.attack),
+        Entry(row.name),
+        Entry(number(row.first_value)),
+        Entry(number(row.second_value)),
+        entry(row.difference, signed=True, mark=star),
+        Entry(p, tone=bold(row.differs)),
+    )
+
+
+def verdict(run: CompareResult) -> list[Sentence]:
+    """Return how many differences are real, which is the largest, and what is paired."""
+    real = [row for row in run.table if row.differs]
+    count = f"{len(real)} of {len(run.table)} differences {'is' if len(real) == 1 else 'are'} real"
+    if real:
+        top = max(real, key=lambda row: abs(float(row.difference)))
+        head = Sentence("plain", count, f"The largest: {top.attack}, {top.name}, {entry(top.difference, signed=True)} "
+                        f"({top.second} − {top.first}).")  # fmt: skip
+    else:
+        widest = max((row.difference.high or 0.0) - (row.difference.low or 0.0) for row in run.table)
+        head = Sentence("plain", "No difference is real", f"After correction for {len(run.table)} comparisons. That is "
+                        f"no proof that runs are equal: intervals are up to {number(widest)} wide.")  # fmt: skip
+    pairs = [Sentence("plain", f"{pair.second} and {pair.first}", pair.reason) for pair in run.pairs]
+    return [head, *pairs, Sentence("plain", "Intervals", run.covers)]
+
+
+def differences(run: CompareResult) -> Figure:
+    """Draw the differences with their intervals, at most ``MOST_LINES``; filled: real after correction."""
+    rows = run.table[:MOST_LINES]
+    figure = Figure(figsize=(7.6, 0.27 * len(rows) + 1.0), layout="constrained")
+    axes = figure.subplots()
+    places = list(dict.fromkeys((row.first, row.second) for row in run.table))
+    several = len({row.setting for row in run.table}) > 1
+    for height, row in enumerate(rows):
+        colour = SERIES[places.index((row.first, row.second)) % len(SERIES)]
+        axes.plot(row.difference.ends, [height] * 2, color=colour, linewidth=2.0, solid_capstyle="butt")
+        face = colour if row.differs else PAPER
+        axes.plot(float(row.difference), height, "o", color=colour, markerfacecolor=face, markersize=5.5)
+    axes.axvline(0.0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+    names = [f"{f'{row.setting}/' if several else ''}{row.attack}, {row.name}" for row in rows]
+    if len(places) > 1:
+        names = [f"{name} ({row.second} − {row.first})" for name, row in zip(names, rows, strict=True)]
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    what = "second − first" if len(places) > 1 else f"{run.table[0].second} − {run.table[0].first}"
+    axes.set_xlabel(f"{what}, with {percent(run.level, 0)} interval")
+    return figure
+
+
+def write(run: CompareResult, out: Path) -> Path:
+    """Write figures and page into ``out``; return the page's path."""
+    return write_page(
+        out,
+        "orchestrator.compared.page",
+        run,
+        draw({"differences": lambda: differences(run)}, out / "figures"),
+        verdict=verdict(run),
+        glossary=GLOSSARY,
+        table_of_all=main_grid(run),
+        level=percent(run.level, 0),
+        drawn_lines=min(MOST_LINES, len(run.table)),
+    )
+
+
+def closing_lines(run: CompareResult) -> list[str]:
+    """Return the lines below the table on a terminal."""
+    head = verdict(run)[0]
+    pairs = [line for pair in run.pairs for line in [pair_line(pair)]]
+    return [*pairs, *run.notes, run.covers, f"{head.head}. {head.text}"]
+
+
+def pair_line(pair: PairRow) -> str:
+    """Return what is paired between two runs."""
+    return f"{pair.second} − {pair.first}: {pair.reason}"

@@ -1,0 +1,72 @@
+"""Compare finished runs and write compare.json, figure and page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from audits.errors import BadInput
+from orchestrator.compared.differences import compared, covers
+from orchestrator.compared.page import page
+from orchestrator.compared.rows import CompareResult, SideRow
+from orchestrator.compared.sides import sides_of
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.result_head import versions
+from orchestrator.report.grid_formats import as_terminal
+from orchestrator.report.result import SettingRow
+
+RESULT = "compare.json"
+
+
+def compare(
+    folders: Sequence[Path],
+    *,
+    settings: Sequence[str],
+    metrics: Sequence[str],
+    attacks: Sequence[str],
+    level: float,
+    all_pairs: bool,
+    out: Path | None,
+    terminal: Terminal,
+    command: str,
+) -> dict[str, Any]:
+    """Return the content of compare.json; written to ``out`` with the page, where there is one."""
+    if not 0.0 < level < 1.0:
+        raise BadInput(f"--level {level:g} must lie between 0 and 1")
+    if out is not None and ((out.exists() and not out.is_dir()) or (out / "result.json").exists()):
+        raise BadInput(f"--out {out} is a file or holds a run; give a folder of its own")
+    sides = sides_of(folders, settings)
+    pairs, rows, notes = compared(sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs)
+    options = {"settings": list(settings), "metrics": list(metrics), "attacks": list(attacks), "all_pairs": all_pairs}
+    result = CompareResult(
+        name="compare",
+        kind=CompareResult.KIND,
+        seed=sides[0].seed,
+        settings=(SettingRow(setting="base", overrides={}),),
+        notes=tuple(notes),
+        plan={"runs": [str(side.folder) for side in sides], "options": options},
+        versions=versions(),
+        sides=tuple(
+            SideRow(label=side.label, folder=str(side.folder), setting=side.setting, kind=side.kind, seed=side.seed)
+            for side in sides
+        ),
+        pairs=tuple(pairs),
+        table=tuple(rows),
+        covers=covers(rows, level),
+        level=level,
+        command=command,
+        question=sides[0].kind,
+    )
+    document = result.document()
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / RESULT).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        page.write(result, out)
+    terminal.table(as_terminal(page.main_grid(result)))
+    for line in page.closing_lines(result):
+        terminal.line(line)
+    if out is not None:
+        terminal.line(f"report: {out / 'report.html'}")
+    return document

@@ -1,0 +1,159 @@
+"""From the columns of a table to what each attack said: checked once, with one line for what cannot be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from audits.arrays import Bools, Floats
+from audits.errors import BadInput
+from audits.statistics.judged import Judged, rows_by
+from orchestrator.scored.columns import Names, Part, membership, names, numbers
+
+SETTING = "base"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attack said, with the names of its targets and points; ``left_out``: rows without a number."""
+
+    judged: Judged
+    targets: Names = field(repr=False)
+    points: Names | None = field(default=None, repr=False)
+    left_out: int = 0
+
+
+def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
+    """Return the attacks of a table; raises BadInput for rows that cannot be judged."""
+    if not part.table.num_rows:
+        raise BadInput(f"{part.file} has no rows: there is nothing to judge")
+    member, absent = membership(part, part.member)
+    refuse_missing(part, part.member, absent, drop_missing)
+    scores = {attack: numbers(part, column) for attack, column in part.scores.items()}
+    for attack, column in part.scores.items():
+        refuse_missing(part, column, ~np.isfinite(scores[attack]), drop_missing, scores[attack])
+    targets, unnamed = names(part, part.group) if part.group else (Names(np.zeros(len(member), np.int64)), absent)
+    refuse_missing(part, part.group, unnamed, drop_missing)
+    points, nameless = names(part, part.point) if part.point else (None, absent)
+    refuse_missing(part, part.point, nameless, drop_missing)
+    calls = {attack: membership(part, column, "a decision") for attack, column in part.decisions.items()}
+    for attack, (_, lacking) in calls.items():
+        refuse_missing(part, part.decisions[attack], lacking, drop_missing)
+    odd = absent | unnamed | nameless
+    odd = np.logical_or.reduce(
+        [odd, *(~np.isfinite(each) for each in scores.values()), *(c[1] for c in calls.values())]
+    )
+    kept = ~odd
+    refuse_one_class(part, member[kept], targets, targets.codes[kept])
+    if points is not None:
+        refuse_twice(part, targets, points, np.flatnonzero(kept))
+    sign = 1.0 if part.higher_is_member else -1.0
+    return [
+        Attack(
+            Judged(
+                setting=SETTING,
+                attack=attack,
+                scores=sign * values[kept],
+                member=member[kept],
+                target=targets.codes[kept],
+                point=None if points is None else points.codes[kept],
+                decisions={"": calls[attack][0][kept].astype(np.float64)} if attack in calls else {},
+            ),
+            targets,
+            points,
+            int(odd.sum()),
+        )
+        for attack, values in scores.items()
+    ]
+
+
+def refuse_missing(part: Part, column: str, lacking: Bools, drop_missing: bool, values: Floats | None = None) -> None:
+    """Raise BadInput where values are missing or infinite, unless their rows are to be left out."""
+    if drop_missing or not lacking.any():
+        return
+    row = int(np.argmax(lacking))
+    what = "are missing" if values is None else "are NaN, infinite or missing"
+    raise BadInput(
+        f"{part.file}: {int(lacking.sum())} of {lacking.size} values of column {column!r} {what}, first in row "
+        f"{row + 1}; --drop-missing leaves such rows out"
+    )
+
+
+def refuse_one_class(part: Part, member: Bools, targets: Names, codes: np.ndarray) -> None:
+    """Raise BadInput unless there are members and non-members, in each group."""
+    if not member.size:
+        raise BadInput(f"{part.file}: no row is left: there is nothing to judge")
+    for rows in rows_by(codes):
+        own = member[rows]
+        if not own.all() and own.any():
+            continue
+        which = f"group {targets.word(int(codes[rows[0]]))!r}" if part.group else f"column {part.member!r}"
+        said = "non-members" if own.all() else "members"
+        raise BadInput(
+            f"{part.file}: {which} has no {said} among {own.size} rows; an attack is judged by both: add some"
+            + (", or leave the group out" if part.group else "")
+        )
+
+
+def refuse_twice(part: Part, targets: Names, points: Names, rows: np.ndarray) -> None:
+    """Raise BadInput where a target was asked about a point twice; ``rows`` are those that count."""
+    target, point = targets.codes[rows], points.codes[rows]
+    order = np.lexsort((rows, point, target))
+    same = (np.diff(target[order]) == 0) & (np.diff(point[order]) == 0)
+    if not same.any():
+        return
+    place = int(np.argmax(same))
+    first, second = rows[order[place]], rows[order[place + 1]]
+    whose = f" of group {targets.word(int(targets.codes[first]))!r}" if part.group else ""
+    advice = "give each point once" if part.group else "give each point once, or name the target with --group"
+    raise BadInput(
+        f"{part.file}: point {points.word(int(points.codes[first]))!r}{whose} stands in rows {first + 1} and "
+        f"{second + 1} ({int(same.sum())} rows too many in all); {advice}"
+    )
+
+
+def joined(found: Sequence[Sequence[Attack]], files: Sequence[str]) -> list[Attack]:
+    """Return the attacks of several files: those of one name are asked of a target a file, unless these name theirs."""
+    by_name: dict[str, list[tuple[str, Attack]]] = {}
+    for file, attacks in zip(files, found, strict=True):
+        for attack in attacks:
+            by_name.setdefault(attack.judged.attack, []).append((file, attack))
+    return [each[0][1] if len(each) == 1 else together(each) for each in by_name.values()]
+
+
+def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
+    """Return one attack on the targets of several files, each named by its file, and by its group where it has any."""
+    words: list[str] = []
+    targets, points = [], []
+    names_of_points: dict[str, int] = {}
+    for file, attack in parts:
+        distinct, codes = np.unique(attack.judged.target, return_inverse=True)
+        targets.append(len(words) + codes)
+        own = [attack.targets.word(int(code)) for code in distinct]
+        words += [file if len(own) == 1 and attack.targets.words is None else f"{file}/{name}" for name in own]
+        if attack.points is not None and attack.judged.point is not None:
+            each = [attack.points.word(int(code)) for code in attack.judged.point]
+            points.append(np.array([names_of_points.setdefault(name, len(names_of_points)) for name in each]))
+    first = parts[0][1].judged
+    whole = [attack.judged for _, attack in parts]
+    shared = set.intersection(*(set(each.decisions) for each in whole))
+    has_points = len(points) == len(parts)
+    judged = Judged(
+        setting=first.setting,
+        attack=first.attack,
+        scores=np.concatenate([each.scores for each in whole]),
+        member=np.concatenate([each.member for each in whole]),
+        target=np.concatenate(targets),
+        point=np.concatenate(points) if has_points else None,
+        decisions={
+            name: np.concatenate([each.decisions[name] for each in whole]) for name in first.decisions if name in shared
+        },
+    )
+    return Attack(
+        judged,
+        Names(judged.target, tuple(words)),
+        Names(np.zeros(0, np.int64), tuple(names_of_points)) if has_points else None,
+        sum(attack.left_out for _, attack in parts),
+    )

@@ -1,0 +1,1 @@
+"""The page of scores from elsewhere: tables, figures, words."""

@@ -1,0 +1,79 @@
+"""What the page and the terminal say about judged scores."""
+
+from __future__ import annotations
+
+from orchestrator.report.numbers import bounds, number, percent, small_p
+from orchestrator.report.sentence import Sentence
+from orchestrator.scored.rows import ScoreResult, ScoreRow
+
+GLOSSARY = {
+    "AUC": "The chance that a random member scores higher than a random non-member of the same target; 0.5 is "
+    "guessing. Mean over targets.",
+    "p (Holm)": "How often membership dealt at random within each target would put the AUC as far from 0.5; corrected "
+    "for the number of attacks.",
+    "FPR, TPR": "Shares of non-members and of members that are called members. The threshold of each target is set by "
+    "one random half of its non-members and judged on the other, so that no point sets its own.",
+    "read off its own ROC": "The TPR that most tools report: the threshold is chosen on the points that it judges, "
+    "which flatters the attack where points are few.",
+    "PPV": "Positive predictive value: how many of those called members are, if only 1 % or 10 % of those whom an "
+    "attacker asks about are members. Its interval is a box of those of TPR and FPR, wide rather than short.",
+    "ε at least": "Differential privacy with a smaller ε would make so many right guesses about pairs improbable. It "
+    "holds where the members were drawn by lot from the points, each as likely as any other (a split by date, source "
+    "or name is none), and the attack learned nothing from who was drawn.",
+}
+
+
+def verdict(run: ScoreResult) -> list[Sentence]:
+    """Return the verdict: how well members are told, and what the intervals cover."""
+    first = {(row.setting, row.attack): row for row in reversed(run.table)}
+    best = max(first.values(), key=lambda row: float(row.auc))
+    above = [row for row in first.values() if row.above_chance]
+    if above:
+        head = (
+            f"{len(above)} of {len(first)} attacks tell members from non-members" if len(first) > 1 else "Members show"
+        )
+        found = Sentence("leak", head, f"The highest AUC is {_area(best)}, by {best.attack}.")
+    else:
+        p = small_p(best.auc_p_holm)
+        text = f"The highest AUC is {_area(best)}, by {best.attack}; p = {p}. That proves no privacy."
+        found = Sentence("plain", "No attack is above chance", text)
+    return [found, _rate(best, run), Sentence("plain", "Intervals", run.covers), _epsilon(run)]
+
+
+def _area(row: ScoreRow) -> str:
+    return f"{number(row.auc.value)} {bounds(row.auc)}".strip()
+
+
+def _rate(row: ScoreRow, run: ScoreResult) -> Sentence:
+    """Return what the best attack finds at the lowest rate, and what that is worth in a crowd."""
+    rate = row.promised_fpr
+    told = f"{row.attack} finds {percent(row.tpr.value)} of the members at a false-positive rate of {rate * 100:g} %"
+    worth = [
+        f"{percent(value.value.value)} at a prior of {percent(value.prior, 0)}"
+        for value in run.predictive_values
+        if (value.setting, value.attack, value.promised_fpr) == (row.setting, row.attack, rate)
+        and value.value.value is not None
+    ]
+    return Sentence(
+        "plain",
+        "In a crowd",
+        told + (f"; of those that it calls, members are {' and '.join(worth)}." if worth else "."),
+    )
+
+
+def _epsilon(run: ScoreResult) -> Sentence:
+    """Return the largest bound on ε, or why there is none."""
+    if run.no_epsilon:
+        return Sentence("plain", "No bound on ε", f"{run.no_epsilon[0].upper()}{run.no_epsilon[1:]}.")
+    best = max(run.epsilons, key=lambda row: row.at_least)
+    text = (
+        f"{best.right} right of {best.guesses} guesses about {best.pairs} pairs give ε ≥ {best.at_least:.2f} at δ = "
+        f"{best.delta:g} ({best.attack}), if the members were drawn by lot."
+    )
+    return Sentence("plain", "Privacy", text)
+
+
+def closing_lines(run: ScoreResult) -> list[str]:
+    """Return the lines below the tables on a terminal."""
+    epsilon = _epsilon(run)
+    return [*run.notes, run.covers, f"{epsilon.head}: {epsilon.text}"]

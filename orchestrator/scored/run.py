@@ -1,0 +1,106 @@
+"""Judge files of scores and write result.json, scores.parquet, figures and page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from audits.errors import BadInput
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.store.payloads import pack_table
+from orchestrator.report.judged import DECISION
+from orchestrator.scored.attacks import Attack
+from orchestrator.scored.options import Options
+from orchestrator.scored.page.page import PAGE
+from orchestrator.scored.reading import read_scores
+from orchestrator.scored.summing import summed_up
+
+RESULT, SCORES = "result.json", "scores.parquet"
+
+
+def score(
+    paths: Sequence[Path],
+    options: Options,
+    out: Path | None,
+    terminal: Terminal,
+    command: str,
+    check: Callable[[Sequence[str]], None],
+) -> dict[str, Any]:
+    """Return the content of result.json; written to ``out``, where there is one, with all else.
+
+    ``check`` is told the attacks before anything is computed, and refuses limits that name others. Raises BadInput for
+    files that cannot be judged, and an ``out`` that holds something else.
+    """
+    claim(out)
+    scores = read_scores(paths, options)
+    check([attack.judged.attack for attack in scores.attacks])
+    result, attacks = summed_up(scores, options, command)
+    document = result.document()
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, data in ((SCORES, pack_table(table_of(attacks))), (RESULT, json.dumps(document, indent=1).encode())):
+            part = out / f".{name}.part"
+            part.write_bytes(data)
+            part.replace(out / name)
+        PAGE.write(out)
+    for table in PAGE.tables(document):
+        terminal.table(table)
+    for line in [*PAGE.closing_lines(document), *(f"warning: {text}" for text in document["warnings"])]:
+        terminal.line(line)
+    if out is not None:
+        terminal.line(f"report: {out / 'report.html'}")
+    return document
+
+
+def claim(out: Path | None) -> None:
+    """Raise BadInput for a folder that is a file, or holds the result of something else."""
+    if out is None:
+        return
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"--out {out} is a file; give a folder")
+    file = out / RESULT
+    if not file.is_file():
+        return
+    try:
+        kind = json.loads(file.read_text(encoding="utf-8")).get("kind")
+    except (ValueError, AttributeError):
+        kind = None
+    if kind != "score":
+        raise BadInput(f"--out {out} holds the result of a run of kind {kind!r}; choose another --out")
+
+
+def table_of(attacks: Sequence[Attack]) -> pa.Table:
+    """Return the scores that were judged, one row for each attack, target and point; larger = more like a member."""
+    tables = []
+    for attack in attacks:
+        judged, size = attack.judged, len(attack.judged.scores)
+        columns = {
+            "setting": pa.array([judged.setting]).take(pa.array([0] * size)),
+            "attack": pa.array([judged.attack]).take(pa.array([0] * size)),
+            "target": attack.targets.written(judged.target),
+        }
+        if attack.points is not None and judged.point is not None:
+            columns["point_id"] = attack.points.written(judged.point)
+        columns |= {"member": pa.array(judged.member), "score": pa.array(judged.scores)}
+        columns |= {f"{DECISION}{name}": pa.array(calls) for name, calls in judged.decisions.items()}
+        tables.append(pa.table(columns))
+    return pa.concat_tables(unified(tables), promote_options="permissive").combine_chunks()
+
+
+def unified(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return tables whose names of targets and points are text where those of any are."""
+    found = list(tables)
+    for name in ("target", "point_id"):
+        kinds = {table.schema.field(name).type for table in found if name in table.column_names}
+        if len(kinds) > 1:
+            found = [
+                table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
+                if name in table.column_names
+                else table
+                for table in found
+            ]
+    return found

@@ -1,0 +1,218 @@
+"""``orch compare`` on made-up runs of every kind, on settings of one, and on scores from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from orchestrator.cli.main import main
+from orchestrator.compared.rows import CompareResult
+from orchestrator.engine.store.payloads import pack_table
+from orchestrator.kinds import KINDS
+from orchestrator.report.result import run_of
+
+TARGETS, POINTS = 6, 60
+Columns = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
+
+
+def rows(seed: int, gain: float, *, setting: str = "base", membership: int = 0) -> Columns:
+    """Return the scores of two attacks on some targets; noise is shared by runs of one ``membership``."""
+    design, own = np.random.default_rng(membership), np.random.default_rng((seed, 1))
+    member = np.concatenate([design.permutation(np.arange(POINTS) % 2 == 0) for _ in range(TARGETS)])
+    noise = design.normal(size=member.size)
+    size = member.size
+    columns: Columns = {name: [] for name in ("setting", "attack", "target", "point_id", "member", "score")}
+    for place, attack in enumerate(("loss", "right")):
+        columns["setting"] += [setting] * size
+        columns["attack"] += [attack] * size
+        columns["target"] += np.repeat(np.arange(TARGETS), POINTS).tolist()
+        columns["point_id"] += np.tile(np.arange(POINTS), TARGETS).tolist()
+        columns["member"] += member.tolist()
+        columns["score"] += (noise + 0.3 * own.normal(size=size) + (0.4 + gain * (1 - place)) * member).tolist()
+    return columns
+
+
+def apollo(columns: Columns) -> Columns:
+    """Return the same scores as a table of Apollo."""
+    size = len(columns["score"])
+    return {
+        **{name: columns[name] for name in ("setting", "attack", "target", "point_id", "score")},
+        "unlearner": ["scrub"] * size,
+        "group": ["forget" if each else "unseen" for each in columns["member"]],
+        "decision_0.1": [float(each > 1.0) for each in columns["score"]],
+    }
+
+
+def tmia(columns: Columns) -> Columns:
+    """Return the same scores as a table of TMIA."""
+    size = len(columns["score"])
+    return {
+        **{name: columns[name] for name in ("setting", "attack", "point_id", "member")},
+        "mode": ["I"] * size,
+        "access": ["posteriors"] * size,
+        "group": ["target"] * size,
+        "model": columns["target"],
+        "candidate": columns["point_id"],
+        "statistic": columns["score"],
+        "p": [float("nan")] * size,
+        "decision": [each > 1.0 for each in columns["score"]],
+        "asked": [True] * size,
+    }
+
+
+def gnq(columns: Columns) -> Columns:
+    """Return the scores of the first attack as a table of GNQ: two targets a pool."""
+    half = len(columns["score"]) // 2
+    target = np.array(columns["target"][:half])
+    return {
+        "setting": columns["setting"][:half],
+        "pool": (target // 2).tolist(),
+        "twin": (target % 2).tolist(),
+        "arm": ["none"] * half,
+        "point_id": columns["point_id"][:half],
+        "member": columns["member"][:half],
+        "loss": columns["score"][:half],
+    }
+
+
+def run(folder: Path, kind: str, columns: Columns, data: str = "digits") -> str:
+    """Write a finished run; return its folder."""
+    folder.mkdir()
+    settings = [{"setting": name, "overrides": {}} for name in dict.fromkeys(columns["setting"])]
+    document = {"schema": "orch.result/1", "kind": kind, "seed": 0, "settings": settings, "table": [{}],
+                "plan": {"data": {"name": data, "root": None}}}  # fmt: skip
+    (folder / "result.json").write_text(json.dumps(document))
+    (folder / "scores.parquet").write_bytes(pack_table(pa.table(columns)))
+    return str(folder)
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> CompareResult:
+    """Return what ``orch compare`` says in JSON."""
+    assert main(["compare", *words, "--json"]) == 0
+    return run_of(json.loads(capsys.readouterr().out), CompareResult)
+
+
+def mia(columns: Columns) -> Columns:
+    """Return the same scores as a table of the fourth audit: two targets a pool."""
+    size = len(columns["score"])
+    return columns | {
+        "pool": [each // 2 for each in columns["target"]],
+        "role": ["target"] * size,
+        "canary": [False] * size,
+        "decision_0.1": [float(each > 1.0) for each in columns["score"]],
+    }
+
+
+MAKERS = {"toy": lambda columns: columns, "apollo": apollo, "tmia": tmia, "gnq": gnq, "mia": mia}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_runs_of_every_kind_are_paired_by_target(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make = MAKERS[kind]
+    folders = [
+        run(tmp_path / name, kind, make(rows(seed, gain))) for name, seed, gain in (("a", 1, 0.0), ("b", 2, 1.0))
+    ]
+    result = told(capsys, *folders, "--metric", "auc")
+    assert {row.paired for row in result.table} == {"targets"}
+    units = 3 if kind in ("gnq", "mia") else TARGETS
+    assert {row.shared_targets for row in result.table} == {units} and f"all {units} targets" in result.pairs[0].reason
+    real = {row.attack.split(".")[-1]: row.differs for row in result.table}
+    assert real["loss"] and not real.get("right", False)
+    if kind in ("apollo", "tmia"):
+        everything = told(capsys, *folders)
+        rates = {"apollo": {"auc", "tpr", "fpr"}, "tmia": {"auc", "tpr", "fpr", "precision"}}[kind]
+        assert {row.metric for row in everything.table} == rates
+
+
+def test_what_is_not_shared_makes_intervals_wider_and_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run(tmp_path / "a", "toy", rows(1, 0.0))
+    paired = told(capsys, first, run(tmp_path / "b", "toy", rows(2, 0.5)))
+    other = told(capsys, first, run(tmp_path / "c", "toy", rows(2, 0.5, membership=9)))
+    elsewhere = told(capsys, first, run(tmp_path / "d", "toy", rows(2, 0.5), data="fashion14"))
+
+    def width(result: CompareResult) -> float:
+        low, high = result.table[0].difference.ends
+        return high - low
+
+    assert width(paired) < width(other) and width(paired) < width(elsewhere)
+    assert "Points are paired, targets are not" in other.pairs[0].reason
+    assert "the data differ" in elsewhere.pairs[0].reason and elsewhere.table[0].shared_points == 0
+
+
+def test_settings_of_one_run_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = [rows(1, 0.0, setting="low"), rows(2, 0.8, setting="high")]
+    sweep = run(tmp_path / "sweep", "toy", {name: both[0][name] + both[1][name] for name in both[0]})
+    result = told(capsys, sweep, "--setting", "low", "--setting", "high")
+    assert [side.label for side in result.sides] == ["low", "high"] and result.table[0].differs
+    again = run(tmp_path / "again", "toy", {name: both[0][name] + both[1][name] for name in both[0]})
+    assert {row.setting for row in told(capsys, sweep, again).table} == {"low", "high"}
+    assert main(["compare", sweep, "--setting", "low", "--setting", "hihg"]) == 2
+    assert "did you mean 'high'" in capsys.readouterr().err
+
+
+def test_page_table_and_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    folders = [run(tmp_path / name, "toy", rows(seed, seed / 4)) for seed, name in enumerate(("a", "b", "c"))]
+    assert main(["compare", *folders, "--all-pairs", "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert "b − a" in shown and "c − b" in shown and max(map(len, shown.split("b − a: ")[0].splitlines())) <= 80
+    document = json.loads((tmp_path / "out" / "compare.json").read_text())
+    result = run_of(document, CompareResult)
+    assert len(result.pairs) == 3 and len(result.table) == 6
+    assert [row.p_holm >= row.p for row in result.table if row.p_holm is not None and row.p is not None] == [True] * 6
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<svg" in page and "Paired: all 6 targets" in page
+
+
+def test_a_run_beside_itself_differs_in_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [run(tmp_path / name, "toy", rows(1, 0.0)) for name in ("a", "b")]
+    result = told(capsys, *folders)
+    assert [(row.difference.value, row.p) for row in result.table] == [(0.0, 1.0)] * 2
+    assert not any(row.differs for row in result.table)
+
+
+def test_scores_from_elsewhere_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = []
+    for name, seed, gain in (("a", 1, 0.0), ("b", 2, 1.0)):
+        table = {key: value[: TARGETS * POINTS] for key, value in rows(seed, gain).items()}
+        (tmp_path / f"{name}.json").write_text(json.dumps(table))
+        words = ["--member", "member", "--score", "score", "--group", "target", "--point", "point_id", "--fpr", "0.1"]
+        assert main(["score", str(tmp_path / f"{name}.json"), *words, "--out", str(tmp_path / name)]) == 0
+        folders.append(str(tmp_path / name))
+    capsys.readouterr()
+    result = told(capsys, *folders)
+    assert {row.name for row in result.table} == {"auc", "tpr at 10 %", "fpr at 10 %"}
+    assert result.table[0].paired == "targets" and result.table[0].differs
+
+
+def test_runs_of_different_questions_and_other_mistakes_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy_run = run(tmp_path / "toy", "toy", rows(1, 0.0))
+    other = run(tmp_path / "other", "apollo", apollo(rows(1, 0.0)))
+    apart = run(tmp_path / "apart", "toy", rows(1, 0.0) | {"attack": ["x"] * (2 * TARGETS * POINTS)})
+    for words, said in (
+        ([toy_run, other], "they ask different questions"),
+        ([toy_run], "give two runs or more"),
+        ([toy_run, toy_run], "given twice"),
+        ([toy_run, str(tmp_path)], "is not a finished run"),
+        ([toy_run, apart], "have no attack in common: loss, right; x"),
+        ([toy_run, str(apart), "--metric", "acu"], "did you mean 'auc'"),
+    ):
+        assert main(["compare", *words]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error

@@ -1,0 +1,1 @@
+"""Scores from elsewhere are read, judged, shown and refused."""

@@ -1,0 +1,186 @@
+"""Files of other tools, in their true layout, and of our own runs give the numbers of our own summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from audits.statistics.summary import summarise
+from orchestrator.cli.main import main
+from orchestrator.engine.store.payloads import pack_table
+from orchestrator.scored.options import Options
+from orchestrator.scored.reading import read_scores
+from orchestrator.scored.rows import ScoreResult, ScoreRow
+from orchestrator.scored.summing import summed_up
+
+TARGETS, POINTS = 3, 80
+FIELDS = ("auc", "auc_low", "auc_high", "auc_pooled", "auc_p")
+Scores = dict[str, np.ndarray[Any, Any]]
+
+
+def drawn() -> Scores:
+    """Return scores of two attacks on three targets, the columns of an Apollo run of one unlearner."""
+    rng = np.random.default_rng(5)
+    member = np.concatenate([rng.permutation(np.arange(POINTS) % 2 == 0) for _ in range(TARGETS)])
+    targets, points = np.repeat(np.arange(TARGETS, dtype=np.int32), POINTS), np.tile(np.arange(POINTS), TARGETS)
+    columns: Scores = {}
+    for place, attack in enumerate(("strong", "weak")):
+        score = rng.normal(size=len(member)) + (0.9 - 0.5 * place) * member
+        own = {
+            "setting": np.full(len(member), "base"),
+            "unlearner": np.full(len(member), "scrub"),
+            "attack": np.full(len(member), attack),
+            "access": np.full(len(member), "labels"),
+            "target": targets,
+            "shadow_set": np.zeros(len(member), np.int32),
+            "point_id": points,
+            "group": np.where(member, "forget", "unseen"),
+            "label": np.zeros(len(member), np.int32),
+            "score": score,
+            "queries": np.ones(len(member), np.int32),
+            "decision_0.25": (score > 1.0).astype(float),
+        }
+        columns = {name: np.concatenate([columns[name], each]) if columns else each for name, each in own.items()}
+    return columns
+
+
+def of(columns: Scores, attack: str, target: int | None = None) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return scores and membership of an attack, on one target or on all."""
+    rows = columns["attack"] == attack
+    rows &= True if target is None else columns["target"] == target
+    return columns["score"][rows], columns["group"][rows] == "forget"
+
+
+def leakpro(columns: Scores, folder: Path) -> list[Path]:
+    """Write what LeakPro leaves of two attacks on the first target, rates and counts abridged."""
+    found = []
+    for attack in ("strong", "weak"):
+        score, member = of(columns, attack, 0)
+        told = {"result_name": attack, "result_type": "MIAResult", "id": f"{attack}-0123", "roc_auc": 0.7,
+                "accuracy": [0.5], "config": {"num_shadow_models": 4}, "fixed_fpr": {"TPR@1%FPR": 0.1},
+                "signal_values": score.tolist(), "true_labels": member.astype(int).tolist(),
+                "tp": [1], "fp": [0], "tn": [40], "fn": [39], "tpr": [0.025], "fpr": [0.0]}  # fmt: skip
+        found.append(folder / f"{attack}-0123.json")
+        found[-1].write_text(json.dumps(told))
+    return found
+
+
+def privacy_meter(columns: Scores, folder: Path) -> list[Path]:
+    """Write what ML Privacy Meter leaves of an attack on three targets."""
+    found = []
+    for target in range(TARGETS):
+        score, member = of(columns, "strong", target)
+        found.append(folder / f"attack_result_{target}.npz")
+        np.savez(found[-1], fpr=np.array([0.0, 1.0]), tpr=np.array([0.0, 1.0]), auc=0.7, one_tenth_fpr=0.0,
+                 zero_fpr=0.0, scores=score, memberships=member)  # fmt: skip
+    return found
+
+
+def sacro(columns: Scores, folder: Path) -> list[Path]:
+    """Write what SACRO-ML leaves of two attacks on the first target: a report and two .npz files beside it."""
+    told = {}
+    for place, attack in enumerate(("strong", "weak")):
+        score, member = of(columns, attack, 0)
+        file = f"report_arrays_0000000{place}_instance_0.npz"
+        np.savez_compressed(
+            folder / file,
+            **{"individual.member_prob": score, "individual.member": member.astype(int), "fpr": np.zeros(2)},
+        )
+        told[f"{attack}_0000000{place}-aaaa"] = {
+            "log_id": f"0000000{place}-aaaa",
+            "metadata": {"attack_name": attack, "sacroml_version": "2.0.1"},
+            "attack_experiment_logger": {"attack_instance_logger": {"instance_0": {"AUC": 0.7, "arrays_file": file}}},
+        }
+    (folder / "report.json").write_text(json.dumps(told))
+    return [folder / "report.json"]
+
+
+def own(columns: Scores, folder: Path) -> list[Path]:
+    """Write the scores table of a run of ours."""
+    (folder / "scores.parquet").write_bytes(pack_table(pa.table(columns)))
+    return [folder / "scores.parquet"]
+
+
+def judged(paths: list[Path], **options: Any) -> ScoreResult:
+    """Return the result of some files."""
+    given = Options(**options)
+    return summed_up(read_scores(paths, given), given, "orch score")[0]
+
+
+def expected(columns: Scores, attack: str, target: int | None) -> dict[str, Any]:
+    """Return our own summary's row of an attack."""
+    rows = columns["attack"] == attack
+    rows &= True if target is None else columns["target"] == target
+    (row,) = summarise({name: each[rows] for name, each in columns.items()}, [0.25])
+    return row
+
+
+def numbers(row: ScoreRow) -> list[float]:
+    """Return what every summary tells of an attack."""
+    return [float(row.auc), *row.auc.ends, row.auc_pooled, row.auc_p]
+
+
+@pytest.mark.parametrize(
+    ("layout", "write", "attacks", "target"),
+    [
+        ("leakpro", leakpro, ["strong", "weak"], 0),
+        ("privacy-meter", privacy_meter, ["Privacy Meter"], None),
+        ("sacro-ml", sacro, ["strong", "weak"], 0),
+        ("orch", own, ["scrub.strong", "scrub.weak"], None),
+    ],
+)
+def test_layouts_of_other_tools_give_the_numbers_of_our_summary(
+    layout: str, write: Callable[[Scores, Path], list[Path]], attacks: list[str], target: int | None, tmp_path: Path
+) -> None:
+    columns = drawn()
+    result = judged(write(columns, tmp_path), fprs=(0.25,) if layout != "orch" else ())
+    assert result.layout == layout and [row.attack for row in result.table] == attacks
+    for row, attack in zip(result.table, ("strong", "weak"), strict=False):
+        ours = expected(columns, attack, target)
+        told = numbers(row)
+        assert told[:4] == [ours[name] for name in FIELDS[:4]]
+        if layout != "orch":  # there, both attacks share the draws
+            assert told[4] == ours["auc_p"]
+        assert row.targets == (TARGETS if target is None else 1)
+
+
+def test_our_own_decisions_are_those_that_rates_are_of(tmp_path: Path) -> None:
+    columns = drawn()
+    row, ours = judged(own(columns, tmp_path)).table[0], expected(columns, "strong", None)
+    for name in ("tpr", "found_fpr"):
+        told = getattr(row, name)
+        assert [told.value, told.low, told.high] == [ours[f"{name}{end}"] for end in ("", "_low", "_high")]
+    assert row.thresholds == "given" and row.promised_fpr == 0.25 and row.other_targets_tpr == ours["roc_tpr"]
+
+
+def test_a_wrong_layout_a_mixture_and_a_missing_companion_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = drawn()
+    (report,) = sacro(columns, tmp_path)
+    (first, _) = leakpro(columns, tmp_path)
+    for words, said in (
+        ([str(first), "--layout", "sacro-ml"], "is not of layout sacro-ml"),
+        ([str(first), "--layout", "leekpro"], "did you mean 'leakpro'"),
+        ([str(first), str(report)], "several layouts"),
+        ([str(first), "--member", "x"], "is no table"),
+        ([str(first), "--member", "x", "--layout", "leakpro"], "has columns of its own"),
+    ):
+        assert main(["score", *words]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error
+    (tmp_path / "report_arrays_00000000_instance_0.npz").unlink()
+    assert main(["score", str(report)]) == 2
+    assert "keep report and .npz files together" in capsys.readouterr().err
+
+
+def test_the_rows_of_all_targets_end_to_end_are_warned_of(tmp_path: Path) -> None:
+    path = privacy_meter(drawn(), tmp_path)[0].rename(tmp_path / "attack_result_average.npz")
+    result = judged([path], fprs=(0.25,))
+    assert "does not tell them apart" in result.notes[0] and "over the points" in result.covers

@@ -1,0 +1,185 @@
+"""``orch score`` from a file to result, page and gate; what cannot be judged is one line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from audits.errors import BadInput
+from audits.statistics.held_out import held_out_decisions
+from audits.statistics.judged import Judged
+from audits.statistics.null import permutation_p
+from audits.statistics.predictive_value import predictive_interval, predictive_value
+from audits.statistics.rank_sums import limit_p
+from orchestrator.cli.main import main
+from orchestrator.report.result import read_run
+from orchestrator.scored.epsilons import why_not
+from orchestrator.scored.rows import ScoreResult
+
+COLUMNS = ["--member", "is_member", "--score", "lira", "--group", "model", "--point", "id"]
+
+
+def table(size: int = 60, targets: int = 4) -> dict[str, list[Any]]:
+    """Return a plain table of scores."""
+    rng = np.random.default_rng(1)
+    member = np.concatenate([rng.permutation(np.arange(size) % 2 == 0) for _ in range(targets)])
+    score = rng.normal(size=member.size) + member
+    return {
+        "is_member": [int(each) for each in member],
+        "lira": score.round(6).tolist(),
+        "loss": (-score + rng.normal(size=member.size)).tolist(),
+        "called": ["member" if each > 1 else "non-member" for each in score],
+        "model": [f"m{place // size}" for place in range(member.size)],
+        "id": list(range(member.size)),
+    }
+
+
+def written(columns: dict[str, list[Any]], path: Path) -> Path:
+    """Write a table as CSV."""
+    pyarrow.csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def test_scores_become_result_page_and_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = written(table(), tmp_path / "scores.csv"), tmp_path / "out"
+    words = ["score", str(file), *COLUMNS, "--decision", "called", "--fpr", "0.1", "--out", str(out)]
+    assert main([*words, "--fail-above", "lira.auc=0.99"]) == 0
+    shown = capsys.readouterr().out
+    assert "over 4 targets" in shown and "PPV" in shown
+    result = read_run(out, ScoreResult)
+    (row,) = result.table
+    assert row.targets == 4 and row.members == 120 and row.above_chance and row.thresholds == "held out"
+    assert [value.prior for value in result.predictive_values] == [0.01, 0.1] * 2 and len(result.decisions) == 1
+    assert result.epsilons[0].pairs == 120 and not result.no_epsilon
+    page = (out / "report.html").read_text()
+    assert "<svg" in page and "who was trained on" in page and (out / "figures" / "roc.svg").is_file()
+
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    assert (out / "report.html").read_text() == page
+
+    again = tmp_path / "again"
+    assert main(["score", str(out / "scores.parquet"), "--fpr", "0.1", "--out", str(again)]) == 0
+    assert read_run(again, ScoreResult).table[0].auc == row.auc
+    capsys.readouterr()
+    assert main([*words[:-2], "--json", "--fail-above", "auc=0.6"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["table"][0]["auc"] == row.auc.value
+    assert "auc is 0.7" in told.err and "above 0.6" in told.err
+
+
+def test_low_scores_may_speak_for_members(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(table(), tmp_path / "scores.csv")
+    areas = []
+    for direction in ("--higher-is-member", "--lower-is-member"):
+        assert main(["score", str(file), "--member", "is_member", "--score", "loss", direction, "--json"]) == 0
+        areas.append(json.loads(capsys.readouterr().out)["table"][0]["auc"])
+    assert sum(areas) == pytest.approx(1.0) and areas[1] > 0.6
+
+
+REFUSED: list[tuple[dict[str, list[Any]], list[str], str]] = [
+    ({}, ["--member", "is_membr", "--score", "lira"], "did you mean 'is_member'"),
+    ({}, ["--member", "is_member", "--score", "lyra"], "did you mean 'lira'"),
+    ({}, [], "say which column is the truth"),
+    ({"is_member": [2.5] * 240}, COLUMNS, "holds 2.5; membership is written as 0/1"),
+    ({"is_member": ["maybe"] * 240}, COLUMNS, "holds 'maybe'; membership is written as"),
+    ({"is_member": [1] * 240}, COLUMNS, "has no non-members"),
+    ({"is_member": [1] * 60 + [0, 1] * 90}, COLUMNS, "group 'm0' has no non-members among 60 rows"),
+    ({"lira": [0.5, float("nan"), float("inf")] + [0.1] * 237}, COLUMNS, "2 of 240 values of column 'lira'"),
+    ({"lira": ["high"] + ["0.1"] * 239}, COLUMNS, "holds text, 'high' in row 1"),
+    ({"id": [0, 1, 1, *range(3, 240)]}, COLUMNS, "point '1' of group 'm0' stands in rows 2 and 3"),
+    ({}, [*COLUMNS, "--fpr", "0.001"], "--fpr 0.001 cannot be measured with 120 non-members"),
+    ({}, [*COLUMNS, "--fpr", "7"], "--fpr 7 must lie between 0 and 1"),
+    ({}, [*COLUMNS, "--fail-above", "lyra.auc=0.6"], "did you mean 'lira'"),
+    ({}, [*COLUMNS, "--decision", "called", "--decision", "called"], "give one decision a score"),
+]
+
+
+@pytest.mark.parametrize(("change", "words", "said"), REFUSED, ids=[said[:30] for *_, said in REFUSED])
+def test_what_cannot_be_judged_is_one_line(
+    change: dict[str, list[Any]], words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(table() | change, tmp_path / "scores.csv")
+    assert main(["score", str(file), *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1, error
+
+
+def test_files_that_are_no_table_are_refused_and_nothing_is_unpickled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "head.csv").write_text("member,score\n")
+    (tmp_path / "bad.parquet").write_bytes(b"no")
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "scores.pkl").write_bytes(pickle.dumps([1]))
+    np.savez(tmp_path / "objects.npz", score=np.array([{}, 1], dtype=object), member=np.array([0, 1]))
+    np.savez(tmp_path / "flat.npz", score=np.zeros((3, 2)))
+    (tmp_path / "renamed.npz").write_bytes(pickle.dumps([1]))
+    for name, said in (
+        ("empty.csv", "is empty"),
+        ("head.csv", "has no rows"),
+        ("bad.parquet", "cannot be read as Parquet"),
+        ("bad.json", "cannot be read as JSON"),
+        ("scores.pkl", "pickle files are never read"),
+        ("objects.npz", "never unpickled"),
+        ("flat.npz", "no vectors"),
+        ("renamed.npz", "is no .npz file"),
+        ("gone.csv", "is not there"),
+    ):
+        assert main(["score", str(tmp_path / name)]) == 2, name
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error
+
+
+def test_rows_without_a_number_are_left_out_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = table()
+    columns["lira"][:2] = [float("nan"), float("inf")]
+    file = written(columns, tmp_path / "scores.csv")
+    assert main(["score", str(file), *COLUMNS, "--drop-missing", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["table"][0]["members"] + told["table"][0]["non_members"] == 238 and "2 rows" in told["notes"][0]
+
+
+def test_thresholds_are_not_set_by_the_points_that_they_judge() -> None:
+    rng, calls = np.random.default_rng(0), []
+    member = np.arange(80) % 2 == 0
+    for repeat in range(200):
+        judged = Judged("base", "x", rng.normal(size=80), member, np.zeros(80, int))
+        calls.append(held_out_decisions(judged, 0.05, repeat))
+    assert np.mean(calls) == pytest.approx(0.05, abs=0.008)
+    assert np.mean(np.array(calls)[:, ~member]) == pytest.approx(0.05, abs=0.008)
+
+
+def test_p_values_of_large_tables_are_those_of_permutations() -> None:
+    rng = np.random.default_rng(0)
+    target, member = np.repeat(np.arange(4), 500), rng.random(2000) < 0.5
+    scores = np.round(rng.normal(size=(2000, 3)) + np.array([0.0, 0.08, 0.12]) * member[:, None], 1)
+    drawn = permutation_p(scores, member, target, draws=4000)
+    assert limit_p(scores, member, target) == pytest.approx(drawn, abs=0.02)
+
+
+def test_a_value_in_a_crowd_is_bounded_by_its_rates() -> None:
+    assert predictive_value(0.5, 0.01, 0.01) == pytest.approx(0.5 / (0.5 + 0.99))
+    assert predictive_value(0.0, 0.0, 0.1) is None
+    low, high = predictive_interval([50], [100], [1], [100], 0.01)
+    assert 0.05 < low < predictive_value(0.5, 0.01, 0.01) < high  # type: ignore[operator]  # it is defined
+    with pytest.raises(BadInput, match="prior"):
+        predictive_value(0.5, 0.1, 1.0)
+
+
+def test_a_bound_on_epsilon_needs_members_drawn_anew_in_each_target() -> None:
+    member = np.random.default_rng(0).random(200) < 0.5
+    points, target = np.tile(np.arange(200), 2), np.repeat([0, 1], 200)
+    anew = np.random.default_rng(7).random(200) < 0.5
+    for second, said in ((~member, "share points"), (member, "share points"), (anew, "")):
+        judged = Judged("base", "x", np.zeros(400), np.concatenate([member, second]), target, points)
+        assert said in why_not(judged) and bool(said) == bool(why_not(judged))
+    assert "--point" in why_not(Judged("base", "x", np.zeros(400), np.tile(member, 2), target))
