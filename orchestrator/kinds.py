@@ -26,10 +26,14 @@ KINDS = {
     "tmia": "orchestrator.tmia.kind:KIND",
     "gnq": "orchestrator.gnq.kind:KIND",
     "mia": "orchestrator.mia.kind:KIND",
+    "gnq-target": "orchestrator.gnq.given.kind:KIND",
 }
 """Name (``audit.kind`` of a plan) → where its ``Kind`` stands."""
 GROUP = "orch.kinds"
 """Entry points of installed packages that offer kinds of audits."""
+
+OF_TARGETS = {"gnq": "gnq-target"}
+"""``audit.kind`` of a plan with a section ``target`` → the kind of audit that it is of, where that is another one."""
 
 
 def kind_named(name: str) -> Kind:
@@ -92,9 +96,11 @@ def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:
     follow_edits()
     section = raw.get("audit")
     name = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
+    if "target" in raw and isinstance(name, str):
+        name = OF_TARGETS.get(name, name)
     if isinstance(name, str) and (name in KINDS or name in kind_names()):
         return kind_named(name).check(raw, notes)
-    known = kind_names()
+    known = [each for each in kind_names() if each not in OF_TARGETS.values()]
     near = did_you_mean(name, known) if isinstance(name, str) else ""
     raise PlanProblems([f"audit.kind is {shown(name)}{near}; allowed: {', '.join(known)}"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from audits.errors import BadInput
-from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
+from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options, target_options, with_target
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.console import Terminal
@@ -21,6 +21,7 @@ from orchestrator.kinds import kind_named
 @click.command("audit", epilog=PLAN_HELP)
 @click.argument("kind")
 @plan_options
+@target_options
 @run_options
 @click.option(
     "--fail-above",
@@ -40,6 +41,8 @@ def command(
     overrides: tuple[str, ...],
     workers: str | None,
     store: str | None,
+    targets: tuple[str, ...],
+    members: str | None,
     out: str | None,
     as_json: bool,
     rebuild: bool,
@@ -50,11 +53,12 @@ def command(
 
     Trains what the store does not have, attacks, and writes result.json, scores.parquet, report.html, figures/ and
     plan.yaml into --out. Without PLAN each kind runs a default of its own on data that come with the installation.
+    With --target a model of yours is audited, and never trained.
     """
-    audit = kind_named(kind)
-    plan = planned(source or audit.default_plan, overrides, workers, store)
-    if plan.kind != kind:
+    plan = planned(*with_target(kind, source, overrides, targets, members), workers, store)
+    if kind not in (plan.kind, plan.audit.kind):
         raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit asked for is {kind!r}")
+    audit = kind_named(plan.kind)
     gates = gates_of(limits, audit.headline, plan)
     folder = Path(out or f"runs/{kind}")
     session.log = claim_folder(folder, plan, force=force)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.overrides import parse_override
-from orchestrator.kinds import check_against_data, load_plan, texts_of
+from orchestrator.kinds import OF_TARGETS, check_against_data, kind_named, load_plan, texts_of
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
@@ -33,6 +34,39 @@ def plan_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def target_options(function: F) -> F:
+    """Add --target and --members."""
+    for option in (
+        click.option(
+            "--members",
+            metavar="FILE|RULE",
+            help="Which points of the data set the model of --target was trained on: a file of ids (.txt, .csv, .npy), "
+            "or all, even, odd, START:STOP. Short for --set target.members=…",
+        ),
+        click.option(
+            "--target",
+            "targets",
+            metavar="FILE",
+            multiple=True,
+            help="Audit a model of yours: its weights (.safetensors, .pt, .pth), of the architecture in the plan's "
+            "section model; repeated: checkpoints of one training, in order. Short for --set target.weights=…",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def with_target(
+    kind: str, source: str | None, overrides: Sequence[str], targets: Sequence[str], members: str | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return the plan to start from, a default of ``kind`` without one, and what changes in it by --target as well."""
+    given = kind_named(OF_TARGETS.get(kind, kind) if targets else kind)
+    more = [] if members is None else [f"target.members={json.dumps(members)}"]
+    if targets:
+        more.append(f"target.weights={json.dumps(targets[0] if len(targets) == 1 else list(targets))}")
+    return source or given.default_plan, (*more, *overrides)
 
 
 def set_option(function: F) -> F:

@@ -21,11 +21,12 @@ from actors.submit import ADDRESS, Ended, JobServer, source_folders
 from audits.errors import BadInput
 from orchestrator.cli import audit, sweep
 from orchestrator.cli.handover import is_carried, unpack
+from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
 from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.own_code import code_of, own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
-from orchestrator.kinds import kind_named, load_plan
+from orchestrator.kinds import load_plan
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
@@ -95,11 +96,14 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     values = here.make_context(f"submit {name}", list(words[1:]), obj=session).params
     if values.get("resume"):
         raise BadInput("--resume goes on with a folder of this machine; submit its plan: orch submit sweep NAME PLAN")
-    default = kind_named(values["kind"]).default_plan if name == "audit" else SWEEPS[values["name"]].base
+    source, changes = values["source"], values["overrides"]
+    if name == "audit":
+        source, changes = with_target(values["kind"], source, changes, values["targets"], values["members"])
     compute = {f"compute.{key}": values[key] for key in ("store", "workers") if values[key] is not None}
     if str(compute.get("compute.workers")).isdecimal():
         compute["compute.workers"] = int(compute["compute.workers"])
-    plan = load_plan(values["source"] or default, values["overrides"], {**compute, "compute.address": "auto"})
+    base = source or SWEEPS[values["name"]].base
+    plan = load_plan(base, changes, {**compute, "compute.address": "auto"})
     require_common_store(plan)
     is_file = values["source"] is not None and Path(values["source"]).exists()
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here

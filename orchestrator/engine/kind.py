@@ -40,12 +40,13 @@ class Stage:
     """One stage of a kind: ``makes`` says what its artefacts are.
 
     Models and measurements of models are made by one queue that Ray Train serves; evidence and scores by plain
-    actors or by trials of a sweep.
+    actors or by trials of a sweep. What a run is given, such as files of a user's model, its driver brings in before
+    any of these, so that workers elsewhere need not see the files.
     """
 
     name: str
     body: Body
-    makes: Literal["model", "measurement", "evidence", "scores"]
+    makes: Literal["given", "model", "measurement", "evidence", "scores"]
 
 
 class Design(Protocol):
@@ -244,6 +245,10 @@ class Kind:
     def making_models(self, jobs: Iterable[Job]) -> list[Job]:
         """Return the jobs that make or measure models: those of the training queue."""
         return [job for job in jobs if self.stage(job.stage).makes in ("model", "measurement")]
+
+    def brought_in(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return the jobs that bring in what a run is given: those of its driver."""
+        return [job for job in jobs if self.stage(job.stage).makes == "given"]
 
     def gathering(self, jobs: Iterable[Job]) -> list[Job]:
         """Return the jobs that gather evidence or score it: those of plain actors."""

@@ -61,7 +61,7 @@ class FinishedRun:
 
     def again(self) -> str:
         """Return the command that repeats the run from the plan beside its report."""
-        verb = f"sweep {self.name}" if self.is_sweep else f"audit {self.kind}"
+        verb = f"sweep {self.name}" if self.is_sweep else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
         return f"orch {verb} plan.yaml --out again"
 
     def document(self) -> dict[str, Any]:

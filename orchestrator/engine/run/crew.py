@@ -20,7 +20,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting
-from orchestrator.engine.run.worker import OpenContexts
+from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.run.workers import AS_THEY_COME
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.owner import this_process
@@ -69,6 +69,16 @@ class Crew:
         if reason or self.workers.count:
             self.terminal.line(f"{who}{reason}")
 
+    def bring_in(self, settings: Sequence[Setting]) -> None:
+        """Put what plans are given into the store, here: workers on other machines need not see the files."""
+        for setting in settings:
+            if jobs := self.stored.lacks(self.kind.brought_in(setting.jobs)):
+                design = self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store)
+                context = WorkerContext(self.kind, design, self.store)
+                for job in jobs:
+                    context.perform(job)
+                self.stored.known.add(jobs)
+
     def prepare(self, settings: Sequence[Setting]) -> dict[str, int]:
         """Train, unlearn and measure what is missing; return how many models there are, reused and made."""
         unique = {job.key: job for setting in settings for job in self.kind.making_models(setting.jobs)}
@@ -77,7 +87,8 @@ class Crew:
         makes_models = {stage.name for stage in self.kind.stages if stage.makes == "model"}
         models, made = (sum(count[stage] for stage in makes_models) for count in (needed, left))
         to_do, title = self.kind.making
-        self.terminal.line(f"population: {models} models, {models - made} reused, {made} {to_do}")
+        if makes_models:
+            self.terminal.line(f"population: {models} models, {models - made} reused, {made} {to_do}")
         for stage in (name for name in needed if name not in makes_models):
             done = needed[stage] - left[stage]
             self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")

@@ -184,6 +184,8 @@ class Run:
         if self.rebuild:
             self.stored.drop_damaged(held)
         self.stored.drop_failed(held)
+        if not unrecorded:
+            self.crew.bring_in(settings)
         left = [(each.plan, self.stored.lacks(each.jobs)) for each in settings]
         if not any(jobs for _, jobs in left):
             if unrecorded:

@@ -1,0 +1,11 @@
+"""Models that a user brings, trained elsewhere: their weights, and the points that they were trained on."""
+
+from audits.lazy import lazily
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "audits.targets.members": ("read_members",),
+        "audits.targets.weights": ("Weights", "read_weights", "with_weights"),
+    },
+)

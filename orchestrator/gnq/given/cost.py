@@ -1,0 +1,56 @@
+"""The cost of a GNQ plan with a target before it runs: passes over points, and the factorisation of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from audits.training.recipe import Recipe
+from audits.uniqueness.scores import needs_gram
+from orchestrator.engine.cost.timing import LOOK, TrainingProbe, time_steps, timeable
+from orchestrator.engine.queries import Queries
+
+if TYPE_CHECKING:
+    from orchestrator.engine.jobs.job import Job
+    from orchestrator.engine.plan.sections import Model
+    from orchestrator.gnq.given.plan import GivenPlan
+
+BATCH = Recipe(batch_size=50)
+"""A training step that is timed; its points are what passes are counted in."""
+PAIRS = 1000
+"""Points at which a look takes ``LOOK`` times as long as a training epoch on them; pairs grow with their square."""
+
+
+class GivenProbe(TrainingProbe):
+    """Seconds per unit, guessed from a few training steps, which a look at as many points is worth some of."""
+
+    makes_models = ()
+
+    def fitting(self, job: Job) -> tuple[Model, Recipe]:
+        """Return the given architecture, and the step that is timed."""
+        return self.plan.model, BATCH
+
+    def measure(self, model: Model, recipe: Recipe) -> tuple[float, int]:
+        """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""
+        timed = timeable(recipe, recipe.batch_size)
+        kind = (self.plan.data.name, model.model_dump_json(), timed, self.plan.compute.threads, self.device)
+        if kind not in self.timings:
+            self.timings[kind] = time_steps(self.plan, model, timed, self.device)
+        return self.timings[kind]
+
+    def steps(self, job: Job, recipe: Recipe) -> float:
+        """Return the work of a job in training steps: a look is worth some, for each mode."""
+        if job.stage != "look":
+            return 0.0
+        points, modes = job.document["count"], tuple(job.document["modes"])
+        pairs = max(1.0, points / PAIRS) if needs_gram(modes) else 1.0
+        return float(points / recipe.batch_size * LOOK * (pairs + len(modes) - 1))
+
+    def size(self, job: Job) -> int:
+        """Return the bytes of a job's artefact: of the given weights, else nothing worth counting."""
+        return self.measure(*self.fitting(job))[1] * len(job.document["weights"]) if job.stage == "given" else 0
+
+
+def queries(settings: Sequence[tuple[GivenPlan, Sequence[Job]]]) -> Iterator[Queries]:
+    """Yield nothing: the weights are read, and nobody is asked."""
+    yield from ()

@@ -1,0 +1,99 @@
+"""Words of the page of a given model: its verdict and its glossary."""
+
+from __future__ import annotations
+
+from orchestrator.gnq.given.rows import GivenResult, GroupRow
+from orchestrator.report.numbers import estimate, number, percent
+from orchestrator.report.result import of_setting
+from orchestrator.report.sentence import Sentence
+
+GROUPS = {"members": "training points", "controls": "controls"}
+SCORES = {"loss": "loss", "squared_norm": "‖g‖²", "uniqueness": "GNQ"}
+CLEAR = 0.5
+ONE = (
+    "One model, these points: the numbers say nothing about other models, of the same training either. Exposure is no "
+    "attack: how well it predicts attacks was measured on models that were trained for it (docs/gnq.md)."
+)
+
+GLOSSARY = {
+    "GNQ": (
+        "Gradient uniqueness, gᵀ(S + λI)⁻¹g with S the sum of ggᵀ over the other scored points: how badly a point’s "
+        "gradient is made up of theirs. λ is relative to the mean of ‖g‖², so that points that the model has come to "
+        "rest at have a GNQ near 0."
+    ),
+    "Leverage": (
+        "GNQ/(1 + GNQ): the part that a point has in fitting its own gradient, from 0 (others make it up) to 1 "
+        "(nothing else has a part in it). One half is a GNQ of 1, and ½ bit at one look."
+    ),
+    "Bits": (
+        "min(1, Σ ½·log₂(1 + GNQ)) over the given checkpoints: an estimate under a Gaussian model of what these steps "
+        "can tell about whether the point was used, never a guarantee. From the final weights alone it leaves out the "
+        "whole training."
+    ),
+    "Training points": "The points that the section target names as members.",
+    "Controls": (
+        "Points of the same data set that the model was not trained on, scored among each other in the same way: the "
+        "measure on points that the model holds nothing of. Their gradients do not vanish as those of members do."
+    ),
+    "AUC": (
+        "How often a member has the lower value than a control, ties by half: .500 where the score does not tell them "
+        "apart. By the loss this is the simplest membership attack. Intervals are over these points."
+    ),
+    "Vanished": "Points whose gradient is smaller than the rounding of float32 weights (‖g‖/‖w‖ < 1.2e-7).",
+    "Copied": "Points that equal another one of their group: each makes up the gradient of the other.",
+}
+
+
+def verdict(run: GivenResult) -> list[Sentence]:
+    """Return the statements about the main setting of a run, in the order in which they should be read."""
+    rows = {row.group: row for row in of_setting(run.table, run.main_setting)}
+    members, controls = rows["members"], rows.get("controls")
+    said = [exposure(run, members)]
+    if controls is not None:
+        said += [beside(members, controls), *apart(run)]
+    if members.vanished > 0:
+        said.append(at_rest(members))
+    return [*said, Sentence("plain", "What this does not say", ONE)]
+
+
+def exposure(run: GivenResult, row: GroupRow) -> Sentence:
+    """Say how many training points stand out."""
+    share = percent(1 - run.leverage, 0)
+    found = (
+        f"Of {row.points} training points, the gradients of {row.exposed_points} ({percent(row.exposed)}) are made up "
+        f"of those of the others by less than {share} (leverage {run.leverage:g} or more). The median GNQ is "
+        f"{row.uniqueness.value:.3g}, the highest {row.highest:.3g}."
+    )
+    return Sentence("leak" if row.exposed_points else "good", "Exposed points", found)
+
+
+def beside(members: GroupRow, controls: GroupRow) -> Sentence:
+    """Say what the same measure gives on points that the model was not trained on."""
+    text = (
+        f"Among {controls.points} points that the model was not trained on, the same measure finds "
+        f"{controls.exposed_points} ({percent(controls.exposed)}; median GNQ {controls.uniqueness.value:.3g}). Median "
+        f"loss {members.loss:.3g} on training points, {controls.loss:.3g} on controls; accuracy "
+        f"{number(members.accuracy)} and {number(controls.accuracy)}."
+    )
+    return Sentence("plain", "Controls", text)
+
+
+def apart(run: GivenResult) -> list[Sentence]:
+    """Say how far the loss, and GNQ, tell training points from controls."""
+    rows = {row.score: row for row in of_setting(run.separation, run.main_setting)}
+    if "loss" not in rows:
+        return []
+    loss = rows["loss"].auc
+    told = "; ".join(f"{SCORES[name]} {estimate(row.auc)}" for name, row in rows.items())
+    seen = loss.above(CLEAR)
+    text = f"AUC at which a lower score tells training points from controls: {told}."
+    return [Sentence("leak" if seen else "plain", "Membership by the simplest attack", text)]
+
+
+def at_rest(members: GroupRow) -> Sentence:
+    """Say that the model has come to rest at some points."""
+    text = (
+        f"The gradients of {percent(members.vanished)} of the training points are below the rounding of the weights: "
+        "their order among themselves is noise."
+    )
+    return Sentence("bad", "Vanished gradients", text)
