@@ -91,6 +91,11 @@ def with_weights(module: nn.Module, state: Mapping[str, torch.Tensor]) -> nn.Mod
 
 def check_size(path: Path, file: str) -> None:
     """Refuse a file of another kind, that is not there, or that would become too large."""
+    if path.suffix == ".onnx":
+        raise BadInput(
+            f"{file} is an ONNX graph, whose layers and gradients cannot be read; save the weights where the model was "
+            f"made: {SAVE}"
+        )
     if path.suffix not in (*SAFETENSORS, *PICKLED):
         raise BadInput(
             f"{file} ends in {path.suffix or 'nothing'}; allowed: a state dict in {', '.join((*SAFETENSORS, *PICKLED))}"

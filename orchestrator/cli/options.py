@@ -62,6 +62,8 @@ def with_target(
     kind: str, source: str | None, overrides: Sequence[str], targets: Sequence[str], members: str | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the plan to start from, a default of ``kind`` without one, and what changes in it by --target as well."""
+    if members is not None and not targets and source is None:
+        raise BadInput(f"--members {members} says what a model of yours was trained on; give its weights with --target")
     given = kind_named(OF_TARGETS.get(kind, kind) if targets else kind)
     more = [] if members is None else [f"target.members={json.dumps(members)}"]
     if targets:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from audits.apollo.attacks.base import ATTACKS
+from audits.models import make_model
 from audits.tmia.attacks.base import ATTACKS as TMIA_ATTACKS
 from audits.tmia.selectors.base import SELECTORS
 from orchestrator.engine.plan.base import BasePlan
@@ -74,10 +77,23 @@ SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
             "defences": [REMOVAL],
         },
     ),
+    "gnq, given": (
+        "gnq-target",
+        {"model.settings.hidden": [8], "target.members": "0:12", "audit.controls": 4, "audit.modes": ["ridge", "pinv"]},
+    ),
 }
+
+
+def given_weights(folder: Path) -> str:
+    """Write the weights of a network that nobody trained, of the architecture of the plan ``gnq, given``."""
+    folder.mkdir(exist_ok=True)
+    torch.save(make_model("mlp", {"hidden": [8]}).build((1, 14, 14), 10, seed=0).state_dict(), folder / "weights.pt")
+    return str(folder / "weights.pt")
 
 
 def smallest_plan(name: str, store: Path, **more: Any) -> BasePlan:
     """Return the plan ``name`` of ``SMALLEST``, for work in this process."""
     base, values = SMALLEST[name]
+    if base == "gnq-target":
+        values = values | {"target.weights": given_weights(store.with_name(f"{store.name}-given"))}
     return load_plan(base, values={**values, "compute.workers": 0, "compute.store": str(store), **more})

@@ -15,6 +15,7 @@ import pytest
 
 from audits.errors import BadInput
 from orchestrator.cli.main import COMMANDS, group, main
+from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import gates_of
 from orchestrator.engine.plan.base import BasePlan
@@ -70,7 +71,10 @@ def stands_for_something(word: str) -> bool:
 
 def base_plan(name: str, values: dict[str, Any]) -> str | None:
     """Return the plan that a command starts from, as ``load_plan`` takes it."""
-    default = {"audit": lambda: kind_named(values["kind"]).default_plan, "sweep": lambda: SWEEPS[values["name"]].base}
+    default = {
+        "audit": lambda: with_target(values["kind"], None, (), values["targets"], None)[0],
+        "sweep": lambda: SWEEPS[values["name"]].base,
+    }
     source = values.get("source")
     if source is None or stands_for_something(source):
         return default[name]() if name in default else None
@@ -87,9 +91,12 @@ def check(name: str, values: dict[str, Any]) -> None:
         load_plan(values["plan"])
     if "overrides" not in values or stands_for_something(values.get("kind") or ""):
         return
-    plan: BasePlan = load_plan(base_plan(name, values), values["overrides"])
+    overrides = values["overrides"]
+    if name == "audit" and values["targets"]:
+        overrides = with_target(values["kind"], None, overrides, values["targets"], values["members"])[1]
+    plan: BasePlan = load_plan(base_plan(name, values), overrides)
     if name == "audit":
-        assert plan.kind == values["kind"]
+        assert values["kind"] in (plan.kind, plan.audit.kind)
         gates_of(values["limits"], kind_named(plan.kind).headline, plan)
     if name == "sweep":
         assert plan.kind == load_plan(SWEEPS[values["name"]].base).kind

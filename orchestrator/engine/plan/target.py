@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PlainValidator
 
+from audits.errors import BadInput
+from orchestrator.engine.plan.errors import shown
 from orchestrator.engine.plan.sections import Section
 
-Text = Annotated[str, Field(min_length=1)]
+
+def checked_weights(value: Any) -> str | tuple[str, ...]:
+    """Return ``value`` if it names a file, or several."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str) and one for one in value):
+        return tuple(value)
+    raise BadInput(
+        f"target.weights is {shown(value)}; allowed: a file, or a list of files: checkpoints of one training"
+    )
 
 
 class Target(Section):
@@ -20,8 +31,8 @@ class Target(Section):
     checkpoint, for sums over steps; without it each checkpoint counts once.
     """
 
-    weights: Text | Annotated[tuple[Text, ...], Field(min_length=1)]
-    members: Text
+    weights: Annotated[str | tuple[str, ...], PlainValidator(checked_weights)]
+    members: Annotated[str, Field(min_length=1)]
     steps: tuple[Annotated[int, Field(ge=0)], ...] | None = None
 
     @property

@@ -7,10 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 
 from audits.arrays import Ids
 from audits.errors import BadInput
 from audits.seeds import derive_seed, numpy_generator
+from audits.targets.members import read_members
+from audits.targets.weights import Weights, notes_of, read_weights
 from audits.uniqueness.bits import trapezoid_weights
 from orchestrator.engine.plan.errors import under
 from orchestrator.gnq.given.plan import GivenPlan
@@ -38,6 +41,23 @@ class GivenDesign(ABC):
     @abstractmethod
     def look_jobs(self, given: str, group: Group, count: int) -> list[Job]:
         """Return the jobs that look at ``count`` points of a group, a job a checkpoint, from the artefact ``given``."""
+
+    @cached_property
+    def members(self) -> Ids:
+        """The points that the model was trained on."""
+        return read_members(self.plan.target.members, len(self.data))
+
+    @cached_property
+    def checkpoints(self) -> tuple[Weights, ...]:
+        """The weights of the model, in the order of the plan."""
+        with torch.device("meta"):
+            shaped = self.build()
+        return tuple(read_weights(file, shaped) for file in self.plan.target.checkpoints)
+
+    @property
+    def read_notes(self) -> tuple[str, ...]:
+        """What was changed in reading the weights."""
+        return notes_of(self.checkpoints)
 
     def scored(self, members: Ids, group: Group) -> Ids:
         """Return the ids (n,), sorted, of the points of a group that are scored; none of controls without any.

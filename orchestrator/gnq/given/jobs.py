@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-import torch
-
-from audits.arrays import Ids
 from audits.data.duplicates import Borders, borders
-from audits.targets.members import read_members
-from audits.targets.weights import Weights, notes_of, read_weights
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.keyed_jobs import OneArchitecture
@@ -22,32 +16,16 @@ if TYPE_CHECKING:
 
 
 class GivenJobs(GivenDesign, OneArchitecture):
-    """Lists the jobs of one plan on its data; the target's files are read where the plan is laid out, not by workers.
+    """Lists the jobs of one plan on its data.
 
-    A worker is handed jobs and finds in the store what they need.
+    The target's files are read where the plan is laid out; a worker is handed jobs, and finds in the store what they
+    need.
     """
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
         """None: nothing is trained."""
         return ()
-
-    @cached_property
-    def members(self) -> Ids:
-        """The points that the model was trained on."""
-        return read_members(self.plan.target.members, len(self.data))
-
-    @cached_property
-    def checkpoints(self) -> tuple[Weights, ...]:
-        """The weights of the model, in the order of the plan."""
-        with torch.device("meta"):
-            shaped = self.build()
-        return tuple(read_weights(file, shaped) for file in self.plan.target.checkpoints)
-
-    @property
-    def read_notes(self) -> tuple[str, ...]:
-        """What was changed in reading the weights."""
-        return notes_of(self.checkpoints)
 
     def counts(self) -> dict[Group, int]:
         """Return how many points of each group are scored."""

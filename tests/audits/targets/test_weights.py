@@ -127,7 +127,12 @@ def test_a_pickle_never_runs(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, said in (("no.pt", "No such file"), ("w.onnx", "ends in .onnx; allowed"), ("w", "ends in nothing")):
+    for name, said in (
+        ("no.pt", "No such file"),
+        ("w.onnx", "is an ONNX graph"),
+        ("w.bin", "ends in .bin; allowed"),
+        ("w", "ends in nothing"),
+    ):
         with pytest.raises(BadInput, match=said):
             read_weights(str(tmp_path / name), small())
     for name in ("w.pt", "w.safetensors"):

@@ -246,6 +246,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no weights": (["target.weights=no.pt"], "no.pt cannot be read: No such file"),
     "other settings": (["model.settings.hidden=[9]"], "weights.pt does not fit the architecture of the section model"),
     "other model": (["model={name: cnn}"], "10 missing"),
+    "weights": (["target.weights=5"], "target.weights is 5; allowed: a file, or a list of files"),
     "members": (["target.members=0:80000"], "target.members is 0:80000, but the data set has 70000 points"),
     "unread": (["split.pools=2"], "split is given, but with a target nothing is trained"),
     "diagonal first": (["audit.modes=[diagonal]"], "audit.modes.0 is diagonal, and the first mode ranks the points"),

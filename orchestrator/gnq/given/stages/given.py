@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.payloads import pack_arrays
-
-if TYPE_CHECKING:
-    from orchestrator.gnq.given.jobs import GivenJobs
+from orchestrator.gnq.given.design import GivenDesign
 
 CHECKPOINT = "checkpoint-{}.safetensors"
 """Weights by place: a file each, since a look reads one of them."""
 MEMBERS = "members.safetensors"
 
 
-def bring(context: WorkerContext[GivenJobs], job: Job) -> dict[str, bytes]:
+def bring(context: WorkerContext[GivenDesign], job: Job) -> dict[str, bytes]:
     """Keep the weights of every checkpoint, and the ids of the points that the model was trained on."""
     design = context.design
     files = {

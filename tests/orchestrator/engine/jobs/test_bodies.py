@@ -30,6 +30,7 @@ MAKE_KEYS = (
     "orchestrator.apollo.stage_jobs",
     "orchestrator.engine.jobs",
     "orchestrator.engine.keyed_jobs",
+    "orchestrator.gnq.given.jobs",
     "orchestrator.gnq.jobs",
     "orchestrator.mia.jobs",
     "orchestrator.tmia.jobs",
