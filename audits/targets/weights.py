@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ INSIDE = ("state_dict", "model_state_dict", "model")
 WRAPPED, COMPILED = "module.", "_orig_mod."
 """What DataParallel and torch.compile put before the names of parameters."""
 HALVES = (torch.float16, torch.bfloat16)
+UNSUPPORTED = "Unsupported operand"
+"""What torch says of bytes that are no pickle; in others it names what is more than tensors."""
 LISTED = 3
 SAVE = "torch.save(model.state_dict(), 'weights.pt')"
 
@@ -129,8 +132,12 @@ def read_safetensors(path: Path, file: str) -> State:
 def read_pickled(path: Path, file: str) -> State:
     """Return the state dict of a file that torch.save wrote, nothing of which is run."""
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a TorchScript archive, which is refused below
+            held = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if UNSUPPORTED in str(error):
+            raise not_saved(file, error) from None
         raise BadInput(
             f"{file} holds more than tensors, such as a whole pickled model, and reading that runs code of the file; "
             f"save the weights alone where the model was made: {SAVE}"
@@ -141,10 +148,14 @@ def read_pickled(path: Path, file: str) -> State:
                 f"{file} is a TorchScript program, whose layers and gradients cannot be read; save the weights where "
                 f"the model was made: {SAVE}"
             ) from None
-        raise BadInput(
-            f"{file} cannot be read as a file of torch.save ({one_line(error)}); {SAVE} writes one"
-        ) from None
+        raise not_saved(file, error) from None
     return state_in(held, file)
+
+
+def not_saved(file: str, error: Exception) -> BadInput:
+    """Return the error of a file that torch.save did not write, or not to its end."""
+    said = UNSUPPORTED if UNSUPPORTED in str(error) else one_line(error)
+    return BadInput(f"{file} cannot be read as a file of torch.save ({said}); {SAVE} writes one")
 
 
 def state_in(held: Any, file: str) -> State:
@@ -172,7 +183,7 @@ def is_state(value: Any) -> bool:
 def unwrapped(found: State, wanted: Iterable[str]) -> State:
     """Return tensors under the names that the module itself gives them, without those of wrappers around it."""
     own = set(wanted)
-    if not own & set(found):
+    if not any(COMPILED in name for name in own):
         found = {name.replace(COMPILED, ""): tensor for name, tensor in found.items()}
     while found and not own & set(found) and all(name.startswith(WRAPPED) for name in found):
         found = {name.removeprefix(WRAPPED): tensor for name, tensor in found.items()}
