@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.main import main
+from tests.cases.runs import UnshownRun
 from tests.docs.commands import BLOCK, ROOT, in_blocks
 
 PAGE = ROOT / "docs" / "given-models.md"
@@ -17,6 +18,7 @@ def test_the_page_on_gnq_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("orchestrator.engine.run.run.Run", UnshownRun)
     blocks = BLOCK.findall(PAGE.read_text())
     script = next(block for language, block in blocks if language == "python")
     plan = next(block for language, block in blocks if language == "yaml")
@@ -34,7 +36,7 @@ def test_the_page_on_gnq_runs(
     first, second = (list(command.words[1:]) for command in in_blocks(PAGE))
     assert main([*first, *here]) == 0
     told = capsys.readouterr().out
-    assert "Of 60 training points" in told and "What this does not say" in told
+    assert "Of 60 training points" in told and "Scope: One model" in told
     again = [word.replace("0:500", "0:60") for word in second]
     assert main([*again, *here, "--json"]) in (0, 1)
     document, told = json.loads(Path("exposure/result.json").read_text()), json.loads(capsys.readouterr().out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from audits.errors import BadInput
 from orchestrator.engine.plan.errors import shown
@@ -22,6 +22,15 @@ def checked_weights(value: Any) -> str | tuple[str, ...]:
     )
 
 
+def written_weights(value: Any) -> Any:
+    """Return weights as a plan writes them."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+Weights = Annotated[Any, PlainValidator(checked_weights), PlainSerializer(written_weights)]
+"""A file, or a tuple of several."""
+
+
 class Target(Section):
     """A given model: it is never trained here.
 
@@ -31,11 +40,11 @@ class Target(Section):
     checkpoint, for sums over steps; without it each checkpoint counts once.
     """
 
-    weights: Annotated[str | tuple[str, ...], PlainValidator(checked_weights)]
+    weights: Weights
     members: Annotated[str, Field(min_length=1)]
     steps: tuple[Annotated[int, Field(ge=0)], ...] | None = None
 
     @property
     def checkpoints(self) -> tuple[str, ...]:
         """The files of the checkpoints, in their order; the last one is the model."""
-        return (self.weights,) if isinstance(self.weights, str) else self.weights
+        return (self.weights,) if isinstance(self.weights, str) else tuple(self.weights)

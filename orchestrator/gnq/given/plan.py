@@ -21,7 +21,7 @@ class Audit(Section):
     (diagonal: of one parameter's g²); ``points``: how many training points are scored at most, among each other, drawn
     at random where there are more; ``controls``: how many points that the model was not trained on are scored in the
     same way, null for as many, 0 for none; ``leverage``: from which leverage GNQ/(1 + GNQ) on a point counts as
-    exposed; ``level``: of intervals.
+    exposed (¾ is a GNQ of 3, and one bit at one look); ``level``: of intervals.
     """
 
     kind: Literal["gnq"] = "gnq"
@@ -29,7 +29,7 @@ class Audit(Section):
     ridge: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
     points: Annotated[int, Field(ge=2)] = 5000
     controls: Annotated[int, Field(ge=0)] | None = None
-    leverage: Share = 0.5
+    leverage: Share = 0.75
     level: Share = 0.95
 
 

@@ -107,5 +107,5 @@ class GivenResult(FinishedRun):
     classes: tuple[ClassRow, ...] = ()
     points: tuple[PointRow, ...] = ()
     targets: tuple[TargetRow, ...] = ()
-    leverage: float = 0.5
+    leverage: float = 0.75
     level: float = 0.95

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.gnq.given.page.words import GROUPS, SCORES
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow
-from orchestrator.report.grid import Entry, Grid, grid, left
+from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, percent
 from orchestrator.report.pictures import Images, thumbnail
 from orchestrator.report.result import of_setting
@@ -38,7 +38,8 @@ def shared(row: GroupRow | ClassRow) -> list[object]:
 
 
 def group_grid(run: GivenResult, setting: str) -> Grid:
-    """Return training points and controls, side by side."""
+    """Return training points and controls, one below the other."""
+    median = Column("GNQ: median\n[middle 80 %]", narrow="short")
     body = [
         [
             GROUPS[row.group],
@@ -52,10 +53,9 @@ def group_grid(run: GivenResult, setting: str) -> Grid:
         ]
         for row in of_setting(run.table, setting)
     ]
-    columns = [left(""), "points", "exposed", "GNQ: median\n[middle 80 %]", "highest", "bits\n(mean)", "loss\n(median)"]
-    return grid(
-        f"groups-{setting}", f"{setting}: gradient uniqueness", [*columns, "accuracy", "vanished", "copied"], body
-    )
+    columns = [left(""), "points", "exposed", median, "highest", "bits\n(mean)", "loss\n(median)", "accuracy"]
+    more = [Column("vanished", narrow="nothing"), Column("copied", narrow="nothing")]
+    return grid(f"groups-{setting}", f"{setting}: gradient uniqueness", [*columns, *more], body)
 
 
 def separation_grid(run: GivenResult, setting: str) -> Grid | None:

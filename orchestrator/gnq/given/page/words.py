@@ -9,7 +9,7 @@ from orchestrator.report.sentence import Sentence
 
 GROUPS = {"members": "training points", "controls": "controls"}
 SCORES = {"loss": "loss", "squared_norm": "‖g‖²", "uniqueness": "GNQ"}
-CLEAR = 0.5
+CHANCE = 0.5
 ONE = (
     "One model, these points: the numbers say nothing about other models, of the same training either. Exposure is no "
     "attack: how well it predicts attacks was measured on models that were trained for it (docs/gnq.md)."
@@ -23,7 +23,8 @@ GLOSSARY = {
     ),
     "Leverage": (
         "GNQ/(1 + GNQ): the part that a point has in fitting its own gradient, from 0 (others make it up) to 1 "
-        "(nothing else has a part in it). One half is a GNQ of 1, and ½ bit at one look."
+        "(nothing else has a part in it). ¾ is a GNQ of 3, and ½·log₂(1 + GNQ) one bit at one look: all that there is "
+        "to tell about membership."
     ),
     "Bits": (
         "min(1, Σ ½·log₂(1 + GNQ)) over the given checkpoints: an estimate under a Gaussian model of what these steps "
@@ -53,7 +54,7 @@ def verdict(run: GivenResult) -> list[Sentence]:
         said += [beside(members, controls), *apart(run)]
     if members.vanished > 0:
         said.append(at_rest(members))
-    return [*said, Sentence("plain", "What this does not say", ONE)]
+    return [*said, Sentence("plain", "Scope", ONE)]
 
 
 def exposure(run: GivenResult, row: GroupRow) -> Sentence:
@@ -85,8 +86,13 @@ def apart(run: GivenResult) -> list[Sentence]:
         return []
     loss = rows["loss"].auc
     told = "; ".join(f"{SCORES[name]} {estimate(row.auc)}" for name, row in rows.items())
-    seen = loss.above(CLEAR)
+    seen = loss.above(CHANCE)
     text = f"AUC at which a lower score tells training points from controls: {told}."
+    if rows["uniqueness"].auc.holds(CHANCE):
+        text += (
+            " GNQ does not tell the two apart: at these weights points stand out by what they are, whether the model "
+            "was trained on them or not."
+        )
     return [Sentence("leak" if seen else "plain", "Membership by the simplest attack", text)]
 
 
