@@ -55,8 +55,8 @@ class GivenDesign(ABC):
         return tuple(read_weights(file, shaped) for file in self.plan.target.checkpoints)
 
     @property
-    def read_notes(self) -> tuple[str, ...]:
-        """What was changed in reading the weights."""
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know about the design: what was changed in reading the weights."""
         return notes_of(self.checkpoints)
 
     def scored(self, members: Ids, group: Group) -> Ids:

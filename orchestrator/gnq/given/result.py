@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.store.payloads import unpack_json
 from orchestrator.gnq.given.design import GROUPS
+from orchestrator.gnq.given.plan import GivenPlan
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow, SeparationRow, TargetRow
 from orchestrator.report.metrics import flat, rows_of
 from orchestrator.report.pictures import MOST_POINTS
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
-    from orchestrator.gnq.given.plan import GivenPlan
 
 Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
@@ -42,21 +42,23 @@ SEPARATED = {"loss": -1, "squared_norm": -1, "uniqueness": -1}
 def summed_up(finished: Finished) -> dict[str, Any]:
     """Return the content of result.json: both groups, what tells them apart, classes, points, and what was audited."""
     plan, data = finished.design.plan, finished.design.data
-    warnings, rows = list(plan.warnings), dict[str, list[Any]]()
+    warnings, rows = list(plan.warnings), dict[str, Any]()
     for setting in finished.settings:
-        columns = columns_of(finished.scores, setting.name)
+        here, own = setting.name, setting.plan
+        assert isinstance(own, GivenPlan)
+        columns = columns_of(finished.scores, here)
         given = setting.of("given")[0].document["count"]
-        found = groups(setting.name, setting.plan, columns, {"members": given, "controls": len(data) - given})
-        parts = {
+        found = groups(here, own, columns, {"members": given, "controls": len(data) - given})
+        parts: dict[str, Sequence[Any]] = {
             "table": found,
-            "separation": separation(setting.name, columns, setting.plan.audit.level),
-            "classes": classes(setting.name, setting.plan, columns, data),
-            "points": points(setting.name, columns, data),
-            "targets": [target(setting, finished)],
+            "separation": separation(here, columns, own.audit.level),
+            "classes": classes(here, own, columns, data),
+            "points": points(here, columns, data),
+            "targets": [target(setting, own, finished)],
         }
         for name, more in parts.items():
-            rows.setdefault(name, []).extend(more)
-        warnings += [*doubts(setting, finished.store), *finished.design.read_notes, *cautions(found, setting.plan)]
+            rows[name] = (*rows.get(name, ()), *more)
+        warnings += [*doubts(setting, finished.store), *finished.design.warnings, *cautions(found, own)]
     return GivenResult(
         **head_of(finished),
         settings=tuple(SettingRow(setting=each.name, overrides=dict(each.overrides)) for each in finished.settings),
@@ -64,7 +66,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         notes=plan.notes,
         leverage=plan.audit.leverage,
         level=plan.audit.level,
-        **{name: tuple(found) for name, found in rows.items()},
+        **rows,
     ).document()
 
 
@@ -75,7 +77,7 @@ def columns_of(scores: pa.Table, setting: str) -> Columns:
     return {name: values[own] for name, values in whole.items()}
 
 
-def exposed(columns: Columns, plan: GivenPlan) -> Bools:
+def exposed(columns: Columns, plan: Any) -> Bools:
     """Return which points have a leverage GNQ/(1 + GNQ) at or above the limit of the plan."""
     found: Bools = leverage(columns["uniqueness"]) >= plan.audit.leverage
     return found
@@ -179,15 +181,15 @@ def points(setting: str, columns: Columns, data: Dataset) -> list[PointRow]:
     ]
 
 
-def target(setting: Setting, finished: Finished) -> TargetRow:
+def target(setting: Setting, plan: GivenPlan, finished: Finished) -> TargetRow:
     """Return what was audited in a setting, from the job that brought it in."""
     given = setting.of("given")[0].document
     model = finished.design.build()
     return TargetRow(
         setting=setting.name,
-        weights=setting.plan.target.checkpoints,
+        weights=plan.target.checkpoints,
         digests=tuple(given["weights"]),
-        members=setting.plan.target.members,
+        members=plan.target.members,
         members_digest=given["members"],
         parameters=sum(parameter.numel() for parameter in model.parameters()),
     )

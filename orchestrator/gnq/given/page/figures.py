@@ -24,7 +24,13 @@ def distribution(uniqueness: dict[str, NDArray[np.float64]], leverage: float) ->
         name = f"{GROUPS[group]} ({len(found)})"
         weights = np.full(len(found), 1 / len(found))
         axes.hist(
-            found, edges, weights=weights, histtype="step", label=name, color=SERIES[index], linestyle=DASHES[index]
+            found,
+            edges.tolist(),
+            weights=weights,
+            histtype="step",
+            label=name,
+            color=SERIES[index],
+            linestyle=DASHES[index],
         )
     axes.axvline(leverage / (1 - leverage), color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.set_xscale("log")

@@ -44,7 +44,7 @@ def look(context: WorkerContext[GivenDesign], job: Job) -> dict[str, bytes]:
         "correct": right.cpu().numpy(),
         **{f"{MODE}{mode}": values for mode, values in scores.gnq.items()},
     }
-    length = float(torch.sqrt(sum(parameter.detach().double().square().sum() for parameter in model.parameters())))
+    length = float(torch.stack([parameter.detach().double().norm() for parameter in model.parameters()]).norm())
     return {SEEN: pack_arrays(arrays), METRICS: pack_json({"doubt": scores.doubt, "weight_norm": length})}
 
 
