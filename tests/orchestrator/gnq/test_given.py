@@ -23,7 +23,7 @@ from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.payloads import pack_table
-from orchestrator.kinds import load_plan
+from orchestrator.kinds import load_plan, open_design
 from tests.cases.runs import audited, take_turns, two_in_turn
 
 MEMBERS = range(40, 100)
@@ -163,8 +163,9 @@ def test_an_edited_file_of_weights_or_members_is_another_target(
     edited = bench.run("edited")
     assert (group(edited).uniqueness != group(finished).uniqueness).all()
     assert edited.document["targets"][0]["digests"] != finished.document["targets"][0]["digests"]
-    Path("members.txt").write_text("".join(f"{point}\n" for point in MEMBERS[1:]))
-    assert group(bench.run("edited")).point_id.tolist() == list(MEMBERS[1:])
+    others = [*MEMBERS[1:], 7]  # as many
+    Path("members.txt").write_text("".join(f"{point}\n" for point in others))
+    assert group(bench.run("edited")).point_id.tolist() == sorted(others)
 
 
 def test_two_workers_that_do_not_see_the_files_change_no_bit(
@@ -192,6 +193,12 @@ def test_checkpoints_add_up_along_the_training(finished: Result, bench: Bench) -
     once = bench.run("along-once", target__weights=files)
     np.testing.assert_array_equal(group(once).log_uniqueness, log_uniqueness(np.stack(each)))
     assert any("target.steps is not given" in line for line in once.document["warnings"])
+
+
+def test_controls_are_no_members(bench: Bench) -> None:
+    design: Any = open_design(bench.plan(target__members="0:69995", audit__points=20))
+    assert design.scored(design.members, "controls").tolist() == list(range(69995, 70000))
+    assert set(design.scored(design.members, "members")) <= set(range(69995))
 
 
 def test_samples_and_controls_are_drawn_by_the_seed(bench: Bench) -> None:
