@@ -32,7 +32,6 @@ Columns = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
 ROUNDING = float(np.finfo(np.float32).eps)
 """Of a float32 weight, relative: a gradient that is smaller, relative to all weights, would not change them."""
-SPREAD = (0.5, 0.1, 0.9)
 UNFIT = 0.5
 """Share of the members that a model gets right, below which one asks whether it sees the inputs it was trained on."""
 SEPARATED = {"loss": -1, "squared_norm": -1, "uniqueness": -1}
@@ -90,7 +89,7 @@ def leverage(uniqueness: Floats) -> Floats:
 
 def spread(values: Floats) -> Estimate:
     """Return the median of values, and where the middle 80 % of them lie."""
-    return Estimate(*(float(each) for each in np.quantile(values, SPREAD)))
+    return Estimate(*(float(each) for each in np.quantile(values, (0.5, 0.1, 0.9))))
 
 
 def groups(setting: str, plan: GivenPlan, columns: Columns, there: Mapping[str, int]) -> list[GroupRow]:
@@ -241,12 +240,10 @@ def cautions(found: list[GroupRow], plan: GivenPlan) -> list[str]:
 def comparison(setting: Setting, store: Store) -> dict[str, float]:
     """Return the share of exposed members, by which settings are compared."""
     columns = columns_of(joined_scores([setting], store), setting.name)
-    own = exposed(columns, setting.plan)[columns["group"] == "members"]
-    return {"members.exposed": float(own.mean())}
+    return {"members.exposed": float(exposed(columns, setting.plan)[columns["group"] == "members"].mean())}
 
 
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
     """Return the numbers that are tracked: ``group.metric`` and ``separation.score.auc``."""
-    return flat(rows_of(document, "table", GroupRow, setting)) | flat(
-        rows_of(document, "separation", SeparationRow, setting)
-    )
+    apart = rows_of(document, "separation", SeparationRow, setting)
+    return flat(rows_of(document, "table", GroupRow, setting)) | flat(apart)
