@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from audits.errors import BadInput, did_you_mean
 from audits.gradients.validate import made_auditable
 from audits.models import MODELS
@@ -16,7 +14,7 @@ from audits.uniqueness.scores import MODES, needs_gram
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed
 from orchestrator.engine.plan.errors import PlanProblems, shown, under
-from orchestrator.engine.plan.fits import facts_of
+from orchestrator.engine.plan.fits import build_without_numbers, facts_of
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.gnq.given.plan import Audit, GivenPlan
 
@@ -100,8 +98,7 @@ def check_data(plan: GivenPlan, absent: bool) -> None:
         architecture = plan.model.architecture()
         for file in plan.target.checkpoints:
             try:
-                with torch.device("meta"):  # names and shapes without numbers
-                    shaped = architecture.build(facts.shape, len(facts.classes), seed=0)
+                shaped = build_without_numbers(plan.model, facts.shape, len(facts.classes))
             except BadInput as error:
                 raise BadInput(under("model", str(error))) from None
             found = read_weights(file, shaped)

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from audits.arrays import Ids
 from audits.errors import BadInput
@@ -16,6 +15,7 @@ from audits.targets.members import read_members
 from audits.targets.weights import Weights, notes_of, read_weights
 from audits.uniqueness.bits import trapezoid_weights
 from orchestrator.engine.plan.errors import under
+from orchestrator.engine.plan.fits import build_without_numbers
 from orchestrator.gnq.given.plan import GivenPlan
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class GivenDesign(ABC):
     @cached_property
     def checkpoints(self) -> tuple[Weights, ...]:
         """The weights of the model, in the order of the plan."""
-        with torch.device("meta"):
-            shaped = self.build()
+        shaped = build_without_numbers(self.plan.model, self.data.shape, len(self.data.classes))
         return tuple(read_weights(file, shaped) for file in self.plan.target.checkpoints)
 
     @property
