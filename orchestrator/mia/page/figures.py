@@ -34,8 +34,9 @@ def forest(run: MiaRun) -> Figure:
         dots = list(per_target_auc(run.cells[row.attack]).values()) if row.attack in run.cells else []
         axes.plot(dots, [height] * len(dots), "o", markersize=3, color=colour, alpha=0.28, markeredgewidth=0)
         point(axes, row.auc, height, colour, row.above_chance)
-    for row in run.canaries:
-        point(beside, row.auc, attacks.index(row.attack), ACCESS.get(row.access, MUTED), row.auc.above(0.5))
+    for canary in run.canaries:
+        colour = ACCESS.get(canary.access, MUTED)
+        point(beside, canary.auc, attacks.index(canary.attack), colour, canary.auc.above(0.5))
     for panel, title in ((axes, "ordinary points"), (beside, "canaries (control)")):
         panel.axvline(0.5, **CHANCE)
         panel.set_title(title)
@@ -91,7 +92,7 @@ def roc_curves(run: MiaRun) -> Figure | None:
             roc.tpr_at_fpr(roc.roc(cell.scores[cell.target == name], cell.member[cell.target == name]), grid)
             for name in np.unique(cell.target)
         ]
-        look = {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index % len(DASHES)]}
+        look: dict[str, Any] = {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index % len(DASHES)]}
         axes.plot(grid, np.mean(curves, axis=0), label=words(attack), **look)
     for rate in run.rates:
         axes.axvline(rate, color=MUTED, linewidth=0.7)
