@@ -68,7 +68,7 @@ def read_weights(file: str, module: nn.Module) -> Weights:
     """
     path = Path(file).expanduser()
     check_size(path, file)
-    found = read_safetensors(path, file) if path.suffix in SAFETENSORS else read_pickled(path, file)
+    found = read_safetensors(path, file) if path.suffix in SAFETENSORS else read_checkpoint(path, file)
     wanted = {name: tensor for name, tensor in module.state_dict().items() if isinstance(tensor, torch.Tensor)}
     found = unwrapped(found, wanted)
     check_fit(found, wanted, file)
@@ -129,7 +129,7 @@ def read_safetensors(path: Path, file: str) -> State:
         ) from None
 
 
-def read_pickled(path: Path, file: str) -> State:
+def read_checkpoint(path: Path, file: str) -> State:
     """Return the state dict of a file that torch.save wrote, nothing of which is run."""
     try:
         with warnings.catch_warnings():

@@ -127,7 +127,7 @@ def test_commands_of_seconds_do_what_they_say_one_after_the_other(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    words = [command.words[1:] for command in ORCH if command.path == path and command.words[1] in QUICK[1:]]
+    words = [command.words[1:] for command in ORCH if command.path == path and {*command.words[1:2]} & {*QUICK[1:]}]
     for line in words:
         assert main(list(line)) == 0, line
 

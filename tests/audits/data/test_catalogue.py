@@ -106,7 +106,7 @@ def test_a_root_that_is_given_is_the_only_place_searched(tmp_path: Path) -> None
         ("folder:x?size=0", "at least 1"),
         ("parquet:/nowhere-at-all", "orch data shard"),
         ("parquet:nosuch://bucket", "no usable place"),
-        ("python:module", "python:module:function"),
+        ("python:module", "python:module:name"),
     ],
 )
 def test_names_that_cannot_be_used_give_one_line(name: str, says: str) -> None:

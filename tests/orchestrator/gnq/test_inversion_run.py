@@ -90,7 +90,7 @@ def plan_of(place: Path, asked: dict[str, Any] | None = SEARCH, **changes: Any) 
 @pytest.fixture(scope="module")
 def finished(place: Path) -> tuple[Result, Path]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left: None)
+        patch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left, **how: None)
         patch.setattr("orchestrator.engine.run.run.Run.track", lambda self, document: None)
         patch.setattr("orchestrator.report.writing.draw", lambda makers, folder: {})
         return audited(plan_of(place), place / "out", shown=True), place / "out"
@@ -263,7 +263,7 @@ def test_an_arm_whose_target_cannot_be_trained_is_left_out_and_nothing_is_compar
         return fit(*args, seed=seed, **kwargs)
 
     monkeypatch.setattr(defending, "fit", diverging)
-    monkeypatch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left: None)
+    monkeypatch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left, **how: None)
     monkeypatch.setattr("orchestrator.engine.run.run.Run.track", lambda self, document: None)
     monkeypatch.setattr("orchestrator.report.writing.draw", lambda makers, folder: {})
     lost = plan_of(place, compute__store=str(place / "other"))

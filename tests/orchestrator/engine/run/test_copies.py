@@ -16,8 +16,9 @@ from orchestrator.cli.main import main
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.run.copies import copy_warnings
-from orchestrator.kinds import KINDS, check_against_data, load_plan, open_design
+from orchestrator.kinds import check_against_data, load_plan, open_design
 from tests.cases.smallest_plans import SMALLEST, smallest_plan
+from tests.orchestrator.engine.run.small_plans import SMALL
 
 
 def groups_file(place: Path, points: int, most: int = 3) -> str:
@@ -29,7 +30,7 @@ def groups_file(place: Path, points: int, most: int = 3) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SMALL)
 def test_groups_of_a_file_enter_the_design_and_the_keys_of_every_model(kind: str, tmp_path: Path) -> None:
     plain = open_design(smallest_plan(kind, tmp_path))
     designs = []
@@ -90,7 +91,7 @@ def test_a_file_that_does_not_fit_the_data_is_refused_before_a_run(tmp_path: Pat
         data_of(plan.data.name, plan.data.root, plan.data.groups)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SMALL)
 def test_groups_that_cannot_be_dealt_are_no_valid_plan(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,7 +101,7 @@ def test_groups_that_cannot_be_dealt_are_no_valid_plan(
     assert "data.groups: a group has 1797 points" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SMALL)
 def test_a_copy_across_a_border_is_warned_of_in_one_line(kind: str, tmp_path: Path) -> None:
     design = open_design(smallest_plan(kind, tmp_path))
     found = design.borders()

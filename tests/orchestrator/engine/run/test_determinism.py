@@ -14,14 +14,14 @@ import yaml
 
 from actors.jobs import Workers
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import KINDS, kind_named
+from orchestrator.kinds import kind_named
 from tests.cases.processes import kill_all, start, wait_for
 from tests.cases.runs import jobs_of, take_turns
-from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
+from tests.orchestrator.engine.run.small_plans import SMALL, scores, small_plan, trained
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-OTHERS = [kind for kind in KINDS if kind != "apollo"]
+OTHERS = [kind for kind in SMALL if kind != "apollo"]
 """Kinds of audits whose runs are not disturbed below."""
 IMPATIENT = {
     "RAY_health_check_period_ms": "1000",
