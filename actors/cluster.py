@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -203,6 +204,8 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
     from ray.exceptions import RayError
 
     _require_answer(address)
+    if address == "auto":
+        _require_answer(_found())
     try:
         ray.init(
             address=address,
@@ -218,8 +221,20 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
         ) from error
 
 
+def _found() -> str:
+    """Return what Ray takes "auto" for: RAY_ADDRESS, the last ``ray start``, else any process of Ray here; "" for none.
+
+    That may be a run's private cluster, which listens on loopback only: Ray would try to reach it without end.
+    """
+    from ray._private.services import get_ray_address_from_environment
+
+    with contextlib.suppress(ConnectionError):  # several: Ray says which
+        return get_ray_address_from_environment("auto", None) or ""
+    return ""
+
+
 def _require_answer(address: str) -> None:
-    """Raise BadInput unless something listens at host:port (names such as "auto" are left to Ray)."""
+    """Raise BadInput unless something listens at host:port (other names are left to Ray)."""
     if address.startswith("ray://"):
         raise BadInput(f"address {address!r}: ray:// is not used; run on a node of the cluster with address 'auto'")
     host, _, port = address.rpartition(":")

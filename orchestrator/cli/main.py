@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from audits.credentials import hide
+from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
@@ -101,9 +101,11 @@ def main(argv: list[str] | None = None) -> int:
     warnings.filterwarnings(
         "ignore", r"Image size \(\d+ pixels\) exceeds limit"
     )  # such an image is refused in one line
+    arguments = sys.argv[1:] if argv is None else argv
+    mask(list(arguments))  # so that messages know what to hide
     try:
         with asking(session.code.may_run):
-            code = invoke(sys.argv[1:] if argv is None else argv, session)
+            code = invoke(arguments, session)
         sys.stdout.flush()
         return code
     except click.exceptions.NoArgsIsHelpError as error:

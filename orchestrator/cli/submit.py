@@ -18,6 +18,7 @@ from uuid import uuid4
 import click
 
 from actors.submit import ADDRESS, Ended, JobServer, source_folders
+from audits.credentials import is_masked, mask
 from audits.errors import BadInput
 from orchestrator.cli import audit, sweep
 from orchestrator.cli.handover import is_carried, unpack
@@ -26,7 +27,7 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.own_code import code_of, own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
-from orchestrator.kinds import load_plan
+from orchestrator.kinds import load_plan, texts_of
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     base = source or SWEEPS[values["name"]].base
     plan = load_plan(base, changes, {**compute, "compute.address": "auto"})
     require_common_store(plan)
+    require_no_secret(words, plan)
     is_file = values["source"] is not None and Path(values["source"]).exists()
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
     allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
@@ -140,11 +142,25 @@ def require_common_store(plan: BasePlan) -> None:
     store = plan.compute.store
     if store is not None and urlsplit(store).username is not None:
         raise BadInput(
-            "compute.store holds credentials, which all who see the job would see; use ORCH_STORE, or a role"
+            "compute.store holds credentials, which all who see the job would see; keep them in the environment of the "
+            "cluster's nodes (AWS_ACCESS_KEY_ID, …), or use a role"
         )
     store = store or os.environ.get("ORCH_STORE", "")
     if "://" not in store and not Path(store).is_absolute():
         raise BadInput(f"store {store!r} is no place that all nodes reach: give s3://…, gs://… or /…; {where}")
+
+
+def require_no_secret(words: Sequence[str], plan: BasePlan) -> None:
+    """Raise BadInput for credentials in addresses that would travel: a job's words, plan and variables are public."""
+    told = [("", word) for word in words]
+    told += [(f"{path} is ", text) for path, text in texts_of(plan.resolved())]
+    told += [(f"{name} is ", os.environ[name]) for name in HANDED_ON if name in os.environ]
+    for place, text in told:
+        if mask(text) != text or is_masked(text):
+            raise BadInput(
+                f"{place}{mask(text)!r} holds credentials, which all who see the job would see; keep them in the "
+                "environment of the cluster's nodes (AWS_ACCESS_KEY_ID, MLFLOW_TRACKING_USERNAME, …), or use a role"
+            )
 
 
 def start(server: JobServer, work: Work) -> str:

@@ -195,10 +195,15 @@ def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("unconnected")
-def test_an_address_where_nothing_answers_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "auto"])
+def test_an_address_where_nothing_answers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    if address == "auto":
+        monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     with (
         pytest.raises(BadInput, match=r"no Ray cluster answers at '127.0.0.1:9'"),
-        connect(Workers(1, address="127.0.0.1:9", storage=str(tmp_path))),
+        connect(Workers(1, address=address, storage=str(tmp_path))),
     ):
         pass
 

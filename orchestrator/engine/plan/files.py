@@ -98,9 +98,29 @@ def refuse_endless(root: yaml.Node) -> None:
         )
 
 
+def refuse_large(text: str) -> None:
+    """Raise ``BadInput`` or RecursionError for a long text that is nested too deeply or has too many values.
+
+    Looks at one event after the other and holds none, before libyaml makes nodes of them by recursion in C.
+    """
+    level = values = 0
+    for event in yaml.parse(text, Loader=LongPlanLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            level += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            level -= 1
+        if level > MOST_LEVELS:
+            raise RecursionError
+        values += isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
+        if values > 2 * MOST_VALUES:  # keys are no values
+            raise BadInput(f"more than {MOST_VALUES} values; a plan has fewer")
+
+
 def parse_yaml(text: str, source: str) -> Any:
     """Return what ``text`` says, credentials masked; ``source`` names it in the ``BadInput`` of garbled YAML."""
     try:
+        if len(text) >= LONG_TEXT:
+            refuse_large(text)
         value = mask(yaml.load(text, Loader=PlanLoader if len(text) < LONG_TEXT else LongPlanLoader))
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None

@@ -30,6 +30,8 @@ def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
     Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of another plan (unless
     ``force``); a run that was interrupted before its result may be followed by any other.
     """
+    if out.parts and out.parts[0].endswith(":"):
+        raise BadInput(f"--out {out.parts[0]}//… is an address; results go into a folder of this machine")
     if out.exists() and not out.is_dir():
         raise BadInput(f"--out {out} is a file; give a folder")
     if not force:

@@ -122,6 +122,7 @@ def test_a_broken_plan_is_one_line_and_exit_code_2(
         (["audit", "apollo", "--set", "shadows"], "path=value"),
         (["audit", "apollo", "--workers", "many"], "compute.workers"),
         (["audit", "apollo", "--out", "file"], "is a file"),
+        (["audit", "apollo", "--out", "s3://KEY:WORD@bucket/out"], "--out s3://… is an address"),
         (["audit", "apollo", "--out", "file/below"], "cannot be written"),
         (["audit", "apollo", "--out", "/proc/orch"], "cannot be written"),
         (["audit", "apollo", "--fail-above", "acu=0.6"], "unknown metric"),

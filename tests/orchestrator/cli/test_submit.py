@@ -49,6 +49,9 @@ def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_pa
         ("audit apollo", "no place that all nodes reach"),
         ("audit apollo --store here", "store 'here'"),
         ("audit apollo --set compute.store=s3://KEY:WORD@bucket/x", "holds credentials"),
+        ("audit apollo --store /s --set tracking.uri=http://KEY:WORD@host:5000", "holds credentials"),
+        ("audit apollo --store /s --set data.root=s3://KEY:WORD@bucket/x", "holds credentials"),
+        ("audit apollo secret.yaml --store /s", "tracking.uri is 'http://***@host:5000' holds credentials"),
         ("audit apollo --store /s --set split.shadosw=3", "split.shadosw"),
         ("sweep apollo-ablation --store /s --resume", "--resume"),
         ("audit apollo --store /s --address ray://x:10001", "No such option"),
@@ -59,10 +62,19 @@ def test_what_cannot_run_is_refused_in_one_line_before_anything_is_sent(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ORCH_STORE", raising=False)
+    (tmp_path / "secret.yaml").write_text("tracking: {uri: 'http://KEY:WORD@host:5000'}\n")
     assert main(["submit", "--address", "http://127.0.0.1:1", *words.split()]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line and "WORD" not in line
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.yaml"]
+
+
+def test_credentials_of_the_environment_do_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ORCH_STORE", "s3://KEY:WORD@bucket/x"), ("MLFLOW_TRACKING_URI", "http://KEY:WORD@host")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            with pytest.raises(BadInput, match=rf"^{name} is '[^']*\*\*\*@[^']*' holds credentials"):
+                read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE])
 
 
 @pytest.mark.parametrize(("address", "says"), [("http://127.0.0.1:1", "ray dashboard"), ("auto", "give that of the")])

@@ -29,6 +29,10 @@ HOSTILE = {
     "a chain of aliases": ("a0: &a0 x\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}]\n" for n in range(50)), "nested"),
     "a number in base 60": ("seed: 1" + ":1" * 9000, "a number of 18001 characters"),
     "a long hexadecimal number": ("seed: 0x" + "f" * 9000, "a number of 9002 characters"),
+    "a megabyte of brackets": ("[" * 1_900_000, "nested too deeply"),
+    "a megabyte of dashes": ("- " * 900_000, "nested too deeply"),
+    "a megabyte of question marks": ("? " * 900_000, "nested too deeply"),
+    "a megabyte of small lists": ("".join(f"k{n}: [1,2,3,4]\n" for n in range(95_000)), "more than 100000 values"),
     "a key twice": ("{a: 1, b: {c: 1, c: 2}}", "'c' is given twice"),
     "a key twice in a long text": (f"# {'x' * LONG_TEXT}\na: 1\na: 2\n", "'a' is given twice"),
 }
