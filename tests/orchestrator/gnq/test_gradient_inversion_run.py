@@ -72,7 +72,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finished(place: Path) -> Result:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left: None)
+        patch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left, **how: None)
         patch.setattr("orchestrator.engine.run.run.Run.track", lambda self, document: None)
         patch.setattr("orchestrator.report.writing.draw", lambda makers, folder: {})
         return audited(plan_of(place), place / "out", shown=True)
