@@ -13,31 +13,42 @@ from audits.arrays import Ids
 from audits.errors import BadInput
 
 RULES = "all, even, odd, or START:STOP"
+FIELD = "target.members"
+NAMED = ("all", "even", "odd")
 FILES = (".txt", ".csv", ".npy")
 MOST_BYTES = 2**30
 SLICE = re.compile(r"(\d*):(\d*)")
 LEAST = 2
 
 
-def read_members(members: str, points: int) -> Ids:
+def read_members(members: str, points: int, field: str = FIELD) -> Ids:
     """Return the ids (n,), sorted, of the points that ``members`` names in a data set of ``points``.
 
     A rule: ``all``, ``even``, ``odd``, or ``START:STOP`` (ids from START up to, but not, STOP; either may be left out).
     Or a file: .txt with an id a line (blank lines and what follows a # are skipped); .csv with a column ``id``, or with
-    one column; .npy with whole numbers (n,), or a bool for every point. Raises BadInput for a rule or a file that
-    cannot be read, ids that are no points of the data set or are given twice, and fewer than two.
+    one column; .npy with whole numbers (n,), or a bool for every point. Raises BadInput, which names the ``field`` of
+    the plan, for a rule or a file that cannot be read, ids that are no points of the data set or are given twice, and
+    fewer than two.
     """
-    ids = by_rule(members, points)
-    if ids is None:
-        ids = from_file(members, points)
-    check_ids(ids, members, points)
+    try:
+        ids = by_rule(members, points)
+        if ids is None:
+            ids = from_file(members, points)
+        check_ids(ids, members, points)
+    except BadInput as error:
+        raise BadInput(str(error).replace(FIELD, field)) from None
     return np.sort(ids)
+
+
+def is_rule(members: str) -> bool:
+    """Say whether ``members`` is a rule, not the name of a file."""
+    return members in NAMED or SLICE.fullmatch(members) is not None
 
 
 def by_rule(members: str, points: int) -> Ids | None:
     """Return the ids that a rule names; None for what is no rule."""
     every = np.arange(points, dtype=np.int64)
-    if members in ("all", "even", "odd"):
+    if members in NAMED:
         return {"all": every, "even": every[::2], "odd": every[1::2]}[members]
     bounds = SLICE.fullmatch(members)
     if bounds is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from audits.errors import BadInput
+from audits.targets.members import is_rule
 from orchestrator.engine.plan.errors import shown
 from orchestrator.engine.plan.sections import Section
 
@@ -31,8 +33,8 @@ Weights = Annotated[Any, PlainValidator(checked_weights), PlainSerializer(writte
 """A file, or a tuple of several."""
 
 
-class Target(Section):
-    """A given model: it is never trained here.
+class Checkpoints(Section):
+    """A given model, or several checkpoints of its training: it is never trained here.
 
     ``weights``: a state dict (.safetensors, .pt, .pth) of the architecture in the section ``model``, or several, the
     checkpoints of one training in their order. ``members``: which points of the data set it was trained on, a rule
@@ -48,3 +50,34 @@ class Target(Section):
     def checkpoints(self) -> tuple[str, ...]:
         """The files of the checkpoints, in their order; the last one is the model."""
         return (self.weights,) if isinstance(self.weights, str) else tuple(self.weights)
+
+
+class Target(Section):
+    """A given model: it is never trained here. Kinds of audits add what else they need to know about it.
+
+    ``weights``: its file, a state dict (.safetensors, .pt, .pth) of the architecture in the section ``model``.
+    ``members``: which points of the data set it was trained on, a rule (all, even, odd, START:STOP) or a file of ids
+    (.txt, .csv, .npy). ``non_members``: which points it has not seen, null for all others. ``sha256``: the digest of
+    each file, by its name, as a run found it and wrote it down; a file that is not the one of the plan is refused.
+    """
+
+    POINTS: ClassVar[tuple[str, ...]] = ("members", "non_members")
+    """The fields that name points of the data set."""
+    MODELS: ClassVar[tuple[str, ...]] = ("weights",)
+    """The fields that name a model."""
+
+    weights: Annotated[str, Field(min_length=1)]
+    members: Annotated[str, Field(min_length=1)]
+    non_members: Annotated[str, Field(min_length=1)] | None = None
+    sha256: dict[str, str] = Field(default_factory=dict)
+
+    def named(self, fields: Iterable[str]) -> dict[str, str]:
+        """Return what those of ``fields`` say that say anything."""
+        found = {name: getattr(self, name) for name in fields}
+        return {name: text for name, text in found.items() if text is not None}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all files, each once."""
+        points = (text for text in self.named(self.POINTS).values() if not is_rule(text))
+        return tuple(dict.fromkeys([*self.named(self.MODELS).values(), *points]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.data import data_of
+from orchestrator.engine.given import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.kind import Design, Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
@@ -83,6 +84,7 @@ class Run:
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
+        plan = with_digests(plan)
         self.store = Store(plan.compute.store or default_store_uri())
         self.stored = StoredWork(kind, self.store, terminal)
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
@@ -101,7 +103,7 @@ class Run:
         if self.rebuild:
             return False
         for changes in (sweep.settings(plan.resolved()) if sweep else plan.settings()).values():
-            design = self.lay_out(plan.changed(changes) if changes else plan, data, device)
+            design = self.lay_out(with_digests(plan.changed(changes)) if changes else plan, data, device)
             if self.stored.lacks(design.first_jobs()) or self.stored.lacks(design.jobs()):
                 return False
         return True
@@ -148,7 +150,9 @@ class Run:
 
     def laid_out(self, changes: Mapping[str, Mapping[str, Any]]) -> list[Setting]:
         """Return settings (name → dotted fields that change) with their plans and jobs."""
-        plans = {name: self.plan.changed(overrides) if overrides else self.plan for name, overrides in changes.items()}
+        plans = {
+            name: with_digests(self.plan.changed(values)) if values else self.plan for name, values in changes.items()
+        }
         designs = {name: self.lay_out(plan, self.design.data, self.design.device) for name, plan in plans.items()}
         self.do_first(list(designs.values()))
         self.base = next(iter(designs.values()))

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Compute, Data, Model, Section, Share, Tracking
-from orchestrator.engine.plan.target import Target
+from orchestrator.engine.plan.target import Checkpoints
 
 KIND = "gnq-target"
 """The name of this kind of audit where plans with and without a target must be told apart."""
@@ -39,7 +39,7 @@ class GivenPlan(BasePlan):
     audit: Audit = Audit()
     data: Data = Data()
     model: Model = Model()
-    target: Target
+    target: Checkpoints
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
