@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from audits.errors import BadInput
-from audits.targets.members import is_rule, read_members
+from audits.targets.members import read_members
+from audits.targets.rules import is_rule
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.keyed_jobs import KeyedJobs
 from orchestrator.engine.store.payloads import unpack_arrays

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from audits.errors import BadInput
-from audits.targets.members import is_rule
+from audits.targets.rules import is_rule
 from orchestrator.engine.plan.errors import shown
 from orchestrator.engine.plan.sections import Section
 
