@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 from audits.credentials import without_mask
 from audits.errors import BadInput
-from audits.targets.members import is_rule, read_members
+from audits.targets.members import read_members
+from audits.targets.rules import is_rule
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.keyed_jobs import KeyedJobs
 from orchestrator.engine.plan.served import READ

@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from audits.errors import BadInput
 from audits.targets.forms import ASKED, PROGRAMS, Form, form_by_name, form_of, is_address
-from audits.targets.members import is_rule
+from audits.targets.rules import is_rule
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.sections import Section
 from orchestrator.engine.plan.served import Served
