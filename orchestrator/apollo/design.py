@@ -40,7 +40,7 @@ class ApolloDesign(GivenJobs):
         """The sizes of the plan's split, classes by index. Raises BadInput where groups cannot be kept whole."""
         found = self.plan.split.design(self.data.classes)
         if self.plan.target is not None:
-            return given_split(found, self.given_points)
+            return given_split(found, self.given_points, self.plan.target.around)
         if self.data.groups is not None:
             check_grouping(found)
         return found
@@ -54,7 +54,7 @@ class ApolloDesign(GivenJobs):
     def partition(self) -> Partition:
         """The design that the plan's split and seed give on this data set. Raises BadInput before points are ranked."""
         if self.plan.target is not None:
-            return given_partition(len(self.data), self.split, self.plan.seed, self.given_points)
+            return given_partition(self.split, self.plan.seed, self.given_points, self.plan.target.around)
         ranking = self.ranking() if self.ranked else None
         return make_partition(
             len(self.data),

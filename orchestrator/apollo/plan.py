@@ -117,7 +117,9 @@ class ApolloTarget(Target):
 
     ``members``: the points that it was trained on before anything was unlearned; ``forget``: those of them that were
     unlearned; ``original``: the model before unlearning, for context only: how much unlearning has changed. No attack
-    reads it.
+    reads it. ``around``: what shadows train on beside candidates: ``non_members``, points that the target never saw
+    (Apollo's attacker), or ``retained``, the target's own members, as an auditor can who has them
+    (``audits.apollo.design.given``).
     """
 
     POINTS: ClassVar[tuple[str, ...]] = ("members", "non_members", "forget")
@@ -125,6 +127,7 @@ class ApolloTarget(Target):
 
     forget: Annotated[str, Field(min_length=1)]
     original: Annotated[str, Field(min_length=1)] | None = None
+    around: Literal["non_members", "retained"] = "non_members"
 
 
 def default_unlearning() -> tuple[UnlearningMethod, ...]:

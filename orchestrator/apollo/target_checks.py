@@ -19,7 +19,8 @@ def sizes_of(plan: ApolloPlan) -> Split:
     split = plan.split.design()
     if plan.target is None:
         return split
-    return replace(split, targets=1, targets_per_shadow_set=1, target_pool=split.train_size, forget=0.5)
+    size = split.train_size if plan.target.around == "non_members" else 2  # the members, which the plan does not say
+    return replace(split, targets=1, targets_per_shadow_set=1, train_size=size, target_pool=size, forget=0.5)
 
 
 def target_problems(plan: ApolloPlan) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from audits.apollo.design.given import given_partition, given_split
+from audits.apollo.design.given import Around, given_partition, given_split
 from audits.apollo.design.partition import Partition, Split
 from audits.errors import BadInput
 
@@ -30,10 +30,10 @@ PLAN = Split(
 )
 
 
-def design(plan: Split = PLAN, **given: np.ndarray) -> Partition:
+def design(plan: Split = PLAN, around: Around = "non_members", **given: np.ndarray) -> Partition:
     """Return the design of ``plan`` around the given points."""
     points = GIVEN | given
-    return given_partition(POINTS, given_split(plan, points), 3, points)
+    return given_partition(given_split(plan, points, around), 3, points, around)
 
 
 @pytest.mark.parametrize("plan", [PLAN, replace(PLAN, candidates_retained=10)])
@@ -100,3 +100,41 @@ def test_shadows_of_another_size_are_warned_of() -> None:
 def test_too_few_points_are_refused_with_numbers(plan: Split, given: dict[str, np.ndarray], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         design(plan, **given)
+
+
+ALIKE = replace(PLAN, candidates_unseen=15, shadow_pool=40)
+
+
+def test_around_the_members_the_target_is_one_of_its_shadows() -> None:
+    partition = design(ALIKE, "retained")
+    target, asked = partition.members[0], partition.candidates[0].ids
+    common = np.setdiff1d(MEMBERS, asked)
+    for member in partition.members:
+        assert len(member.train) == 80 and len(member.forget) == 20
+        inside = np.isin(asked, member.train)
+        assert inside.sum() == (0 if member.role == "offline" else 15)
+        assert np.isin(common, member.train).all() and np.isin(np.setdiff1d(FORGET, asked), member.forget).all()
+        assert np.isin(asked[inside], member.forget).all()
+        assert len(np.setdiff1d(member.train, np.append(common, asked))) == (15 if member.role == "offline" else 0)
+    assert sorted(target.train) == sorted([*common, *asked[partition.candidates[0].forgotten]])
+    used = [np.setdiff1d(member.train, np.append(MEMBERS, asked)) for member in partition.members]
+    assert not np.isin(np.concatenate(used), partition.test).any()
+
+
+def test_around_the_members_groups_of_unlike_size_are_warned_of_and_few_non_members_refused() -> None:
+    assert not design(ALIKE, "retained").warnings
+    (line,) = design(replace(ALIKE, candidates_unseen=25), "retained").warnings
+    assert "trains on 85 points" in line and "the target on 80" in line
+    few = ORDER[80:200]
+    with pytest.raises(BadInput, match=r"120 points are known as non-members.*need 130 of them"):
+        design(ALIKE, "retained", non_members=few)
+
+
+def test_around_the_members_retained_candidates_are_kept_by_a_quarter() -> None:
+    partition = design(replace(ALIKE, candidates_retained=10), "retained")
+    asked = partition.candidates[0]
+    kept = asked.ids[asked.retained]
+    for group in (1, 2):
+        shadows = partition.select("shadow", 0, group)
+        assert (partition.membership(shadows, kept).sum(0) == 2).all()
+        assert (np.stack([np.isin(kept, one.forget) for one in shadows]).sum(0) == 1).all()
