@@ -14,8 +14,8 @@ points that they never saw is the null of the target (exchangeability):
 - **Data.** What shadows train on beside candidates (``Around``) must be to them what it is to the target:
 
   - ``non_members``, Apollo's attacker: points that the target never saw and that are neither candidates nor test
-    points, in two disjoint halves, as in every design. Shadows that search share no more with those that are asked than with
-    the target: candidates. The target's training set is another draw of as many points, if data and members are
+    points, in two disjoint halves, as in every design. Shadows that search share no more with those that are asked than
+    with the target: candidates. The target's training set is another draw of as many points, if data and members are
     random ones; shadows forget the share of theirs that the target forgot (``given_split``).
   - ``retained``, an auditor who has the training set: every shadow trains on all of the target's members that are no
     candidates, and forgets those that the target forgot, beside its half of the candidates. All shadows share them, and
