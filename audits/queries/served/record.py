@@ -83,6 +83,10 @@ class Record:
         """Return those of ``keys`` that have no answer, each once, in order."""
         return [key for key in dict.fromkeys(keys) if key not in self._known]
 
+    def keys(self) -> list[bytes]:
+        """Return the keys of all inputs that have an answer."""
+        return list(self._known)
+
     def answers(self, keys: Iterable[bytes]) -> list[Any]:
         """Return the recorded answers."""
         return [json.loads(self._known[key]) for key in keys]
@@ -135,6 +139,11 @@ def recorded(path: str | os.PathLike[str]) -> Record:
     record = Record(folders[0])
     record.refresh()
     return record
+
+
+def rows_in(folder: Path) -> int:
+    """Return how many answers the folder of an endpoint holds: as many as its server gave."""
+    return sum(pq.read_metadata(file).num_rows for file in folder.glob("[!.]*.parquet"))
 
 
 def read_part(file: Path) -> pa.Table:
