@@ -22,6 +22,7 @@ from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.keyed_jobs import KeyedJobs
 from orchestrator.engine.plan.served import READ
 from orchestrator.engine.store.payloads import unpack_arrays
+from orchestrator.engine.store.places import ANSWERS
 from orchestrator.engine.store.store import default_store_uri
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ POINTS = "points"
 """The job that brings the lists of points in; others are named after the field of the model that they bring."""
 IDS = "ids.safetensors"
 READ_AT_ONCE = 2**22
-RECORD = "answers"
-"""The folder in a store that keeps what served models answered."""
 ASKED_AS = ("form", "columns", "template", "item", "answers", "encoding", "value_range")
 """The fields of ``target.served`` on which answers depend, beside those that say how they read."""
 
@@ -80,7 +79,7 @@ def record_of(plan: BasePlan, served: Served) -> str:
             f"target.served.record is missing: answers are recorded in a folder, and none is known {where}; name one "
             "that all workers share"
         )
-    return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), RECORD)
+    return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), ANSWERS)
 
 
 def digest_of(name: str, known: str | None = None) -> str:
