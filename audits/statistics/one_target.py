@@ -41,13 +41,19 @@ def one_target_auc(
     the lower end is then that of a rate of the smaller group.
     """
     values, flags = as_scores(scores, member)
+    return area_interval(values, flags, [auc(np.asarray(each, np.float64), flags) for each in without], level)
+
+
+def area_interval(scores: ArrayLike, member: ArrayLike, without: Sequence[float] = (), level: float = 0.95) -> Interval:
+    """Return the same; ``without``: the AUCs with each group of shadows left out in turn."""
+    values, flags = as_scores(scores, member)
     area, inside = auc(values, flags), int(flags.sum())
     smaller = min(inside, flags.size - inside)
     if area in (0.0, 1.0) or smaller < 2:
         return area, *clopper_pearson(area * smaller, smaller, level)
     placed = placements(values, flags)
     points = placed[flags].var(ddof=1) / inside + placed[~flags].var(ddof=1) / (flags.size - inside)
-    shadows = jackknife_variance([auc(np.asarray(each, np.float64), flags) for each in without])
+    shadows = jackknife_variance(without)
     half = math.sqrt(points + shadows) * quantile(points, smaller - 1, shadows, len(without) - 1, level)
     return area, max(0.0, area - half), min(1.0, area + half)
 
@@ -59,17 +65,42 @@ def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: 
     divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a rate of 0 or 1,
     where no variance can be seen, n counts in full.
     """
+    return rate_interval(calls, [float(np.asarray(each, np.float64).mean()) for each in without], level)
+
+
+def rate_interval(calls: ArrayLike, without: Sequence[float] = (), level: float = 0.95) -> Interval:
+    """Return the same; ``without``: the rates with each group of shadows left out in turn."""
+    rate, effective = effective_size(calls, without, level)
+    return rate, *clopper_pearson(rate * effective, effective, level)
+
+
+def rate_p(
+    calls: ArrayLike, without: Sequence[float], promised: float, level: float = 0.95, *, below: bool = False
+) -> float:
+    """Return the one-sided p-value of "the true rate is at most ``promised``" at the sample size of ``rate_interval``.
+
+    At most (1 − ``level``)/2 exactly where the lower end of that interval is at least ``promised``. ``below``: of "the
+    true rate is at least ``promised``", and the upper end.
+    """
+    from scipy.special import betainc
+
+    rate, size = effective_size(calls, without, level)
+    many, odds = (size * (1.0 - rate), 1.0 - promised) if below else (size * rate, promised)
+    return 1.0 if many <= 0 else float(betainc(many, size - many + 1.0, odds))
+
+
+def effective_size(calls: ArrayLike, without: Sequence[float], level: float) -> tuple[float, float]:
+    """Return the rate of calls, and the number of independent calls that would tell it as well."""
     found = np.asarray(calls, np.float64)
     if found.ndim != 1 or not found.size:
         raise BadInput(f"calls have shape {found.shape}; allowed: (n,), one point or more")
     rate, size = float(found.mean()), float(found.size)
     if not 0.0 < rate < 1.0:
-        return rate, *clopper_pearson(rate * size, size, level)
+        return rate, size
     points = rate * (1.0 - rate) / size
-    shadows = jackknife_variance([float(np.asarray(each, np.float64).mean()) for each in without])
+    shadows = jackknife_variance(without)
     quantiles = student_quantile(level, 1e9) / quantile(points, 1e9, shadows, len(without) - 1, level)
-    effective = size * points / (points + shadows) * quantiles**2
-    return rate, *clopper_pearson(rate * effective, effective, level)
+    return rate, size * points / (points + shadows) * quantiles**2
 
 
 def jackknife_variance(values: Sequence[float]) -> float:
