@@ -61,36 +61,30 @@ def area_interval(scores: ArrayLike, member: ArrayLike, without: Sequence[float]
 def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: float = 0.95) -> Interval:
     """Return the mean of ``calls`` (n,), probabilities of saying "member", and its interval over points and shadows.
 
-    ``without``: the calls with each group of shadows left out in turn. Clopper–Pearson on the effective sample size: n
+    ``without``: the calls with each group of shadows left out in turn, or their means. Clopper–Pearson on the effective sample size: n
     divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a rate of 0 or 1,
     where no variance can be seen, n counts in full.
     """
-    return rate_interval(calls, [float(np.asarray(each, np.float64).mean()) for each in without], level)
-
-
-def rate_interval(calls: ArrayLike, without: Sequence[float] = (), level: float = 0.95) -> Interval:
-    """Return the same; ``without``: the rates with each group of shadows left out in turn."""
     rate, effective = effective_size(calls, without, level)
     return rate, *clopper_pearson(rate * effective, effective, level)
 
 
-def rate_p(
-    calls: ArrayLike, without: Sequence[float], promised: float, level: float = 0.95, *, below: bool = False
+def one_target_rate_p(
+    calls: ArrayLike, promised: float, without: Sequence[ArrayLike] = (), level: float = 0.95, *, below: bool = False
 ) -> float:
-    """Return the one-sided p-value of "the true rate is at most ``promised``" at the sample size of ``rate_interval``.
+    """Return the one-sided p-value of "the true rate is at most ``promised``" (``below``: at least), as its interval.
 
-    At most (1 − ``level``)/2 exactly where the lower end of that interval is at least ``promised``. ``below``: of "the
-    true rate is at least ``promised``", and the upper end.
+    At most (1 − level)/2 exactly where the lower (upper) end of ``one_target_rate`` is at least (at most) ``promised``.
     """
     from scipy.special import betainc
 
     rate, size = effective_size(calls, without, level)
-    many, odds = (size * (1.0 - rate), 1.0 - promised) if below else (size * rate, promised)
-    return 1.0 if many <= 0 else float(betainc(many, size - many + 1.0, odds))
+    many, odds = (size - rate * size, 1.0 - promised) if below else (rate * size, promised)
+    return 1.0 if many <= 0.0 else float(betainc(many, size - many + 1.0, odds))
 
 
-def effective_size(calls: ArrayLike, without: Sequence[float], level: float) -> tuple[float, float]:
-    """Return the rate of calls, and the number of independent calls that would tell it as well."""
+def effective_size(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: float = 0.95) -> tuple[float, float]:
+    """Return the mean of ``calls``, and how many independent calls would make it as certain (``one_target_rate``)."""
     found = np.asarray(calls, np.float64)
     if found.ndim != 1 or not found.size:
         raise BadInput(f"calls have shape {found.shape}; allowed: (n,), one point or more")
@@ -98,7 +92,7 @@ def effective_size(calls: ArrayLike, without: Sequence[float], level: float) -> 
     if not 0.0 < rate < 1.0:
         return rate, size
     points = rate * (1.0 - rate) / size
-    shadows = jackknife_variance(without)
+    shadows = jackknife_variance([float(np.asarray(each, np.float64).mean()) for each in without])
     quantiles = student_quantile(level, 1e9) / quantile(points, 1e9, shadows, len(without) - 1, level)
     return rate, size * points / (points + shadows) * quantiles**2
 

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audits.errors import BadInput
+from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.given_pool import half_of_pool
 from audits.targets.members import read_members
 from orchestrator.engine.plan.errors import shown
+from orchestrator.engine.plan.fits import build_without_numbers, class_indices
+from orchestrator.engine.plan.target import unreadable
+from orchestrator.engine.run.given import check_target as check_model
 from orchestrator.mia.plan import NULLS_NEEDED, GivenTarget, MiaPlan, Split
 
 if TYPE_CHECKING:
@@ -58,13 +62,23 @@ def target_problems(plan: MiaPlan) -> list[str]:
             f"data.groups is {shown(plan.data.groups)}, but whether whole groups were members of a given model is not "
             "known; leave it out, or leave out target"
         )
-    return lines
+    known = {name: MIA_ATTACKS[name] for name in plan.audit.attacks if name in MIA_ATTACKS}
+    accesses: dict[str, str] = {name: attack.access for name, attack in known.items()}
+    return [*lines, *unreadable(accesses, plan.target, [name for name, attack in known.items() if attack.subset])]
 
 
 def check_target(plan: MiaPlan, facts: Description) -> None:
-    """Refuse a target whose members and non-members do not suffice, as far as that is known before reading the data."""
+    """Refuse a target that cannot be read, and one whose members and non-members do not suffice.
+
+    That is as far as both are known before reading the data.
+    """
     target = plan.target
-    if target is None or not facts.points or any(map(is_gone, target.named(target.POINTS).values(), repeat(target))):
+    if target is None:
+        return
+    if facts.shape and facts.classes:
+        count = len(class_indices(plan.split.classes, facts.classes, "split.classes"))
+        check_model(plan, lambda: build_without_numbers(plan.model, facts.shape, count), count)
+    if not facts.points or any(map(is_gone, target.named(target.POINTS).values(), repeat(target))):
         return
     members = read_members(target.members, facts.points)
     others = facts.points - len(members)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.statistics.one_target import SAYS, area_interval, rate_interval, rate_p
+from audits.statistics.one_target import SAYS, area_interval, one_target_rate, one_target_rate_p
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
@@ -71,8 +71,8 @@ def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: fl
     member, rate = own["member"].astype(bool), row.promised_fpr
     calls = own[f"decision_{rate:g}"].astype(np.float64)
     sides = {side: rates_without(told, rate, side) for side in ("inside", "outside")}
-    tpr = Estimate(*rate_interval(calls[member], sides["inside"], level))
-    fpr = Estimate(*rate_interval(calls[~member], sides["outside"], level))
+    tpr = Estimate(*one_target_rate(calls[member], sides["inside"], level))
+    fpr = Estimate(*one_target_rate(calls[~member], sides["outside"], level))
     return replace(
         row,
         auc=Estimate(*area_interval(own["score"], member, told["auc"], level)),
@@ -80,8 +80,8 @@ def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: fl
         found_fpr=fpr,
         worth_1=worth(tpr, fpr, 0.01),
         worth_10=worth(tpr, fpr, 0.1),
-        found_fpr_p=rate_p(calls[~member], sides["outside"], rate, level),
-        found_fpr_below_p=rate_p(calls[~member], sides["outside"], rate, level, below=True),
+        found_fpr_p=one_target_rate_p(calls[~member], rate, sides["outside"], level),
+        found_fpr_below_p=one_target_rate_p(calls[~member], rate, sides["outside"], level, below=True),
     )
 
 
@@ -116,8 +116,8 @@ def own_rows(setting: str, columns: Columns, details: Details, plan: MiaPlan) ->
                 access=str(own["access"][0]),
                 auc=Estimate(*(float(np.mean(part)) for part in zip(*areas, strict=True))),
                 promised_fpr=rate,
-                tpr=Estimate(*rate_interval(calls[member], sides["inside"], level)),
-                found_fpr=Estimate(*rate_interval(calls[~member], sides["outside"], level)),
+                tpr=Estimate(*one_target_rate(calls[member], sides["inside"], level)),
+                found_fpr=Estimate(*one_target_rate(calls[~member], sides["outside"], level)),
             )
         )
     return rows
