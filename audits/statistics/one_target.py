@@ -61,9 +61,9 @@ def area_interval(scores: ArrayLike, member: ArrayLike, without: Sequence[float]
 def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: float = 0.95) -> Interval:
     """Return the mean of ``calls`` (n,), probabilities of saying "member", and its interval over points and shadows.
 
-    ``without``: the calls with each group of shadows left out in turn, or their means. Clopper–Pearson on the effective sample size: n
-    divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a rate of 0 or 1,
-    where no variance can be seen, n counts in full.
+    ``without``: the calls with each group of shadows left out in turn, or their means. Clopper–Pearson on the effective
+    sample size: n divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a
+    rate of 0 or 1, where no variance can be seen, n counts in full.
     """
     rate, effective = effective_size(calls, without, level)
     return rate, *clopper_pearson(rate * effective, effective, level)
