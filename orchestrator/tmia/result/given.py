@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from audits.statistics.one_target import SAYS
+from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
@@ -72,7 +73,8 @@ def unlike_fits(rows: Sequence[FitRow]) -> list[str]:
     """Return a warning for each setting in which models of the plan's recipe fit otherwise than the given one."""
     lines = []
     for own in (row for row in rows if row.group == "target"):
-        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group == "null"]
+        groups = ("null", SEEDED["null"])
+        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group in groups]
         for row in beside:
             pairs = [("train", own.train_accuracy, row.train_accuracy), ("test", own.test_accuracy, row.test_accuracy)]
             told = [
