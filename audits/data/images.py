@@ -5,6 +5,7 @@ Up to 1 GiB of decoded images are kept in memory; larger sets stay in their file
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,9 +57,9 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
             raise BadInput(f"class folder {folder / name} holds no image ({', '.join(SUFFIXES)})")
         files += found
         labels += [label] * len(found)
-    first, channels = _header(files[0])
+    first, channels = header(files[0])
     for file in files[1:]:
-        here, more = _header(file)
+        here, more = header(file)
         channels = max(channels, more)
         if size is None and here != first:
             raise BadInput(
@@ -86,41 +87,44 @@ def _images_below(folder: Path) -> list[Path]:
     )
 
 
-def _header(file: Path) -> tuple[tuple[int, int], int]:
+def header(file: Path, content: bytes | None = None) -> tuple[tuple[int, int], int]:
     """Return the size (width, height) and the number of channels."""
-    with _open(file) as image:
+    with _open(file, content) as image:
         if image.mode[0] in "IF":
             raise BadInput(f"{file} has more than 8 bits a sample (mode {image.mode}); convert it to 8 bits")
         return image.size, 1 if image.mode in GREY else 3
 
 
-def decode(file: Path, shape: Shape) -> npt.NDArray[Any]:
-    """Return an image as uint8 ``shape`` (C, H, W), scaled to it where it differs (aspect ratio not kept)."""
+def decode(file: Path, shape: Shape, content: bytes | None = None) -> npt.NDArray[Any]:
+    """Return an image as uint8 ``shape`` (C, H, W), scaled to it where it differs (aspect ratio not kept).
+
+    ``content``: the bytes of an image that is no file of its own; ``file`` then is what messages call it.
+    """
     from PIL import Image
 
     channels, height, width = shape
-    pixels = opened_as(file, "L" if channels == 1 else "RGB")
+    pixels = opened_as(file, "L" if channels == 1 else "RGB", content)
     if pixels.size != (width, height):
         pixels = pixels.resize((width, height), Image.Resampling.BILINEAR)
     array = np.asarray(pixels)
     return array[None] if channels == 1 else array.transpose(2, 0, 1)
 
 
-def opened_as(file: Path, mode: str) -> Image:
+def opened_as(file: Path, mode: str, content: bytes | None = None) -> Image:
     """Return the decoded image in Pillow's ``mode`` ("L": grey, "RGB"); BadInput when it is damaged."""
-    with _open(file) as image:
+    with _open(file, content) as image:
         try:
             return image.convert(mode)
         except Exception as error:  # a damaged file can make Pillow's decoders raise anything
             raise _unreadable(file, error) from error
 
 
-def _open(file: Path) -> Image:
+def _open(file: Path, content: bytes | None = None) -> Image:
     """Return the image with its header read; BadInput when that is damaged or tells of too many pixels."""
     from PIL import Image
 
     try:
-        image = Image.open(file, formats=FORMATS)
+        image = Image.open(file if content is None else io.BytesIO(content), formats=FORMATS)
     except Image.DecompressionBombError:
         raise BadInput(f"image {file} {TOO_LARGE}") from None
     except Exception as error:  # as above

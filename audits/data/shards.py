@@ -50,7 +50,9 @@ class Header:
         """Return the header in a shard's schema; BadInput when it is no shard of ours."""
         text = (schema.metadata or {}).get(METADATA_KEY)
         if text is None:
-            raise BadInput(f"{place} is a Parquet file, but not one that 'orch data shard' wrote")
+            raise BadInput(
+                f"{place} is a Parquet file, but not one that 'orch data shard' wrote; read it as table:PATH"
+            )
         fields: dict[str, Any] = json.loads(text)
         bounds = fields["value_range"]
         return Header(

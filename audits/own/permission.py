@@ -49,3 +49,16 @@ def require_permission(named: Sequence[Named]) -> None:
         f"module{'s' if len(modules) > 1 else ''} {', '.join(modules)} (of {', '.join(folders)} or the Python path), "
         "and a plan may be anybody's: add --allow-code, or set ORCH_ALLOW_CODE=1, if you trust it; none of it was run"
     )
+
+
+def require_permission_for_programs(files: Sequence[str]) -> None:
+    """Raise BadInput unless ``files``, programs in TorchScript, may run: they do what whoever wrote them wants."""
+    files = list(dict.fromkeys(files))
+    if not files or not _asked or _asked[-1]([(file, None) for file in files]):
+        return
+    one = len(files) == 1
+    raise BadInput(
+        f"{', '.join(files)} {'is a program' if one else 'are programs'} (TorchScript), not weights alone, and "
+        f"{'runs' if one else 'run'} what whoever made {'it' if one else 'them'} wrote: add --allow-code, or set "
+        "ORCH_ALLOW_CODE=1, if you trust it; none of it was run"
+    )

@@ -59,17 +59,36 @@ def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: 
     divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a rate of 0 or 1,
     where no variance can be seen, n counts in full.
     """
+    rate, effective = effective_size(calls, without, level)
+    return rate, *clopper_pearson(rate * effective, effective, level)
+
+
+def one_target_rate_p(
+    calls: ArrayLike, promised: float, without: Sequence[ArrayLike] = (), level: float = 0.95, *, below: bool = False
+) -> float:
+    """Return the one-sided p-value of "the true rate is at most ``promised``" (``below``: at least), as its interval.
+
+    At most (1 − level)/2 exactly where the lower (upper) end of ``one_target_rate`` is at least (at most) ``promised``.
+    """
+    from scipy.special import betainc
+
+    rate, size = effective_size(calls, without, level)
+    many, odds = (size - rate * size, 1.0 - promised) if below else (rate * size, promised)
+    return 1.0 if many <= 0.0 else float(betainc(many, size - many + 1.0, odds))
+
+
+def effective_size(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: float = 0.95) -> tuple[float, float]:
+    """Return the mean of ``calls``, and how many independent calls would make it as certain (``one_target_rate``)."""
     found = np.asarray(calls, np.float64)
     if found.ndim != 1 or not found.size:
         raise BadInput(f"calls have shape {found.shape}; allowed: (n,), one point or more")
     rate, size = float(found.mean()), float(found.size)
     if not 0.0 < rate < 1.0:
-        return rate, *clopper_pearson(rate * size, size, level)
+        return rate, size
     points = rate * (1.0 - rate) / size
     shadows = jackknife_variance([float(np.asarray(each, np.float64).mean()) for each in without])
     quantiles = student_quantile(level, 1e9) / quantile(points, 1e9, shadows, len(without) - 1, level)
-    effective = size * points / (points + shadows) * quantiles**2
-    return rate, *clopper_pearson(rate * effective, effective, level)
+    return rate, size * points / (points + shadows) * quantiles**2
 
 
 def jackknife_variance(values: Sequence[float]) -> float:

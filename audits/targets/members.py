@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,13 +10,11 @@ import numpy as np
 
 from audits.arrays import Ids
 from audits.errors import BadInput
+from audits.targets.rules import NAMED, RULES, SLICE
 
-RULES = "all, even, odd, or START:STOP"
 FIELD = "target.members"
-NAMED = ("all", "even", "odd")
 FILES = (".txt", ".csv", ".npy")
 MOST_BYTES = 2**30
-SLICE = re.compile(r"(\d*):(\d*)")
 LEAST = 2
 
 
@@ -38,11 +35,6 @@ def read_members(members: str, points: int, field: str = FIELD) -> Ids:
     except BadInput as error:
         raise BadInput(str(error).replace(FIELD, field)) from None
     return np.sort(ids)
-
-
-def is_rule(members: str) -> bool:
-    """Say whether ``members`` is a rule, not the name of a file."""
-    return members in NAMED or SLICE.fullmatch(members) is not None
 
 
 def by_rule(members: str, points: int) -> Ids | None:

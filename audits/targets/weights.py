@@ -103,6 +103,11 @@ def check_size(path: Path, file: str) -> None:
         raise BadInput(
             f"{file} ends in {path.suffix or 'nothing'}; allowed: a state dict in {', '.join((*SAFETENSORS, *PICKLED))}"
         )
+    check_bytes(path, file)
+
+
+def check_bytes(path: Path, file: str) -> None:
+    """Refuse a file that is not there, or that would become too large."""
     try:
         size = path.stat().st_size
         with path.open("rb"):

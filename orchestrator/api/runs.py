@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput
+from orchestrator.api.given import data_name, target_section
 from orchestrator.api.report import Report
 from orchestrator.engine.own_code import follow_edits
 from orchestrator.engine.plan.base import BasePlan
@@ -14,7 +15,7 @@ from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import run_audit, run_sweep
-from orchestrator.kinds import KINDS, check_against_data, kind_named, load_plan, plan_from
+from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, kind_named, load_plan, plan_from
 from tune_spaces import SWEEPS
 
 Plan = str | Path | Mapping[str, Any] | BasePlan
@@ -25,6 +26,9 @@ def audit(
     plan: Plan = "apollo",
     values: Mapping[str, Any] | None = None,
     *,
+    target: Any = None,
+    members: Any = None,
+    data: Any = None,
     workers: int | str = 0,
     store: str | Path | None = None,
     out: str | Path | None = None,
@@ -37,9 +41,16 @@ def audit(
     Parameters
     ----------
     plan:
-        A plan, or the name of a kind of audit ("apollo", "tmia", "gnq"), which stands for its embedded default.
+        A plan, or the name of a kind of audit ("apollo", "tmia", "gnq", "mia"), which stands for its embedded default.
     values:
         Values of the plan to change, by dotted path: ``{"split.shadows": 32}``.
+    target, members:
+        A model of yours, which is audited and never trained: a module of the plan's architecture, a file of weights, an
+        address, or a mapping of fields of the plan's section ``target`` to such; and which points of the data set it
+        was trained on: ids (n,), a bool for every point, a file or a rule (``audits.targets.read_members``).
+    data:
+        Points of your own in the place of the plan's: arrays (inputs, labels), a data set of torch or torchvision, a
+        DataLoader (``audits.data.points``), or a name as in ``data.name``. They are kept in a file below ``.orch``.
     workers:
         0 works in this process, without Ray; a number of workers, or "auto", starts Ray as the command line does.
     store:
@@ -55,7 +66,7 @@ def audit(
 
     Raises ``audits.errors.BadInput`` (one line) for what the command line refuses with exit code 2.
     """
-    found = planned(plan, values, workers, store)
+    found = planned(plan, {**given_values(target, members, data), **(values or {})}, workers, store)
     check_against_data(found)
     kind = kind_named(found.kind)
     folder, terminal = claimed(found, found.kind, out, force=force, quiet=quiet)
@@ -110,7 +121,18 @@ def planned(plan: Plan, values: Mapping[str, Any] | None, workers: int | str, st
     if isinstance(plan, Mapping):
         return plan_from(apply_overrides(dict(plan), list(changes.items())))
     source = str(plan)
-    return load_plan(kind_named(source).default_plan if source in KINDS else source, values=changes)
+    if source in KINDS:
+        given = any(name.partition(".")[0] == "target" for name in changes)
+        source = kind_named(OF_TARGETS.get(source, source) if given else source).default_plan
+    return load_plan(source, values=changes)
+
+
+def given_values(target: Any, members: Any, data: Any) -> dict[str, Any]:
+    """Return what a target and points that are held in Python say in a plan, by dotted path."""
+    if target is None and members is not None:
+        raise BadInput("members says what a model of yours was trained on; give the model as target")
+    found = {} if target is None else {f"target.{name}": each for name, each in target_section(target, members).items()}
+    return found if data is None else {**found, "data.name": data_name(data)}
 
 
 def claimed(plan: BasePlan, name: str, out: str | Path | None, *, force: bool, quiet: bool) -> tuple[Path, Terminal]:

@@ -14,6 +14,7 @@ from orchestrator.apollo.components import complete
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.presets import untuned_warnings
 from orchestrator.apollo.split_checks import split_problems
+from orchestrator.apollo.target_checks import sizes_of, target_problems, target_warnings
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.fits import check_build, facts_of
@@ -29,7 +30,7 @@ NULLS_NEEDED = 10  # expected false positives below which a promised rate cannot
 def contradictions(plan: ApolloPlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
     return [
-        *split_problems(plan.split.design()),
+        *(target_problems(plan) if plan.target else split_problems(plan.split.design())),
         *search_problems(plan),
         *repeated_labels(plan),
         *rate_problems(plan),
@@ -97,26 +98,27 @@ def rate_problems(plan: ApolloPlan) -> list[str]:
         if plan.nulls * rate < NULLS_NEEDED * (1 - 1e-9):
             needed = math.ceil(NULLS_NEEDED / rate * (1 - 1e-9))
             split = plan.split
+            whose = f" ({split.targets} targets × {split.candidates.unseen})" if plan.target is None else ""
+            raised = "split.targets or split.candidates.unseen" if plan.target is None else "split.candidates.unseen"
             problems.append(
-                f"audit.fpr {rate:g} cannot be resolved by {plan.nulls} unseen candidates ({split.targets} targets × "
-                f"{split.candidates.unseen}): it needs {needed}, for {NULLS_NEEDED} expected false positives; "
-                "raise split.targets or split.candidates.unseen, or promise a larger rate"
+                f"audit.fpr {rate:g} cannot be resolved by {plan.nulls} unseen candidates{whose}: it needs {needed}, "
+                f"for {NULLS_NEEDED} expected false positives; raise {raised}, or promise a larger rate"
             )
     return problems
 
 
 def weaknesses(plan: ApolloPlan) -> tuple[str, ...]:
     """Return what will weaken the result: shared training data, too few targets for an interval over targets."""
-    design = plan.split.design()
-    lines = [*unlike_shadows(plan), *overlap_warnings(design)]
-    if plan.split.targets < 2:
+    design = sizes_of(plan)
+    lines = [*unlike_shadows(plan), *(target_warnings(plan) if plan.target else overlap_warnings(design))]
+    if plan.split.targets < 2 and plan.target is None:
         lines.append("split.targets is 1: nothing shows how much targets differ; use 5 or more for honest intervals")
     if min(plan.split.shadows, plan.audit.search.shadows or plan.split.shadows) < 8:
         lines.append(
             "fewer than 8 shadows: one pseudo-target per side and half is too few to promise a false-positive rate; "
             "use split.shadows of 8 or more"
         )
-    if plan.split.targets_per_shadow_set > 1:
+    if plan.split.targets_per_shadow_set > 1 and plan.target is None:
         lines.append(
             f"{plan.split.targets_per_shadow_set} targets share each set of shadows: intervals over targets hold for "
             "those shadows and do not cover the choice of shadows"
@@ -141,7 +143,7 @@ def check_data(plan: ApolloPlan, absent: bool) -> None:
 def check_fit(plan: ApolloPlan, facts: Description) -> None:
     """Refuse a plan whose pools, classes, ids or architectures do not fit a data set with these ``facts``."""
     design = plan.split.design(facts.classes)
-    if facts.points and design.points > facts.points:
+    if plan.target is None and facts.points and design.points > facts.points:
         ids = " and the ids to forget" if design.forget_ids else ""
         raise BadInput(
             f"split: target_pool + shadow_pool + test_pool{ids} need {design.points} points, but {plan.data.name} has "

@@ -71,7 +71,8 @@ class ApolloProbe(TrainingProbe):
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps of the recipe's batch size."""
         split, batch = self.plan.split, recipe.batch_size
-        training = float(recipe.epochs * math.ceil(split.train_size / batch))
+        size = job.document["count"] if job.stage in ("train", "own_start") else split.train_size
+        training = float(recipe.epochs * math.ceil(size / batch))
         match job.stage:
             case "train" | "own_start":
                 return training

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from audits.apollo.design.given import given_partition, given_split
 from audits.apollo.design.partition import make_partition, ranked_pool, ranking_members
 from audits.apollo.design.pools import check_grouping
 from audits.data.duplicates import Borders, borders
+from audits.errors import BadInput
 from audits.models import MODELS
+from orchestrator.apollo.components import CONTROLS
+from orchestrator.engine.given import GivenJobs
 
 if TYPE_CHECKING:
     from audits.apollo.design.partition import Member, Partition, Split
+    from audits.arrays import Ids
     from audits.data.dataset import Dataset
     from audits.training.recipe import Recipe
     from orchestrator.apollo.plan import ApolloPlan, UnlearningMethod
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
     from orchestrator.engine.plan.sections import Model
 
 
-class ApolloDesign(ABC):
+class ApolloDesign(GivenJobs):
     """Lays one plan out on one data set: models, shadow sets, candidates and their shards."""
 
     if TYPE_CHECKING:
@@ -32,6 +39,8 @@ class ApolloDesign(ABC):
     def split(self) -> Split:
         """The sizes of the plan's split, classes by index. Raises BadInput where groups cannot be kept whole."""
         found = self.plan.split.design(self.data.classes)
+        if self.plan.target is not None:
+            return given_split(found, self.given_points, self.plan.target.around)
         if self.data.groups is not None:
             check_grouping(found)
         return found
@@ -44,6 +53,8 @@ class ApolloDesign(ABC):
     @cached_property
     def partition(self) -> Partition:
         """The design that the plan's split and seed give on this data set. Raises BadInput before points are ranked."""
+        if self.plan.target is not None:
+            return given_partition(self.split, self.plan.seed, self.given_points, self.plan.target.around)
         ranking = self.ranking() if self.ranked else None
         return make_partition(
             len(self.data),
@@ -54,6 +65,25 @@ class ApolloDesign(ABC):
             groups=self.data.groups,
         )
 
+    def read_points(self) -> dict[str, Ids]:
+        """Return the given lists of points; raises BadInput where points were forgotten that are no members."""
+        found = super().read_points()
+        if len(odd := np.setdiff1d(found["forget"], found["members"])):
+            raise BadInput(
+                f"target.forget has {len(odd)} points that are not target.members, first {odd[0]}; members are the "
+                "points that the original was trained on, those that were unlearned among them"
+            )
+        return found
+
+    @property
+    def given_code(self) -> tuple[type, ...]:
+        """The class of the architecture of given models: that of the plan's targets."""
+        return (MODELS[self.plan.model.name],)
+
+    def is_given(self, member: Member, entry: UnlearningMethod) -> bool:
+        """Is the model of ``member`` after ``entry`` the one that the plan is given? Controls are the plan's own."""
+        return self.plan.target is not None and member.role == "target" and entry.method not in CONTROLS
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know about the partition."""
@@ -61,8 +91,6 @@ class ApolloDesign(ABC):
 
     def borders(self) -> Borders:
         """Return what is kept apart: each target's forget and retain set, the halves, test points, each candidate."""
-        import numpy as np
-
         found = self.partition
         halves = [
             np.unique(np.concatenate([member.train for member in found.members if member.group == group]))
@@ -105,6 +133,10 @@ class ApolloDesign(ABC):
     def by_label(self) -> dict[str, UnlearningMethod]:
         """The plan's unlearning methods by label."""
         return {entry.label: entry for entry in self.plan.unlearning}
+
+    @abstractmethod
+    def before(self, member: Member, entry: UnlearningMethod) -> Reference | None:
+        """Return where the model stands that ``unlearned`` was made of; None where nobody has it."""
 
     @abstractmethod
     def own_start(self, member: Member) -> Reference:

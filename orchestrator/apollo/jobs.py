@@ -30,11 +30,13 @@ class ApolloJobs(StageJobs):
         places = [(shadow_set, shard) for shadow_set in sets for shard in range(self.shards(shadow_set))]
         members = self.partition.members
         changed = [entry for entry in methods if entry.method != "identity"]
+        unlearned = [(member, entry) for entry in changed for member in members if not self.is_given(member, entry)]
         approximate = [entry for entry in changed if entry.method != "retrain"]
         traced = [kind for kind in self.kinds if KINDS[kind].traced]
         return [
+            *self.given_jobs(),
             *(self.train_job(member) for member in members),
-            *(self.unlearn_job(member, entry) for entry in changed for member in members),
+            *(self.unlearn_job(*each) for each in unlearned),
             *(self.own_start_job(member) for member in (self.targets if audit.radii else ())),
             *(self.utility_job(member, entry) for entry in methods for member in self.targets),
             *(self.trace_job(*place, kind) for place in places for kind in traced),
@@ -70,6 +72,8 @@ class ApolloJobs(StageJobs):
     def same(self, job: Job) -> Job:
         """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
         match job.stage:
+            case "given":
+                return self.given_job(job.member)
             case "train":
                 return self.train_job(self.member(job.member))
             case "rank" | "expose":

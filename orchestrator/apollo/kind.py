@@ -19,6 +19,7 @@ from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.score_table import pooled, whole_table
 from orchestrator.apollo.stages.disclosure import disclosure
 from orchestrator.apollo.stages.exposing import expose
+from orchestrator.apollo.stages.given import given
 from orchestrator.apollo.stages.own_start import own_start
 from orchestrator.apollo.stages.radii import radii
 from orchestrator.apollo.stages.ranking import rank
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STAGES = (
+    Stage("given", given, "given"),
     Stage("train", train, "model"),
     Stage("rank", rank, "evidence"),
     Stage("expose", expose, "evidence"),

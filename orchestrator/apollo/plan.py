@@ -7,7 +7,7 @@ default audit, ``orchestrator/plans/apollo-fashion14.yaml`` (a test holds the tw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_serializer
 
@@ -18,6 +18,7 @@ from orchestrator.apollo.split import Split
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import DEFAULT_PLAN, shipped_plan
 from orchestrator.engine.plan.sections import Compute, Data, Model, Positive, Section, Share, Tracking
+from orchestrator.engine.plan.target import Target
 
 if TYPE_CHECKING:
     from audits.unlearning import Unlearner
@@ -111,6 +112,24 @@ class UnlearningMethod(BaseModel):
         return {"method": self.method, **({"as": self.given_label} if self.given_label else {}), **self.settings}
 
 
+class ApolloTarget(Target):
+    """A given unlearned model: it is neither trained nor unlearned here.
+
+    ``members``: the points that it was trained on before anything was unlearned; ``forget``: those of them that were
+    unlearned; ``original``: the model before unlearning, for context only: how much unlearning has changed. No attack
+    reads it. ``around``: what shadows train on beside candidates: ``non_members``, points that the target never saw
+    (Apollo's attacker), or ``retained``, the target's own members, as an auditor can who has them
+    (``audits.apollo.design.given``).
+    """
+
+    POINTS: ClassVar[tuple[str, ...]] = ("members", "non_members", "forget")
+    MODELS: ClassVar[tuple[str, ...]] = ("weights", "original")
+
+    forget: Annotated[str, Field(min_length=1)]
+    original: Annotated[str, Field(min_length=1)] | None = None
+    around: Literal["non_members", "retained"] = "non_members"
+
+
 def default_unlearning() -> tuple[UnlearningMethod, ...]:
     """Return the methods of the embedded default, with the settings that were tuned for it."""
     return tuple(UnlearningMethod.model_validate(entry) for entry in shipped_plan(DEFAULT_PLAN)["unlearning"])
@@ -122,6 +141,7 @@ class ApolloPlan(BasePlan):
     audit: Audit = Audit()
     data: Data = Data()
     split: Split = Split()
+    target: ApolloTarget | None = None
     model: Model = Model()
     recipe: Recipe = Recipe()
     shadow_model: Model | None = None
@@ -136,7 +156,7 @@ class ApolloPlan(BasePlan):
     @property
     def nulls(self) -> int:
         """Never-seen candidates over all targets: what a false-positive rate is measured on."""
-        return self.split.targets * self.split.candidates.unseen
+        return (1 if self.target else self.split.targets) * self.split.candidates.unseen
 
     def changed(self, values: Mapping[str, Any]) -> ApolloPlan:
         """Return the plan with other values, checked again; methods stay marked as untuned."""

@@ -95,6 +95,8 @@ class StageJobs(RankingJobs):
 
     def unlearned(self, member: Member, entry: UnlearningMethod) -> Reference:
         """Return where the unlearned model stands; ``identity`` is the trained model itself."""
+        if self.is_given(member, entry):
+            return self.given_model()
         if entry.method == "identity":
             return self.trained(member)
         name = (entry.label, member.name)
@@ -102,22 +104,28 @@ class StageJobs(RankingJobs):
             self._references[name] = Reference("unlearn", self.unlearn_job(member, entry).key)
         return self._references[name]
 
+    def before(self, member: Member, entry: UnlearningMethod) -> Reference | None:
+        """Return where the model stands that ``unlearned`` was made of; None of a given model, if it was not given."""
+        if not self.is_given(member, entry):
+            return self.trained(member)
+        return self.given_model("original") if self.plan.target.original else None
+
     @cached_property
     def _references(self) -> dict[tuple[str, str], Reference]:
         return {}
 
     def utility_job(self, member: Member, entry: UnlearningMethod) -> Job:
         """Return the job that measures an unlearned target: accuracies, distance from the original, seconds."""
-        before, after = self.trained(member), self.unlearned(member, entry)
+        before, after = self.before(member, entry), self.unlearned(member, entry)
         document = {
-            "trained": before.key,
+            "trained": before.key if before else None,
             "unlearned": after.key,
             "method": entry.method,
             "retain": digest(member.retain),
             "forget": digest(member.forget),
             "test": digest(self.partition.test),
         }
-        keys = (before.key, after.key)
+        keys = (*([before.key] if before else []), after.key)
         return self.job("utility", document, keys, self.architecture(member), member=member.name, label=entry.label)
 
     def trace_job(self, shadow_set: int, shard: int, kind: str) -> Job:

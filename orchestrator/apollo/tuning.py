@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from audits.errors import BadInput
 from orchestrator.apollo.result.document import flag
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.run.models import METRICS
@@ -30,7 +31,11 @@ PRESETS = "presets.yaml"
 
 
 def of_targets(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs that make and measure targets: no shadow, no attack."""
+    """Return the jobs that make and measure targets: no shadow, no attack. Raises BadInput for a given target."""
+    if of_stage(jobs, "given"):
+        raise BadInput(
+            "target is given, and nothing is unlearned by the plan's methods; leave target out of a tuning sweep"
+        )
     targets = {job.member for job in of_stage(jobs, "utility")}
     return [job for job in of_stage(jobs, "train", "unlearn", "utility") if job.member in targets]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from audits.own.permission import Named
+from audits.own.permission import Named, is_own
 
 ALLOW = "ORCH_ALLOW_CODE"
 
@@ -39,8 +39,9 @@ class Permission:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
         names = list(dict.fromkeys(name for name, _ in unknown))
-        folders = dict.fromkeys(str(root or Path.cwd()) for _, root in unknown)
-        question = f"{', '.join(names)} {'runs' if len(names) == 1 else 'run'} code of {', '.join(folders)}; run it?"
+        folders = dict.fromkeys(str(root or Path.cwd()) for name, root in unknown if is_own(name))
+        whose = f"code of {', '.join(folders)}" if folders else "as a program"
+        question = f"{', '.join(names)} {'runs' if len(names) == 1 else 'run'} {whose}; run it?"
         yes = click.confirm(question, err=True)
         self.own.update((*names, *(str(root) for _, root in unknown if root)) if yes else ())
         return yes

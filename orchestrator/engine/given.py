@@ -8,15 +8,21 @@ see the files.
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
+from audits.credentials import without_mask
 from audits.errors import BadInput
-from audits.targets.members import is_rule, read_members
+from audits.targets.members import read_members
+from audits.targets.rules import is_rule
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.keyed_jobs import KeyedJobs
+from orchestrator.engine.plan.served import READ
 from orchestrator.engine.store.payloads import unpack_arrays
+from orchestrator.engine.store.store import default_store_uri
 
 if TYPE_CHECKING:
     from audits.arrays import Ids
@@ -28,6 +34,10 @@ POINTS = "points"
 """The job that brings the lists of points in; others are named after the field of the model that they bring."""
 IDS = "ids.safetensors"
 READ_AT_ONCE = 2**22
+RECORD = "answers"
+"""The folder in a store that keeps what served models answered."""
+ASKED_AS = ("form", "columns", "template", "item", "answers", "encoding", "value_range")
+"""The fields of ``target.served`` on which answers depend, beside those that say how they read."""
 
 P = TypeVar("P", bound="BasePlan")
 
@@ -39,7 +49,9 @@ def target_of(plan: Any) -> Target | None:
 
 
 def with_digests(plan: P) -> P:
-    """Return the plan with the sha256 of every file of its target; plans without a target as they are.
+    """Return the plan with the sha256 of every file of its target, and the folder of a served one's record.
+
+    Plans without a target are returned as they are.
 
     Raises BadInput for a file that cannot be read, and for one that is not the one that the plan was written for. A
     file that is gone will do where the plan knows its sha256: the store may have what it held.
@@ -48,25 +60,59 @@ def with_digests(plan: P) -> P:
     if target is None:
         return plan
     found = {name: digest_of(name, target.sha256.get(name)) for name in target.files}
-    return plan if found == target.sha256 else plan.changed({"target.sha256": found})
+    changes: dict[str, Any] = {} if found == target.sha256 else {"target.sha256": found}
+    if target.form() == "address" and (record := record_of(plan, target)) != target.served.record:
+        changes["target.served.record"] = record
+    return plan.changed(changes) if changes else plan
+
+
+def record_of(plan: BasePlan, target: Any) -> str:
+    """Return the folder in which a served model's answers are kept; raises BadInput where the plan must name it."""
+    told: str | None = target.served.record
+    if told is not None:
+        return str(Path(told).expanduser().absolute())
+    store = plan.compute.store or default_store_uri()
+    parts = urlsplit(store) if "://" in store else None
+    if plan.compute.address or (parts and parts.scheme != "file"):
+        where = f"at {plan.compute.address}" if plan.compute.address else f"beside the store {store}"
+        raise BadInput(
+            f"target.served.record is missing: answers are recorded in a folder, and none is known {where}; name one "
+            "that all workers share"
+        )
+    return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), RECORD)
 
 
 def digest_of(name: str, known: str | None = None) -> str:
     """Return the sha256 (hex) of a file; ``known``: what it must be, and what it is taken for when it is gone."""
     path = Path(name).expanduser()
     try:
+        if path.is_dir():
+            return folder_sha256(path) if known is None else matching(name, folder_sha256(path), known)
         about = path.stat()
     except OSError as error:
         if known is not None:
             return known
         raise BadInput(f"target: {name} cannot be read: {error.strerror or error}") from None
-    found = file_sha256(path, about.st_mtime_ns, about.st_size)
+    return matching(name, file_sha256(path, about.st_mtime_ns, about.st_size), known)
+
+
+def matching(name: str, found: str, known: str | None) -> str:
+    """Return the sha256 that was found; raises BadInput where the plan was written for another one."""
     if known is not None and found != known:
         raise BadInput(
             f"target: {name} is not the file that the plan was written for (its sha256 begins with {found[:12]}, that "
             f"of the plan, target.sha256, with {known[:12]}); give that file, or remove target.sha256 to audit this one"
         )
     return found
+
+
+def folder_sha256(path: Path) -> str:
+    """Return the sha256 of the names and contents of all Parquet files in the folder of a record."""
+    found = hashlib.sha256()
+    for file in sorted(path.rglob("*.parquet")):
+        about = file.stat()
+        found.update(f"{file.relative_to(path)} {file_sha256(file, about.st_mtime_ns, about.st_size)}\n".encode())
+    return found.hexdigest()
 
 
 @cache
@@ -105,7 +151,7 @@ class GivenJobs(KeyedJobs):
         """Return the job that brings in the model of a field of ``target``, or (``POINTS``) its lists of points."""
         if name not in self._given:
             document = {"name": name, "data": self.data.fingerprint, **self.about_given(name)}
-            code = () if name == POINTS else self.given_code
+            code = self.given_code if name != POINTS and self.the_target.form(name, look=False) == "weights" else ()
             self._given[name] = self.job(STAGE, document, (), code, (), member=name)
         return self._given[name]
 
@@ -125,7 +171,17 @@ class GivenJobs(KeyedJobs):
         if name == POINTS:
             return lists
         file = target.named((name,))[name]
-        return {**lists, "weights": self.told(file), "model": self.plan.model.model_dump(mode="json")}
+        read = target.served.model_dump(mode="json") if target.served is not None and name == "weights" else {}
+        reading = {field: read[field] for field in READ if field in read}
+        match target.form(name, look=False):
+            case "address":
+                asked = {field: read[field] for field in ASKED_AS}
+                return {**lists, **reading, **asked, "served": read["identity"] or without_mask(file)}
+            case "weights":  # or TorchScript in .pt, which only those can tell who have the file
+                model = self.plan.model.model_dump(mode="json")
+                return {**lists, **reading, "weights": self.told(file), "model": model}
+            case form:
+                return {**lists, **reading, "form": form, "weights": self.told(file)}
 
     def told(self, name: str) -> str:
         """Return a rule as it is, or the sha256 of a file."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from audits.conformance.data import CHECKS, DataCase
@@ -51,6 +53,10 @@ def after(write: Callable[[Path], object], name: str) -> Callable[[Path], str]:
     return made
 
 
+def write_table(root: Path) -> None:
+    pq.write_table(pa.table({"inputs": np.eye(6).tolist(), "label": [0, 1] * 3}), root / "own.parquet")
+
+
 MADE: dict[str, Callable[[Path], str]] = {
     "caltech101": after(lambda root: write_caltech(root / "caltech101"), "caltech101?size=8"),
     "cifar10": after(lambda root: write_binary(CIFAR10, root), "cifar10"),
@@ -66,6 +72,7 @@ MADE: dict[str, Callable[[Path], str]] = {
     "parquet": after(lambda root: write_shards(small_dataset(), str(root / "shards")), "parquet:shards"),
     "npz": after(lambda root: np.savez(root / "own.npz", inputs=np.eye(6), labels=[0, 1] * 3), "npz:own.npz"),
     "python": own_function,
+    "table": after(write_table, "table:own.parquet"),
     "toy2d": embedded("toy2d"),
 }
 PUBLISHED = ("cifar10", "cifar100", "fashion-mnist", "mnist")
@@ -101,6 +108,7 @@ def test_a_set_that_is_not_there_or_is_asked_for_oddly_is_refused_in_a_line(sour
         "npz": "npz:x",
         "parquet": "parquet:x",
         "python": "python:no_such:points",
+        "table": "table:x",
     }
     for given in (name.get(source, source), f"{name.get(source, source)}?no_such_option=1"):
         with pytest.raises(BadInput) as caught:

@@ -8,10 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 import orchestrator
 from audits.errors import BadInput
+from audits.models import make_model
 from orchestrator import Report, audit, sweep
 from orchestrator.api import runs
 from orchestrator.api.runs import planned
@@ -25,7 +29,7 @@ from tests.docs.commands import python_blocks
 VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field}
 
 
-(PAGE,) = (block for path, block in python_blocks() if path.name == "python.md")
+PAGE, GIVEN = (block for path, block in python_blocks() if path.name == "python.md")
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +113,35 @@ def test_importing_is_cheap_and_needs_no_ray() -> None:
     code = "import sys, orchestrator; print(sorted({'torch', 'ray', 'mlflow', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
     assert {"audit", "sweep", "Report"} <= set(dir(orchestrator))
+
+
+def test_a_module_and_arrays_are_audited_as_they_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Run, "track", lambda run, document: None)
+    monkeypatch.setattr(Run, "watch", lambda run, settings, left, **how: None)
+    x, y = np.random.default_rng(0).normal(size=(60, 1, 3, 4)).astype(np.float32), np.arange(60) % 3
+    member = np.arange(60) < 24
+    net = make_model("mlp", {}).build((1, 3, 4), 3, seed=0)
+    scope = {"orchestrator": orchestrator, "net": net, "ids": member, "images": x, "labels": y}
+    exec(GIVEN, scope)
+    found = scope["report"]
+    assert found.document["targets"][0]["members"].endswith(".npy")
+    table = found.scores.to_pandas()
+    assert table[table.group == "members"].point_id.tolist() == list(range(24))
+    loader = DataLoader(TensorDataset(torch.from_numpy(x), torch.from_numpy(y)), shuffle=True)
+    given = {"weights": net, "members": np.arange(24)}
+    again = audit("gnq", {"model.name": "mlp"}, target=given, data=loader, quiet=True, out="again")
+    assert again.scores.equals(found.scores)
+    assert not list(Path(".orch/given").glob(".*"))
+
+
+def test_a_target_that_is_none_is_refused_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match="give the model as target"):
+        audit("gnq", members=np.arange(5))
+    with pytest.raises(BadInput, match="give them once"):
+        audit("gnq", target={"weights": "m.pt", "members": "all"}, members="odd")
+    with pytest.raises(BadInput, match=r"target.members is an array of float64 of shape \(2, 2\)"):
+        audit("gnq", target="m.pt", members=np.ones((2, 2)))
+    with pytest.raises(BadInput, match="data is int; give inputs and labels as arrays"):
+        audit("gnq", target="m.pt", members="all", data=3)

@@ -32,6 +32,7 @@ class Distances(Part):
 
     access: ClassVar[Access] = "labels"
     axes: ClassVar[Mapping[str, int | None]] = {"pseudo": 1, "inside": 1, "outside": 1, "target": 0, "queries": 0}
+    shadows: ClassVar[Mapping[str, int]] = {"pseudo": 0, "inside": 0, "outside": 0}
 
     pseudo: Floats
     inside: Bools

@@ -45,6 +45,7 @@ class Positions(Part):
         "target": 0,
         "queries": 0,
     }
+    shadows: ClassVar[Mapping[str, int]] = {"pseudo": 0, "inside": 0, "outside": 0, "apart": 0}
 
     pseudo: NDArray[np.int16]
     inside: Bools

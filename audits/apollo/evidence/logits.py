@@ -33,6 +33,7 @@ class Logits(Part):
         "target": 0,
         "queries": 0,
     }
+    shadows: ClassVar[Mapping[str, int]] = {"original": 0, "shadow": 0, "inside": 0, "outside": 0}
 
     original: NDArray[np.float32]
     shadow: NDArray[np.float32]

@@ -32,10 +32,12 @@ SHOWN: dict[Access, frozenset[str]] = {
 @dataclass(frozen=True)
 class Part:
     """Arrays about K candidates; ``access`` is what gathering them takes, ``axes`` where each array counts
-    candidates (None: not at all, equal in every shard)."""
+    candidates (None: not at all, equal in every shard). ``shadows``: where arrays count shadows, 1 behind an axis of
+    the two halves, else 0, the second half behind the first; empty where no shadow can be left out."""
 
     access: ClassVar[Access]
     axes: ClassVar[Mapping[str, int | None]]
+    shadows: ClassVar[Mapping[str, int]] = {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, for storage."""
@@ -45,6 +47,18 @@ class Part:
     def of(cls, arrays: Arrays) -> Self:
         """Return the part that ``arrays`` stored."""
         return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+
+    @property
+    def per_half(self) -> int:
+        """Shadows of each half; 0 where none can be left out."""
+        return next((getattr(self, name).shape[axis] // (2 - axis) for name, axis in self.shadows.items()), 0)
+
+    def of_shadows(self, kept: Bools) -> Self:
+        """Return the part with only those shadows of each half that ``kept`` (n,) names; walks stay as they were."""
+        both = np.concatenate([kept, kept]), kept
+        arrays = self.arrays()
+        cut = {name: np.compress(both[axis], arrays[name], axis=axis) for name, axis in self.shadows.items()}
+        return type(self)(**arrays | cut)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -78,6 +92,7 @@ class Walks(Part):
         "radius": 1,
         "queries": 0,
     }
+    shadows: ClassVar[Mapping[str, int]] = {"pseudo": 1, "inside": 1, "outside": 1}
 
     pseudo: Bools
     inside: Bools
@@ -112,6 +127,7 @@ class Posteriors(Part):
         "labels": 0,
         "queries": 0,
     }
+    shadows: ClassVar[Mapping[str, int]] = {"original": 0, "shadow": 0, "inside": 0, "outside": 0}
 
     original: NDArray[np.float32]
     shadow: NDArray[np.float32]

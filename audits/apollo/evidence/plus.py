@@ -42,6 +42,7 @@ class Standings(Part):
 
     access: ClassVar[Access] = "labels"
     axes: ClassVar[Mapping[str, int | None]] = {"pseudo": 2, "inside": 2, "outside": 2, "target": 1, "queries": 0}
+    shadows: ClassVar[Mapping[str, int]] = {"pseudo": 1, "inside": 1, "outside": 1}
 
     pseudo: NDArray[np.int16]
     inside: Bools

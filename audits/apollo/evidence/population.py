@@ -27,6 +27,7 @@ class Population(Part):
 
     access: ClassVar[Access] = "posteriors"
     axes: ClassVar[Mapping[str, int | None]] = {"shadow": None, "target": None, "index": None, "owner": 0}
+    shadows: ClassVar[Mapping[str, int]] = {"shadow": 0}
 
     shadow: NDArray[np.float32]
     target: NDArray[np.float32]

@@ -83,6 +83,10 @@ class Record:
         """Return those of ``keys`` that have no answer, each once, in order."""
         return [key for key in dict.fromkeys(keys) if key not in self._known]
 
+    def keys(self) -> list[bytes]:
+        """Return the keys of all inputs that have an answer."""
+        return list(self._known)
+
     def answers(self, keys: Iterable[bytes]) -> list[Any]:
         """Return the recorded answers."""
         return [json.loads(self._known[key]) for key in keys]

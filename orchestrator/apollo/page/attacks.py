@@ -51,7 +51,9 @@ def main_lines(run: ApolloRun, access: str) -> list[list[object]]:
             area = entry(row.auc, mark="*" if row.above_chance else "", tooltip=told)
             rates = [part for one in each for part in rate_entries(one)]
             asked = f"{round(row.queries_per_point, 1):g}"
-            lines.append([unlearner(name), words(row.attack), area, small_p(row.auc_p_holm), *rates, asked, accuracy])
+            lines.append(
+                [unlearner(run, name), words(row.attack), area, small_p(row.auc_p_holm), *rates, asked, accuracy]
+            )
     return lines
 
 
@@ -68,9 +70,11 @@ def rate_entries(row: AttackRow) -> list[Entry]:
     ]
 
 
-def unlearner(name: str) -> Entry:
-    """Return an unlearner's name; what it is a control of stands beside it."""
+def unlearner(run: ApolloRun, name: str) -> Entry:
+    """Return an unlearner's name; what it is a control of, or that the given model was judged by it, beside it."""
     text, _, control = words(name).partition(" (")
+    if run.given and not control:
+        return Entry("given model", f"(by {text})")
     return Entry(text, f"({control}" if control else "")
 
 
@@ -78,7 +82,7 @@ def caption(run: ApolloRun) -> str:
     """Return the lines under the table: how to read it and how much luck to expect."""
     rows = run.rows()
     flagged = [
-        f"{words(name)}: {flag} ({count} of {use.targets} targets)"
+        f"{words(name)}: {flag}" + ("" if run.given else f" ({count} of {use.targets} targets)")
         for name in run.unlearners
         for use in [run.utility(name)]
         for flag, count in use.flags.items()
@@ -94,7 +98,8 @@ def caption(run: ApolloRun) -> str:
 def counts(run: ApolloRun) -> str:
     """Return how many targets and points the main table is about."""
     first = run.rows()[0]
-    return f"{first.targets} targets, {first.forget} forgotten and {first.unseen} unseen points in all."
+    whose = "One given model" if run.given else f"{first.targets} targets"
+    return f"{whose}, {first.forget} forgotten and {first.unseen} unseen points in all."
 
 
 def matrix_grids(run: ApolloRun) -> list[Grid]:

@@ -116,11 +116,16 @@ def _audited(run: ApolloRun) -> str:
     """Return model, data, unlearning methods and what is forgotten in one line."""
     plan = run.result.plan
     methods = ", ".join(words(name) for name in run.unlearners)
-    parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}", f"unlearned by {methods}"]
+    by = (
+        f"given model {look_up(plan, 'target.weights')}, judged by shadows unlearned by"
+        if run.given
+        else "unlearned by"
+    )
+    parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}", f"{by} {methods}"]
     if shadows := look_up(plan, "shadow_model.name"):
         parts.append(f"attacked with shadows of {shadows}")
     split = {name: look_up(plan, f"split.{name}") for name in ("forget", "train_size")}
-    if all(split.values()):
+    if all(split.values()) and not run.given:
         parts.append(f"{Split.model_validate_json(json.dumps(split)).forget_words()} forgotten")
     return "; ".join(parts) + "."
 
@@ -128,7 +133,8 @@ def _audited(run: ApolloRun) -> str:
 def _effort(run: ApolloRun) -> str:
     """Return numbers of models and seconds in one line."""
     shadows = look_up(run.result.plan, SHADOWS) or look_up(run.result.plan, "split.shadows")
-    parts = [f"{run.rows()[0].targets} target models", f"{shadows} shadow models per set" if shadows else ""]
+    targets = "one given model" if run.given else f"{run.rows()[0].targets} target models"
+    parts = [targets, f"{shadows} shadow models per set" if shadows else ""]
     return writing.effort(run.result, parts)
 
 

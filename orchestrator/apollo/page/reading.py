@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -61,6 +62,11 @@ class ApolloRun:
         return self.rates[0]
 
     @property
+    def given(self) -> bool:
+        """Is a given model audited? Rows about methods are then all of it, those of controls of the plan's own."""
+        return bool(look_up(self.result.plan, "target"))
+
+    @property
     def main_setting(self) -> str:
         """The setting of the main table: the plan itself (but for what all settings change alike), else the first."""
         return self.result.main_setting
@@ -107,7 +113,8 @@ class ApolloRun:
         """Return the means over targets of an unlearner's utility rows and how often each flag was raised."""
         rows = [row for row in self.result.utility if row.unlearner == unlearner]
         names = ("retain_accuracy", "forget_accuracy", "test_accuracy", "distance", "seconds")
-        means = {name: float(np.mean([getattr(row, name) for row in rows])) if rows else float("nan") for name in names}
+        found = {name: [getattr(row, name) for row in rows] for name in names}
+        means = {name: float(np.mean(each)) if each and None not in each else math.nan for name, each in found.items()}
         flags = [row.flag for row in rows if row.flag]
         return Utility(**means, flags={flag: flags.count(flag) for flag in dict.fromkeys(flags)}, targets=len(rows))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from orchestrator.apollo.page.attacks import main_grid, matrix_grids
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
 from orchestrator.apollo.page.forget_requests import all_foretold
@@ -149,7 +151,7 @@ def utility_grid(run: ApolloRun) -> Grid:
             continue
         flags = ", ".join(f"{flag} ({count} of {use.targets} targets)" for flag, count in use.flags.items())
         accuracies = map(number, (use.retain_accuracy, use.forget_accuracy, use.test_accuracy))
-        spent = f"{use.distance:.2f}", f"{use.seconds:.2f}"
+        spent = (DASH if math.isnan(each) else f"{each:.2f}" for each in (use.distance, use.seconds))
         body.append([words(name), *accuracies, *spent, Entry(flags, tone=red(bool(flags)))])
     columns = [left("unlearning"), "retained\npoints", "forgotten\npoints", "test\npoints", "distance\n‖θ_u − θ‖"]
     title = "Accuracy after unlearning, means over targets"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from audits.statistics.null import expected_misses
+from audits.statistics.one_target import SAYS
 from audits.statistics.summary import Difference, paired_difference, per_target_auc
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.promises import promise_sentences
@@ -53,7 +54,16 @@ def verdict(run: ApolloRun) -> list[Sentence]:
     broken, promise = promise_sentences(run)
     sentences = [*broken, _retrain(run), _identity(run)]
     sentences += [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
-    return [*sentences, *_exposed(run), *promise, _luck(run)]
+    return [*sentences, *_exposed(run), *promise, _luck(run), *([_scope(run)] if run.given else [])]
+
+
+def _scope(run: ApolloRun) -> Sentence:
+    text = (
+        f"{SAYS} The controls are models of the plan’s own, trained on the target’s members and judged at the same "
+        "points by shadows of the same training sets. Shadows are trained and unlearned by the plan, which need not be "
+        "how the target was."
+    )
+    return Sentence("plain", "Scope", text)
 
 
 def differs(run: ApolloRun, row: AttackRow) -> bool:
@@ -115,12 +125,14 @@ def _unlearner(run: ApolloRun, name: str) -> Sentence:
     above = sorted((row for row in rows if row.above_chance), key=lambda row: -float(row.auc))
     flags = run.utility(name)
     note = "".join(
-        f" {flag.capitalize()} on {count} of {flags.targets} targets." for flag, count in flags.flags.items()
+        f" {flag.capitalize()}{'' if run.given else f' on {count} of {flags.targets} targets'}."
+        for flag, count in flags.flags.items()
     )
+    head = f"Given model, by shadows of {words(name)}" if run.given else heading(name)
     if not above:
-        return Sentence("plain", heading(name), f"No attack lies above chance.{_nulls(run, rows)}{note}")
+        return Sentence("plain", head, f"No attack lies above chance.{_nulls(run, rows)}{note}")
     found = "; ".join(_strongest(above, access) for access in sorted({row.access for row in above}, key=access_level))
-    return Sentence("leak", heading(name), f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
+    return Sentence("leak", head, f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
 
 
 def _strongest(above: list[AttackRow], access: str) -> str:

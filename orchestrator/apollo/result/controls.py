@@ -12,14 +12,17 @@ from orchestrator.apollo.result.void import with_void
 HELD, OFF_CHANCE, NO_POWER = "held", "off chance", "no power"
 
 
-def judged(rows: Sequence[AttackRow], level: float, unlike: Collection[str] = ()) -> tuple[AttackRow, ...]:
+def judged(
+    rows: Sequence[AttackRow], level: float, unlike: Collection[str] = (), given: Collection[str] = ()
+) -> tuple[AttackRow, ...]:
     """Return ``rows`` with what they say as controls, corrected over all cells of the run that say the same kind.
 
     ``control`` of rows about ``retrain`` and ``identity``: whether it held, or how not. ``found_fpr_off``: more unseen
     points are called forgotten than promised, ``found_fpr_below``: fewer; ``void``: what the first makes worthless.
-    ``unlike``: settings whose shadows have another recipe or architecture than their targets. No promise is to be
-    expected there, so that an interval above it is enough, without a correction for the number of cells. Rows that were
-    off stay so: a finished run that is read again does not say which settings these were.
+    ``unlike``: settings whose shadows have another recipe or architecture than their targets; ``given``: methods whose
+    rows are about a given model, for whose recipe nobody vouches. No promise is to be expected there, so that an
+    interval above it is enough, without a correction for the number of cells. Rows that were off stay so: a finished
+    run that is read again does not say which settings these were.
     """
     chance = retrained(rows)
     promises = [promise_p(row, level) for row in rows]
@@ -31,7 +34,9 @@ def judged(rows: Sequence[AttackRow], level: float, unlike: Collection[str] = ()
             control_p_holm=chance.get((row.setting, row.attack)) if row.unlearner == "retrain" else None,
             found_fpr_p=p,
             found_fpr_p_holm=p_holm,
-            found_fpr_off=row.found_fpr_off or off(p_holm, level) or (row.setting in unlike and above(row, p)),
+            found_fpr_off=row.found_fpr_off
+            or off(p_holm, level)
+            or ((row.setting in unlike or row.unlearner in given) and above(row, p)),
             found_fpr_below_p=below_p,
             found_fpr_below=off(below_p_holm, level),
         )

@@ -12,9 +12,11 @@ from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
+from orchestrator.apollo.components import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
+from orchestrator.apollo.result.one_target import of_one_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
     AttackRow,
@@ -58,10 +60,13 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         seed=plan.seed,
         groups=finished.design.data.groups,
     )
+    if plan.target is not None:
+        table = of_one_target(table, columns, settings, store, plan.audit.level)
     lost = failure_warnings(failed_attacks(settings, store), len(settings))
     unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
     unlike |= {POOLED} if unlike else set()
-    rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level, unlike)
+    given = {entry.label for entry in plan.unlearning if plan.target and entry.method not in CONTROLS}
+    rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level, unlike, given)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     first = rows[0].setting
     main = first if first == POOLED else main_setting(plan.resolved(), changes)
@@ -129,7 +134,8 @@ def setting_utility(settings: Sequence[Setting], store: Store) -> list[SettingUt
         rows = utility_rows([setting], store)
         for label in dict.fromkeys(row.unlearner for row in rows):
             own = [row for row in rows if row.unlearner == label]
-            means = {name: float(np.mean([getattr(row, name) for row in own])) for name in averaged}
+            told = [name for name in averaged if all(getattr(row, name) is not None for row in own)]
+            means = {name: float(np.mean([getattr(row, name) for row in own])) for name in told}
             found.append(SettingUtilityRow(setting=setting.name, unlearner=label, targets=len(own), **means))
     return found
 
@@ -152,6 +158,8 @@ def flag(found: Mapping[str, float], method: str) -> str:
     Not moved: ‖θ_u − θ‖ below 1/1000 of ‖θ‖ and test accuracy within half a point of the model's before unlearning
     (deep nets change their mind over short distances). Lost: test accuracy 10 points below it.
     """
+    if "test_accuracy_before" not in found:
+        return ""
     same = abs(found["test_accuracy"] - found["test_accuracy_before"]) <= SAME_ACCURACY
     if method != "identity" and same and found["distance"] < DID_NOT_MOVE * found["norm"]:
         return "did not move"

@@ -64,7 +64,10 @@ class AttackRow:
 
 @dataclass(frozen=True, kw_only=True)
 class UtilityRow:
-    """Accuracies of one target after one unlearning method, and how far its weights moved."""
+    """Accuracies of one target after one unlearning method, and how far its weights moved.
+
+    Of a given model nobody knows the seconds, and without its original not the distance.
+    """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
         Logged(
@@ -79,9 +82,9 @@ class UtilityRow:
     forget_accuracy: float
     test_accuracy: float
     test_accuracy_before: float | None = None
-    distance: float
+    distance: float | None = None
     norm: float | None = None
-    seconds: float
+    seconds: float | None = None
     flag: str
 
 

@@ -12,6 +12,7 @@ from audits.apollo.attacks.heat import heat_map
 from audits.apollo.attacks.paper_rule import said
 from audits.apollo.attacks.three_way import groups_of
 from audits.apollo.evidence import Evidence
+from audits.apollo.evidence.left_out import left_out
 from orchestrator.apollo.score_table import score_rows
 from orchestrator.apollo.stages.context import Context
 from orchestrator.apollo.stages.searching import part
@@ -20,11 +21,17 @@ from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.store.payloads import pack_arrays, pack_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from audits.apollo.attacks.base import Attack, Finding
     from audits.apollo.design.partition import Candidates
 
 SCORES = "scores.parquet"
 DETAILS = "details.safetensors"
+WITHOUT = "without.safetensors"
+"""What each attack on a given model says without each group of its shadows."""
 THREE_GROUPS = ("apollo", "random_directions", "single_query")
 BUDGETED = ("apollo", "random_directions")
 
@@ -50,7 +57,31 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     parts = [part for name in attacks if (part := attempts.of(name, partial(rows, name))) is not None]
     attempts.require_one(attacks)
     kept = details(found, asked, tuple(name for name in attacks if name not in attempts.failed), rates[0])
-    return {SCORES: pack_table(pa.concat_tables(parts)), DETAILS: pack_arrays(kept), **attempts.files()}
+    files = {SCORES: pack_table(pa.concat_tables(parts)), DETAILS: pack_arrays(kept), **attempts.files()}
+    if context.plan.target is None:
+        return files
+    heard = [name for name in attacks if name not in attempts.failed]
+    return {**files, WITHOUT: pack_arrays(judged_without(found, asked, heard, rates))}
+
+
+def judged_without(
+    found: Evidence, asked: Candidates, attacks: Sequence[str], rates: Sequence[float]
+) -> dict[str, NDArray[Any]]:
+    """Return, for each attack, ``score`` and ``decision_RATE`` (G, K) with each of G groups of shadows left out.
+
+    None of an attack with too few shadows. ``point_id``: (K,) the candidates. The walks stay those of all shadows: they
+    are not searched again.
+    """
+    import numpy as np
+
+    kept: dict[str, NDArray[Any]] = {"point_id": asked.ids}
+    for name in attacks:
+        attack = ATTACKS[name]()
+        findings = [attack.judge(each) for each in left_out(found, attack.reads, retained=bool(asked.retained.any()))]
+        if findings:
+            kept[f"{name}.score"] = np.stack([each.score for each in findings])
+            kept |= {f"{name}.decision_{rate:g}": np.stack([each.decide(rate) for each in findings]) for rate in rates}
+    return kept
 
 
 def evidence(context: Context, job: Job, asked: Candidates) -> Evidence:

@@ -16,20 +16,28 @@ if TYPE_CHECKING:
 
 
 def utility(context: Context, job: Job) -> dict[str, bytes]:
-    """Measure one unlearned target: accuracies, distance from the original model, seconds it took."""
+    """Measure one unlearned target: accuracies, distance from the original model, seconds it took.
+
+    What takes an original is left out of a given model without one, and so are the seconds, which nobody counted.
+    """
     member, entry = context.design.member(job.member), context.design.by_label[job.label]
-    before, after = context.design.trained(member), context.design.unlearned(member, entry)
-    model, original = stored_model(context, after, member), stored_model(context, before, member)
+    before, after = context.design.before(member, entry), context.design.unlearned(member, entry)
+    model = stored_model(context, after, member)
     test = context.tensors(context.design.partition.test)
     found = {
         "retain_accuracy": accuracy(model, context.tensors(member.retain)),
         "forget_accuracy": accuracy(model, context.tensors(member.forget)),
         "test_accuracy": accuracy(model, test),
-        "test_accuracy_before": accuracy(original, test),
-        "distance": distance(model, original),
-        "norm": distance(original, None),
-        "seconds": 0.0 if before == after else context.store.get(after.stage, after.key).seconds,
     }
+    if before is not None:
+        original = stored_model(context, before, member)
+        found |= {
+            "test_accuracy_before": accuracy(original, test),
+            "distance": distance(model, original),
+            "norm": distance(original, None),
+        }
+    if not context.design.is_given(member, entry):
+        found["seconds"] = 0.0 if before == after else context.store.get(after.stage, after.key).seconds
     return {METRICS: pack_json(found)}
 
 

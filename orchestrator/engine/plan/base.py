@@ -15,6 +15,7 @@ from audits.credentials import mask, without_mask
 from orchestrator.engine.plan.errors import PlanProblems, problems_of
 from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.plan.sections import Section
+from orchestrator.engine.plan.served import NOT_DECIDING as OF_ASKING
 
 if TYPE_CHECKING:
     from audits.training.recipe import Recipe
@@ -91,14 +92,19 @@ class BasePlan(Section):
         return yaml.safe_dump(self.resolved(), sort_keys=False, allow_unicode=True, width=120)
 
     def deciding(self) -> dict[str, Any]:
-        """Return what decides the scores: all but workers, address, store, the data's root and tracking."""
-        return {
+        """Return what decides the scores: all but where and how fast it works, and tracking."""
+        found = {
             name: {key: value for key, value in section.items() if key not in NOT_DECIDING[name]}
             if name in NOT_DECIDING
             else section
             for name, section in self.resolved().items()
             if name != "tracking"
         }
+        target = found.get("target") or {}
+        if served := target.get("served"):
+            told = {key: value for key, value in served.items() if key not in OF_ASKING}
+            found["target"] = {**target, "weights": served["identity"] or target["weights"], "served": told}
+        return found
 
     @property
     def plan_hash(self) -> str:

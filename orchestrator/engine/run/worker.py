@@ -15,11 +15,11 @@ from audits.errors import BadInput
 from audits.seeds import derive_seed
 from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
-from orchestrator.engine.kind import Kind
+from orchestrator.engine.kind import Kind, load
 from orchestrator.engine.own_code import OwnCode
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
-from orchestrator.engine.store.payloads import unpack_weights
+from orchestrator.engine.store.payloads import pack_json, unpack_weights
 from orchestrator.engine.store.probe import check_probe
 from orchestrator.engine.store.store import Store
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
 
 WEIGHTS = "weights.safetensors"
+ASKED = "asked.json"
+"""How often a job asked a given model of which only answers are known; in artefacts of jobs that did."""
+OPEN_GIVEN = "orchestrator.engine.run.opened:open_given"
+"""What opens a stored model that is not weights: by name, so that the code of trainings does not reach it."""
 BYTES_IN_MEMORY = 2**31  # of models that were read lately; one model always stays
 BYTES_OF_ARRAYS = 2**29  # of arrays that were made lately; what is larger than half of it is made again
 
@@ -115,6 +119,7 @@ class WorkerContext(Generic[D]):
         self.store = store
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
         self.held = 0
+        self.asked = 0
         self.arrays: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
 
     @property
@@ -138,8 +143,15 @@ class WorkerContext(Generic[D]):
                 f"job {job.stage}/{job.key} is not this worker's: its plan, code or platform differs from the driver's"
             )
         begin = time.perf_counter()
-        files = self.kind.stage(job.stage).body(self, job)
+        self.asked = 0
+        files = dict(self.kind.stage(job.stage).body(self, job))
+        if self.asked:
+            files[ASKED] = pack_json({"asked": self.asked})
         self.store.put(job.stage, job.key, job.document, files, seconds=time.perf_counter() - begin)
+
+    def count_asked(self, queries: int) -> None:
+        """Note how many inputs a given model was asked about in the job in hand."""
+        self.asked += queries
 
     def tensors(self, ids: Any) -> TensorSet:
         """Return the points ``ids`` on the device of the plan."""
@@ -164,13 +176,19 @@ class WorkerContext(Generic[D]):
         return self.arrays[name]
 
     def stored(self, reference: Reference, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory."""
+        """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory.
+
+        A given model of which only answers are known is a module without parameters, and ``build`` is not called.
+        """
         if reference.key in self.models:
             self.models.move_to_end(reference.key)
             return self.models[reference.key]
-        weights = unpack_weights(self.store.get(reference.stage, reference.key).read(WEIGHTS))
-        model = build()
-        model.load_state_dict(weights)
+        artefact = self.store.get(reference.stage, reference.key)
+        if WEIGHTS in artefact.files:
+            model = build()
+            model.load_state_dict(unpack_weights(artefact.read(WEIGHTS)))
+        else:
+            model = load(OPEN_GIVEN)(self, artefact)
         model = model.to(self.laid_out.device).eval().requires_grad_(False)
         self.models[reference.key] = model
         self.held += size_of(model)

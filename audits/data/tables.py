@@ -1,0 +1,260 @@
+"""``table:PATH``: a Parquet file, a folder of Parquet files, or a data set that Hugging Face's ``datasets`` saved.
+
+A row is a point. Inputs are encoded images (bytes, or the struct of ``datasets.Image``), nested lists of numbers, or
+all columns of numbers beside the labels; labels are whole numbers or names. Nothing but pyarrow and Pillow reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.images import MOST_BYTES, decode, header
+from audits.data.source import CATALOGUE, Request, Source
+from audits.data.user import LAYOUT, checked
+from audits.errors import BadInput, did_you_mean
+from audits.own.code import first_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INPUTS, LABELS, SIZE = "inputs", "labels", "size"
+"""Options: the columns, and the side to which images are scaled."""
+USUAL_INPUTS = ("image", "img", "images", "inputs", "x", "pixels")
+USUAL_LABELS = ("label", "labels", "fine_label", "y", "target")
+STATE, SPLITS = "state.json", "dataset_dict.json"
+"""Files by which a folder that ``datasets`` saved is known: one data set, several splits."""
+ABOUT = b"huggingface"
+ROWS_AT_ONCE = 512
+HOW = "write it with pandas' or datasets' to_parquet, or datasets' save_to_disk"
+
+
+def read_table(path: Path) -> pa.Table:
+    """Return the rows of a file or folder; raises BadInput for what is neither, is damaged, or is too large."""
+    import pyarrow as pa
+
+    try:
+        if (path / STATE).is_file():
+            return saved_by_datasets(path)
+        if (path / SPLITS).is_file():
+            splits = json.loads((path / SPLITS).read_text(encoding="utf-8"))["splits"]
+            raise BadInput(f"{path} holds several splits; give one of them: table:{path}/{splits[0]}")
+        files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not files:
+            raise BadInput(f"{path} holds no .parquet file, and no data set that datasets saved; {HOW}")
+        return pa.concat_tables(read_within(files, path))
+    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path} cannot be read as a table ({first_line(error)}); {HOW}") from None
+
+
+def read_within(files: Sequence[Path], place: Path) -> list[pa.Table]:
+    """Return the rows of Parquet files; raises BadInput as soon as they take more memory than tables may.
+
+    What a file says of its own size is no bound: a value that is written once can stand in any number of rows.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found, size = [], 0
+    for file in files:
+        with pq.ParquetFile(file) as opened:
+            batches = []
+            for batch in opened.iter_batches(ROWS_AT_ONCE):
+                size += batch.nbytes
+                if size > MOST_BYTES:
+                    raise BadInput(
+                        f"{place} takes more than {MOST_BYTES / 2**30:.0f} GiB of memory; keep images in a folder a "
+                        "class (folder:PATH), or cut a larger set with orch data shard"
+                    )
+                batches.append(batch)
+            found.append(pa.Table.from_batches(batches, opened.schema_arrow))
+    return found
+
+
+def saved_by_datasets(path: Path) -> pa.Table:
+    """Return the rows of a folder that ``datasets`` saved: its Arrow files, in their order."""
+    import pyarrow as pa
+
+    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    if state.get("_indices_data_files"):
+        raise BadInput(f"{path} is a selection of rows kept apart from them; save it after .flatten_indices()")
+    parts = []
+    for name in (part["filename"] for part in state["_data_files"]):
+        file = path / name
+        if file.parent != path:
+            raise BadInput(f"{path / STATE} names the file {name!r}, which is not in that folder")
+        with pa.memory_map(str(file)) as source:
+            parts.append(pa.ipc.open_stream(source).read_all())
+    return pa.concat_tables(parts)
+
+
+def chosen(request: Request, option: str, usual: Sequence[str], columns: Sequence[str]) -> str | None:
+    """Return the column that an option names, else the one usual name that is there, else None."""
+    named = request.options.get(option)
+    if named is not None and named not in columns:
+        raise BadInput(
+            f"data set {request.name!r}: {option} is {named!r}{did_you_mean(named, columns)}; "
+            f"columns: {', '.join(columns)}"
+        )
+    return named or next((name for name in usual if name in columns), None)
+
+
+def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...] | None]:
+    """Return labels (N,) and the names of the classes: those that ``datasets`` noted, or of the texts, in order."""
+    import pyarrow as pa
+
+    values = table[column].combine_chunks()
+    if values.null_count:
+        raise BadInput(f"data set {request.name!r}: {values.null_count} of {len(values)} labels are missing")
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        names, found = np.unique(np.asarray(values.to_pylist(), dtype=str), return_inverse=True)
+        return found.astype(np.int64), tuple(map(str, names))
+    if not pa.types.is_integer(values.type):
+        raise BadInput(f"data set {request.name!r}: labels are {values.type}; needed: whole numbers or names")
+    return values.to_numpy(zero_copy_only=False).astype(np.int64), noted_names(table.schema, column)
+
+
+def noted_names(schema: pa.Schema, column: str) -> tuple[str, ...] | None:
+    """Return the names of the classes that ``datasets`` noted in the schema, if it did."""
+    try:
+        about = json.loads((schema.metadata or {})[ABOUT])["info"]["features"][column]
+        return tuple(map(str, about["names"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def inputs_of(request: Request, table: pa.Table, column: str) -> npt.NDArray[Any]:
+    """Return the inputs of a column: images (N, C, H, W) uint8, or numbers (N, …)."""
+    import pyarrow as pa
+
+    values = table[column].combine_chunks()
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pa.types.is_struct(values.type) and "bytes" in {field.name for field in values.type}:
+        values = values.field("bytes")
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        return images(request, values.to_pylist())
+    if not any(
+        is_kind(values.type) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    ):
+        raise BadInput(
+            f"data set {request.name!r}: inputs are {values.type}; needed: encoded images or lists of numbers"
+        )
+    try:
+        return np.asarray(values.to_pylist(), dtype=np.float32)
+    except (TypeError, ValueError):
+        raise BadInput(
+            f"data set {request.name!r}: rows of {column} have several shapes, or hold something else than numbers"
+        ) from None
+
+
+def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.uint8]:
+    """Return encoded images as (N, C, H, W), scaled to the ``size`` that is asked for, else all of one size."""
+    place = request.local_path()
+    files = [Path(f"{place} (row {row})") for row in range(len(encoded))]
+    if missing := [str(file) for file, content in zip(files, encoded, strict=True) if content is None]:
+        raise BadInput(
+            f"data set {request.name!r}: {missing[0]} has no bytes of an image, only a path perhaps "
+            f"({len(missing)} such rows); save the images themselves (datasets embeds them in save_to_disk)"
+        )
+    contents = [content for content in encoded if content is not None]
+    found = [header(file, content) for file, content in zip(files, contents, strict=True)]
+    side = request.whole_number(SIZE, 0)
+    if not side and len(sizes := {size for size, _ in found}) > 1:
+        shown = ", ".join(f"{width}×{height}" for width, height in sorted(sizes)[:3])
+        raise BadInput(f"data set {request.name!r}: images are {shown}, …; have all scaled with ?{SIZE}=N behind it")
+    width, height = (side, side) if side else found[0][0]
+    shape = (max(channels for _, channels in found), height, width)
+    if len(contents) * shape[0] * width * height > MOST_BYTES:
+        raise BadInput(
+            f"data set {request.name!r}: images take more than {MOST_BYTES / 2**30:.0f} GiB; use folder:PATH"
+        )
+    return np.stack([decode(file, shape, content) for file, content in zip(files, contents, strict=True)])
+
+
+def numbers_of(request: Request, table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Return all ``columns`` of numbers as (N, F)."""
+    import pyarrow as pa
+
+    other = [
+        name
+        for name in columns
+        if not (pa.types.is_integer(kind := table.schema.field(name).type) or pa.types.is_floating(kind))
+    ]
+    if other or not columns:
+        raise BadInput(
+            f"data set {request.name!r}: no column is called {', '.join(USUAL_INPUTS)}, and not all others are numbers "
+            f"({', '.join(other[:3]) or 'there are none'}); name the column with ?{INPUTS}=COLUMN"
+        )
+    return np.stack([table[name].to_numpy().astype(np.float32) for name in columns], axis=1)
+
+
+def _load(request: Request) -> Dataset:
+    request.allow(INPUTS, LABELS, SIZE, LAYOUT)
+    path = request.local_path()
+    if not path.exists():
+        raise _told(request, None).missing()
+    table = read_table(path)
+    columns: list[str] = table.column_names
+    label = chosen(request, LABELS, USUAL_LABELS, columns)
+    if label is None:
+        raise BadInput(
+            f"data set {request.name!r}: no column is called {', '.join(USUAL_LABELS)}; columns: {', '.join(columns)}; "
+            f"name it with ?{LABELS}=COLUMN"
+        )
+    labels, names = labels_of(request, table, label)
+    given = chosen(request, INPUTS, USUAL_INPUTS, columns)
+    if given is None:
+        inputs = numbers_of(request, table, [name for name in columns if name != label])
+    else:
+        inputs = inputs_of(request, table, given)
+    encoded = inputs.dtype == np.uint8
+    found = checked(request.name, (inputs, labels), "channels_first" if encoded else layout_of(request.options))
+    return found if names is None else named(found, names)
+
+
+def layout_of(options: Mapping[str, str]) -> str:
+    """Return where the channels of inputs in lists of numbers stand."""
+    return options.get(LAYOUT, "channels_first")
+
+
+def named(found: Dataset, names: tuple[str, ...]) -> Dataset:
+    """Return a data set with the names of its classes; raises BadInput where there are more labels than names."""
+    if len(found.classes) > len(names):
+        raise BadInput(f"data set {found.name!r}: labels go up to {len(found.classes) - 1}, but {len(names)} are named")
+    bounds = IMAGE_RANGE if found.inputs.dtype == np.uint8 else found.value_range
+    return Dataset(found.name, found.inputs, found.labels, names, bounds)
+
+
+def _describe(request: Request) -> Description:
+    request.allow(INPUTS, LABELS, SIZE, LAYOUT)
+    return _told(request, _load(request) if request.local_path().exists() else None)
+
+
+def _told(request: Request, data: Dataset | None) -> Description:
+    where = [str(request.local_path())]
+    if data is None:
+        return Description(request.name, 0, (), (), None, where, False, "the owner's", HOW)
+    return Description(
+        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", HOW
+    )
+
+
+CATALOGUE.register("table")(
+    Source(
+        "table:PATH?inputs=COLUMN&labels=COLUMN&size=N",
+        "a Parquet file, or a folder that Hugging Face's datasets saved",
+        _describe,
+        _load,
+    )
+)

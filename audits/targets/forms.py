@@ -1,0 +1,63 @@
+"""The forms in which a user brings a model: weights, a program, a served model, answers that were recorded."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+Form = Literal["weights", "torchscript", "onnx", "address", "answers", "record"]
+"""A state dict; a TorchScript or ONNX program; the address of a server; a table of answers, the folder of a record."""
+
+PROGRAMS: tuple[Form, ...] = ("torchscript", "onnx")
+ASKED: tuple[Form, ...] = ("address", "answers", "record")
+"""Forms of which nothing is known but answers."""
+SCHEMES = ("http://", "https://")
+BY_ENDING: dict[str, Form] = {
+    ".safetensors": "weights",
+    ".onnx": "onnx",
+    ".ts": "torchscript",
+    ".torchscript": "torchscript",
+    ".parquet": "answers",
+}
+SAVED = (".pt", ".pth")
+"""What torch writes: a state dict, or a TorchScript program."""
+SAYS_PROGRAM = "constants.pkl"
+"""A file in every archive of TorchScript, and in no other of torch."""
+
+
+def is_address(name: str) -> bool:
+    """Say whether ``name`` is the address of a served model."""
+    return name.lower().startswith(SCHEMES)
+
+
+def form_by_name(name: str, answers_are_described: bool = False) -> Form:
+    """Return the form of the model called ``name`` by its name alone; what torch writes is taken for weights.
+
+    ``answers_are_described``: the plan says how answers read, so that a name without a known ending is the folder of a
+    record, not a misnamed file of weights.
+    """
+    if is_address(name):
+        return "address"
+    ending = PurePosixPath(name).suffix.lower()
+    if ending in SAVED:
+        return "weights"
+    return BY_ENDING.get(ending, "record" if answers_are_described else "weights")
+
+
+def form_of(name: str, answers_are_described: bool = False) -> Form:
+    """Return the form as ``form_by_name`` does; of .pt and .pth by what the file holds, if it is here."""
+    found = form_by_name(name, answers_are_described)
+    return "torchscript" if found == "weights" and is_torchscript(name) else found
+
+
+def is_torchscript(name: str) -> bool:
+    """Say whether the file ``name`` is an archive of TorchScript, whatever its ending if torch's own."""
+    ending = PurePosixPath(name).suffix.lower()
+    if ending not in SAVED:
+        return BY_ENDING.get(ending) == "torchscript"
+    try:
+        with zipfile.ZipFile(Path(name).expanduser()) as archive:
+            return any(PurePosixPath(entry).name == SAYS_PROGRAM for entry in archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return False

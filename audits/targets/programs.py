@@ -1,0 +1,134 @@
+"""Given models that are programs: TorchScript, which runs what its file says, and ONNX graphs. Both run on the CPU."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from audits.errors import BadInput
+
+Run = Callable[[torch.Tensor], torch.Tensor]
+
+
+def answers_of(run: Run) -> Callable[[torch.Tensor], list[Any]]:
+    """Return what asks a program as a server is asked: each answer a number or a list of numbers, as it gave them."""
+
+    @torch.no_grad()
+    def ask(points: torch.Tensor) -> list[Any]:
+        found: list[Any] = run(points.detach().float().cpu()).tolist()
+        return found
+
+    return ask
+
+
+def torchscript(data: bytes, name: str) -> Run:
+    """Return the program in an archive of TorchScript; who calls this has permission to run it."""
+    try:
+        module = torch.jit.load(io.BytesIO(data), map_location="cpu").eval()
+    except Exception as error:  # of torch's reader, whose errors have no class of their own
+        raise BadInput(f"target.weights: {name} is no TorchScript that this torch reads: {first_line(error)}") from None
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        try:
+            found = module(x)
+        except Exception as error:  # a program may raise anything
+            raise not_run(name, x, error) from None
+        return only_tensor(found, name)
+
+    return run
+
+
+def only_tensor(found: Any, name: str) -> torch.Tensor:
+    """Return the one tensor in what a program gave; raises BadInput where there is none, or more than one."""
+    values = list(found.values()) if isinstance(found, Mapping) else found
+    inside = list(values) if isinstance(values, list | tuple) else [values]
+    if len(inside) == 1 and isinstance(inside[0], torch.Tensor):
+        return inside[0]
+    raise BadInput(
+        f"target.weights: {name} returns {len(inside)} values, not one tensor; "
+        "export a model that returns one tensor, the logits"
+    )
+
+
+def onnx(data: bytes, name: str) -> Run:
+    """Return the program in an ONNX file, on the CPU; raises BadInput where it cannot be run, or not safely."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise BadInput(
+            f"target.weights: {name} is an ONNX graph, for which onnxruntime is needed: pip install orch-audit[onnx]"
+        ) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of onnxruntime, whose errors have no class of their own
+        outside = "external data" in str(error) or "External data" in str(error) or "external_data" in str(error)
+        what = (
+            "keeps its weights in other files, which are not read; save it as one file"
+            if outside
+            else f"is no ONNX graph that onnxruntime reads: {first_line(error)}"
+        )
+        raise BadInput(f"target.weights: {name} {what}") from None
+    return graph(session, name)
+
+
+def graph(session: Any, name: str) -> Run:
+    """Return what runs a session of onnxruntime; its batch axis may be free or fixed."""
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    if len(inputs) != 1 or inputs[0].type != "tensor(float)":
+        told = ", ".join(f"{each.name}: {each.type}" for each in inputs)
+        raise BadInput(f"target.weights: {name} takes {told}; a graph takes one tensor of float32, the inputs")
+    output = only_output(outputs, name)
+    axis = inputs[0].shape[0] if inputs[0].shape else None
+    size = axis if isinstance(axis, int) and axis > 0 else None
+
+    def once(x: torch.Tensor) -> torch.Tensor:
+        try:
+            (found,) = session.run([output], {inputs[0].name: x.numpy()})
+        except Exception as error:  # of onnxruntime, see above
+            raise not_run(name, x, error) from None
+        return torch.from_numpy(np.array(found))
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        if size is None:
+            return once(x)
+        parts = []
+        for part in x.split(size):
+            short = size - len(part)  # the last inputs are asked with copies of one of them
+            whole = torch.cat([part, part[-1:].expand(short, *part.shape[1:])]) if short else part
+            parts.append(once(whole.contiguous())[: len(part)])
+        return torch.cat(parts)
+
+    return run
+
+
+def only_output(outputs: Sequence[Any], name: str) -> str:
+    """Return the name of a graph's one output."""
+    if len(outputs) != 1 or not outputs[0].type.startswith("tensor("):
+        told = ", ".join(f"{each.name}: {each.type}" for each in outputs)
+        raise BadInput(f"target.weights: {name} returns {told}; export a graph that returns one tensor, the logits")
+    return str(outputs[0].name)
+
+
+RUNS: Mapping[str, Callable[[bytes, str], Run]] = {"torchscript": torchscript, "onnx": onnx}
+"""Form → what makes a file of it run."""
+
+
+def not_run(name: str, x: torch.Tensor, error: Exception) -> BadInput:
+    """Return the error of a program that raised."""
+    return BadInput(
+        f"target.weights: {name} does not take inputs of shape {tuple(x.shape[1:])}, {len(x)} at a time: "
+        f"{first_line(error)}"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """Return the end of what a program's error says, where it names the cause, in at most 160 characters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:160]

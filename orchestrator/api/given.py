@@ -1,0 +1,85 @@
+"""What somebody holds in Python, a module, points, ids, as the files that a plan names: named after what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from audits.data.points import arrays_of
+from audits.errors import BadInput
+from orchestrator.engine.store.payloads import pack_weights
+
+if TYPE_CHECKING:
+    from torch import nn
+
+FOLDER = Path(".orch", "given")
+"""Where the files are kept: a run is repeated from its plan.yaml as long as they are there."""
+
+
+def data_name(data: Any) -> str:
+    """Return the name under which a plan reads ``data``: points as ``audits.data.points`` takes them, or a name."""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, Path):
+        return f"npz:{data}"
+    import numpy as np
+
+    parts = dict(zip(("inputs", "labels", "groups"), arrays_of(data), strict=False))
+    return f"npz:{kept('data', '.npz', lambda file: np.savez(file, **parts))}"  # type: ignore[arg-type]  # arrays by name
+
+
+def target_section(target: Any, members: Any = None) -> dict[str, Any]:
+    """Return the section ``target`` of a plan: of a module, a file's name, an address, or a mapping of such.
+
+    Modules become .safetensors of their state dict, arrays of ids or bools .npy files.
+    """
+    found = dict(target) if isinstance(target, Mapping) else {"weights": target}
+    if members is not None:
+        if "members" in found:
+            raise BadInput("members is given beside a target that has members; give them once")
+        found["members"] = members
+    return {name: value_of(name, value) for name, value in found.items()}
+
+
+def value_of(name: str, value: Any) -> Any:
+    """Return one value of the section as a plan writes it."""
+    import numpy as np
+
+    if hasattr(value, "state_dict"):
+        return weights_file(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if array.ndim != 1 or array.dtype.kind not in "iub":
+            raise BadInput(
+                f"target.{name} is an array of {array.dtype} of shape {array.shape}; allowed: whole numbers (n,), the "
+                "ids of points, or a bool for every point"
+            )
+        return str(kept(name, ".npy", lambda file: np.save(file, array)))
+    if name == "weights" and isinstance(value, list | tuple):
+        return [value_of(name, each) for each in value]
+    return value
+
+
+def weights_file(module: nn.Module) -> str:
+    """Return the file of a module's weights."""
+    return str(kept("weights", ".safetensors", lambda file: file.write(pack_weights(module))))
+
+
+def kept(word: str, suffix: str, write: Callable[[io.BytesIO], Any]) -> Path:
+    """Return the file that holds what ``write`` writes; equal contents are written once."""
+    sink = io.BytesIO()
+    write(sink)
+    content = sink.getvalue()
+    file = FOLDER / f"{word}-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
+    if not file.is_file() or file.stat().st_size != len(content):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+        unfinished.write_bytes(content)
+        os.replace(unfinished, file)
+    return file.absolute()

@@ -1,0 +1,119 @@
+"""Tables as data sets: Parquet, and folders in the layout that Hugging Face's ``datasets`` writes."""
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from audits.data.catalogue import describe, load
+from audits.errors import BadInput
+
+PIXELS = np.random.default_rng(0).integers(0, 255, (9, 6, 5), dtype=np.uint8)
+LABELS = np.arange(9) % 3
+FEATURES = {"image": {"_type": "Image"}, "label": {"names": ["cat", "dog", "eel"], "_type": "ClassLabel"}}
+
+
+def png(pixels, size=None):
+    file = io.BytesIO()
+    image = Image.fromarray(pixels)
+    (image.resize(size) if size else image).save(file, "PNG")
+    return file.getvalue()
+
+
+def images(**columns):
+    rows = [{"bytes": png(each), "path": None} for each in PIXELS]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    return pa.table({"image": pa.array(rows, kind), "label": LABELS, **columns})
+
+
+def noted(table):
+    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": FEATURES}})})
+
+
+def saved(folder, table, parts=2, state=None):
+    """Write a table as ``Dataset.save_to_disk`` does."""
+    folder.mkdir()
+    names = [f"data-{part:05d}-of-{parts:05d}.arrow" for part in range(parts)]
+    rows = -(-len(table) // parts)
+    for part, name in enumerate(names):
+        with pa.ipc.new_stream(str(folder / name), table.schema) as sink:
+            sink.write_table(table.slice(part * rows, rows))
+    files = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "0"}
+    (folder / "state.json").write_text(json.dumps({**files, **(state or {})}))
+    (folder / "dataset_info.json").write_text(json.dumps({"features": FEATURES}))
+    return folder
+
+
+def test_a_folder_of_datasets_is_read_with_the_names_of_its_classes(tmp_path):
+    data = load(f"table:{saved(tmp_path / 'set', noted(images()))}")
+    np.testing.assert_array_equal(data.inputs, PIXELS[:, None])
+    np.testing.assert_array_equal(data.labels, LABELS)
+    assert (data.classes, data.value_range) == (("cat", "dog", "eel"), (0.0, 1.0))
+    assert describe(f"table:{tmp_path / 'set'}").points == 9
+
+
+def test_parquet_gives_the_same_set_alone_and_in_shards(tmp_path):
+    table = noted(images())
+    pq.write_table(table, tmp_path / "whole.parquet")
+    (tmp_path / "shards").mkdir()
+    for part in range(3):
+        pq.write_table(table.slice(3 * part, 3), tmp_path / "shards" / f"{part}.parquet")
+    saved(tmp_path / "set", table)
+    found = [load(f"table:{tmp_path / name}") for name in ("whole.parquet", "shards", "set")]
+    assert len({data.fingerprint for data in found}) == 1
+    assert load(f"table:{tmp_path}/whole.parquet?size=4").shape == (1, 4, 4)
+
+
+def test_lists_of_numbers_and_columns_of_numbers_are_inputs(tmp_path):
+    x = np.random.default_rng(1).normal(size=(6, 2, 2, 3)).astype(np.float32)
+    y = ["no", "yes"] * 3
+    pq.write_table(pa.table({"x": x.tolist(), "who": y}), tmp_path / "lists.parquet")
+    last = load(f"table:{tmp_path}/lists.parquet?labels=who&layout=channels_last")
+    np.testing.assert_array_equal(last.inputs, x.transpose(0, 3, 1, 2))
+    assert last.classes == ("no", "yes") and last.labels.tolist() == [0, 1] * 3
+    pq.write_table(pa.table({"age": [1, 2, 3, 4], "y": [0, 1, 0, 1], "pay": [0.5, 1, 2, 4]}), tmp_path / "t.parquet")
+    np.testing.assert_array_equal(load(f"table:{tmp_path}/t.parquet").inputs, [[1, 0.5], [2, 1], [3, 2], [4, 4]])
+
+
+def test_what_is_no_table_costs_one_line(tmp_path):
+    def refused(table, pattern, options=""):
+        pq.write_table(table, tmp_path / "bad.parquet")
+        with pytest.raises(BadInput, match=pattern):
+            load(f"table:{tmp_path}/bad.parquet{options}")
+
+    refused(images().drop(["label"]), r"no column is called label.*\?labels=COLUMN")
+    refused(images(), r"labels is 'lable' \(did you mean 'label'\?\)", "?labels=lable")
+    refused(pa.table({"text": ["a", "b"], "label": [0, 1]}), r"not all others are numbers \(text\)")
+    refused(pa.table({"x": [[1.0], [1.0, 2.0]], "label": [0, 1]}), "rows of x have several shapes")
+    refused(pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "1 of 2 labels are missing")
+    refused(pa.table({"image": [png(PIXELS[0]), b"GIF89a"], "label": [0, 1]}), r"\(row 1\) cannot be read")
+    refused(pa.table({"image": [png(PIXELS[0]), png(PIXELS[1], (3, 3))], "label": [0, 1]}), r"\?size=N behind it")
+    refused(pa.table({"image": pa.array([None, png(PIXELS[0])]), "label": [0, 1]}), r"\(row 0\) has no bytes")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(BadInput, match="cannot be read as a table"):
+        load(f"table:{tmp_path}/broken.parquet")
+    with pytest.raises(BadInput, match="not found in"):
+        load(f"table:{tmp_path}/nowhere")
+
+
+def test_folders_that_are_not_one_data_set_are_refused(tmp_path):
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    with pytest.raises(BadInput, match=r"several splits; give one of them: table:.*/train"):
+        load(f"table:{tmp_path}")
+    chosen = saved(tmp_path / "rows", images(), state={"_indices_data_files": [{"filename": "indices.arrow"}]})
+    with pytest.raises(BadInput, match="flatten_indices"):
+        load(f"table:{chosen}")
+    away = saved(tmp_path / "away", images(), state={"_data_files": [{"filename": "../elsewhere.arrow"}]})
+    with pytest.raises(BadInput, match="not in that folder"):
+        load(f"table:{away}")
+
+
+def test_a_table_that_claims_too_much_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("audits.data.tables.MOST_BYTES", 10_000)
+    pq.write_table(pa.table({"x": [[0.0]] * 40_000, "label": np.arange(40_000) % 2}), tmp_path / "bomb.parquet")
+    with pytest.raises(BadInput, match="takes more than"):
+        load(f"table:{tmp_path}/bomb.parquet")

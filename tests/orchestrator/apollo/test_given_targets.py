@@ -1,0 +1,209 @@
+"""Audits of an unlearned model that a foreign script made: what they find, what they ask, and what they leave alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch import nn
+
+from audits.data.catalogue import load
+from audits.errors import BadInput
+from audits.statistics.one_target import SAYS
+from orchestrator.apollo.page.reading import read_apollo_run
+from orchestrator.apollo.page.verdict import verdict
+from orchestrator.engine.run.run import Result
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named, plan_from
+from tests.cases.runs import audited, jobs_of
+
+pytestmark = pytest.mark.slow
+
+MEMBERS = np.sort(np.random.default_rng(0).permutation(70000)[:200])
+FORGET, RETAINED = MEMBERS[::4], np.setdiff1d(MEMBERS, MEMBERS[::4])
+MADE = ("finetuned", "untouched", "retrained")
+
+
+def trained(net: nn.Module, ids: np.ndarray, epochs: int) -> nn.Module:
+    """Train ``net`` further, by a loop that knows nothing of orch."""
+    x, y = load("fashion14").tensors(ids).all()
+    optimiser = torch.optim.AdamW(net.parameters(), 4e-3)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(y)).split(40):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
+            optimiser.step()
+    return net
+
+
+def new_net() -> nn.Module:
+    """Return an untrained net."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(196, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def written(place: Path) -> None:
+    """Write the files of a foreign script: an original, what became of it in three ways, and lists of points."""
+    torch.manual_seed(5)
+    original = trained(new_net(), MEMBERS, 25)
+    torch.save(original.state_dict(), place / "original.pt")
+    torch.save(original.state_dict(), place / "untouched.pt")
+    torch.save(trained(original, RETAINED, 2).state_dict(), place / "finetuned.pt")
+    torch.save(trained(new_net(), RETAINED, 25).state_dict(), place / "retrained.pt")
+    np.savetxt(place / "members.txt", MEMBERS, fmt="%d")
+    np.savetxt(place / "forget.txt", FORGET, fmt="%d")
+
+
+def plan_of(place: Path, model: str, **changes: Any):
+    """Return the plan that audits the file ``model``."""
+    target = {
+        "weights": str(place / f"{model}.pt"),
+        "members": str(place / "members.txt"),
+        "forget": str(place / "forget.txt"),
+    }
+    raw = {
+        "audit": {"kind": "apollo", "attacks": ["apollo", "single_query", "u_lira"], "fpr": [0.2]},
+        "data": {"name": "fashion14"},
+        "target": target | ({"original": str(place / "original.pt")} if model == "finetuned" else {}),
+        "split": {"train_size": 200, "shadow_pool": 1600, "test_pool": 250, "shadows": 8, "offline_shadows": 2},
+        "model": {"name": "mlp", "settings": {"hidden": [64]}},
+        "recipe": {"learning_rate": 0.004, "epochs": 25, "batch_size": 40},
+        "unlearning": [{"method": "finetune", "learning_rate": 0.004, "epochs": 2}],
+        "compute": {"workers": 0, "store": str(place / "store")},
+    }
+    raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 400}
+    plan = plan_from(raw)
+    return plan.changed(changes) if changes else plan
+
+
+@dataclass(frozen=True)
+class Done:
+    """Audits of three models: where the files are, and the results."""
+
+    place: Path
+    results: dict[str, Result]
+
+    def rows(self, model: str) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return the rows of the table by unlearner and attack."""
+        return {(row["unlearner"], row["attack"]): row for row in self.results[model].document["table"]}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    place = tmp_path_factory.mktemp("given")
+    written(place)
+    return Done(place, {name: audited(plan_of(place, name), place / name) for name in MADE})
+
+
+def test_an_untouched_model_is_found_and_one_trained_without_the_points_is_not(done: Done) -> None:
+    untouched, retrained = done.rows("untouched"), done.rows("retrained")
+    for attack in ("apollo", "u_lira"):
+        assert untouched["finetune", attack]["auc_low"] > 0.5 and untouched["finetune", attack]["above_chance"]
+        assert retrained["finetune", attack]["auc_low"] < 0.5 < retrained["finetune", attack]["auc_high"]
+        assert not retrained["finetune", attack]["above_chance"]
+
+
+def test_the_controls_are_the_plans_own_models_and_the_same_for_every_target(done: Done) -> None:
+    first, second, third = (done.rows(name) for name in MADE)
+    for attack in ("apollo", "single_query", "u_lira"):
+        for control in ("identity", "retrain"):
+            assert first[control, attack] == second[control, attack] == third[control, attack]
+        assert first["retrain", attack]["control"] == "held"
+    assert first["identity", "apollo"]["auc_low"] > 0.5
+    trained = [result.document["population"]["trained"] for result in done.results.values()]
+    assert trained[0] == 11 + 11 + 10 and trained[1:] == [0, 0]  # its own model and shadows; finetune: shadows alone
+
+
+def test_intervals_are_over_points_and_shadows_and_say_so(done: Done) -> None:
+    from audits.statistics.intervals import delong_interval
+
+    table = pq.read_table(done.place / "untouched" / "scores.parquet").to_pandas()
+    row = done.rows("untouched")["finetune", "u_lira"]
+    own = table[(table.unlearner == "finetune") & (table.attack == "u_lira")]
+    low, high = delong_interval(own.score.to_numpy(), (own.group == "forget").to_numpy())
+    assert row["auc_low"] < low and high < row["auc_high"]
+    assert row["targets"] == 1 and row["roc_tpr"] is None
+    for result in done.results.values():
+        assert SAYS in result.document["warnings"]
+        assert any("rate found on the target's known non-members" in line for line in result.document["warnings"])
+
+
+def test_all_are_asked_about_forgotten_points_and_points_that_they_never_saw(done: Done) -> None:
+    tables = [pq.read_table(done.place / name / "scores.parquet").to_pandas() for name in MADE]
+    points = [table.groupby("group").point_id.unique() for table in tables]
+    assert sorted(points[0]["forget"]) == FORGET.tolist()
+    assert len(points[0]["unseen"]) == 50 and not np.isin(points[0]["unseen"], MEMBERS).any()
+    for each in points[1:]:
+        assert sorted(each["unseen"]) == sorted(points[0]["unseen"])
+
+
+def test_utility_tells_what_unlearning_changed_where_the_original_is_given(done: Done) -> None:
+    with_original, without = (
+        {row["unlearner"]: row for row in done.results[name].document["utility"]} for name in ("finetuned", "untouched")
+    )
+    found = with_original["finetune"]
+    states = [torch.load(done.place / f"{name}.pt") for name in ("original", "finetuned")]
+    moved = sum(
+        ((one - other).double() ** 2).sum() for one, other in zip(*(each.values() for each in states), strict=True)
+    )
+    assert found["distance"] == pytest.approx(float(moved) ** 0.5) and found["test_accuracy_before"] > 0.5
+    assert found["seconds"] is None and without["finetune"]["distance"] is None
+    assert with_original["identity"] | {"seconds": 0} == without["identity"] | {"seconds": 0}
+
+
+def test_the_verdict_is_of_one_model(done: Done) -> None:
+    said = {sentence.head: sentence.text for sentence in verdict(read_apollo_run(done.place / "untouched"))}
+    assert "can be recognised" in said["Given model, by shadows of finetune"]
+    assert said["Scope"].startswith(SAYS)
+    page = kind_named("apollo").open_page().write(done.place / "untouched", None).read_text(encoding="utf-8")
+    assert "One given model, 50 forgotten and 50 unseen points" in page and "Control: retrained" in page
+
+
+def test_workers_need_no_files_and_an_edited_file_is_another_target(done: Done, tmp_path: Path) -> None:
+    plan = plan_from(json.loads(json.dumps(done.results["retrained"].document["plan"])))
+    store = Store(done.place / "store")
+    before = {job.key for job in jobs_of(plan, store=store)}
+    hidden = done.place / "hidden"
+    hidden.mkdir()
+    for name in ("retrained.pt", "members.txt", "forget.txt"):
+        (done.place / name).rename(hidden / name)
+    assert {job.key for job in jobs_of(plan, store=store)} == before
+    for name in ("members.txt", "forget.txt"):
+        (hidden / name).rename(done.place / name)
+    torch.save(new_net().state_dict(), done.place / "retrained.pt")
+    with pytest.raises(BadInput, match="is not the file that the plan was written for"):
+        audited(plan, tmp_path / "out")
+    edited = jobs_of(plan_of(done.place, "retrained"), store=store)
+    lost = {job.stage for job in edited if job.key not in before}
+    assert lost == {"given", "search", "score", "utility"}
+    assert {job.label for job in edited if job.key not in before} == {"", "finetune"}
+    (hidden / "retrained.pt").rename(done.place / "retrained.pt")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"audit.radii": True}, "audit.radii is true"),
+        ({"audit.disclosure": True}, "audit.disclosure is true"),
+        ({"split.points": "memorised"}, "split.points is memorised"),
+        ({"split.forget": {"classes": [1]}}, "split.forget names classes"),
+        ({"data.groups": "groups.csv"}, "data.groups is given"),
+        ({"unlearning": [{"method": "retrain"}]}, "unlearning has only the controls"),
+        ({"audit.fpr": [0.05]}, r"by 50 unseen candidates: it needs 200.*raise split.candidates.unseen, or"),
+    ],
+)
+def test_what_a_plan_cannot_say_beside_a_target(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        plan_of(tmp_path, "finetuned", **changes)
+
+
+def test_forgotten_points_are_members(done: Done, tmp_path: Path) -> None:
+    odd = tmp_path / "forget.txt"
+    odd.write_text("\n".join(map(str, [*FORGET[:30], 69999])))
+    with pytest.raises(BadInput, match=r"target.forget has 1 points that are not target.members, first 69999"):
+        jobs_of(plan_of(done.place, "finetuned", **{"target.forget": str(odd)}))
