@@ -232,7 +232,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"target": {"members": "0:1790"}}, "known non-members"),
     ({"target": {"non_members": "0:1000"}}, "target.non_members has 60 points that are target.members as well"),
     ({"target": {"weights": "/nowhere.pt"}}, "/nowhere.pt cannot be read"),
-    ({"audit.attacks": ["lira_oracle", "yeom"]}, "lira_oracle reads oracle, which a given model does not show"),
+    ({"audit.attacks": ["lira_oracle", "yeom"]}, "lira_oracle reads the truth about other targets"),
     ({"audit.reconstruction.pairs": "paper"}, "with a target give 'reference'"),
     ({"variants": {"II": {"audit.mode": "II"}}}, "variants.II: audit.mode cannot differ between variants of one given"),
     ({"data.groups": "groups.csv"}, "leave data.groups out"),
