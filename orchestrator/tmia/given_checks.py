@@ -65,6 +65,16 @@ def set_aside(plan: TmiaPlan) -> tuple[str, ...]:
     )
 
 
+def target_warnings(plan: TmiaPlan) -> tuple[str, ...]:
+    """Return what every audit of a given model must say."""
+    if plan.target is None:
+        return ()
+    return (
+        "reference models are trained by the plan's recipe, which need not be the target's: promised rates depend on "
+        "it; the rate found on the target's known non-members shows how far they hold, and voids them where it is above",
+    )
+
+
 def check_target(plan: TmiaPlan, facts: Description, asked: Description, classes: int) -> None:
     """Refuse lists of points and weights that do not fit the data set and the architecture.
 
