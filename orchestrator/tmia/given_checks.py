@@ -71,7 +71,7 @@ def target_warnings(plan: TmiaPlan) -> tuple[str, ...]:
         return ()
     return (
         "reference models are trained by the plan's recipe, which need not be the target's: promised rates depend on "
-        "it; the rate found on the target's known non-members shows how far they hold, and voids them where it is above",
+        "it; the rate found on the target's known non-members shows how far they hold, and voids what is above",
     )
 
 
