@@ -33,7 +33,7 @@ def test_the_page_on_gnq_runs(
         "--set",
         f"tracking.uri=sqlite:///{tmp_path}/mlflow.db",
     ]
-    first, second = (list(command.words[1:]) for command in in_blocks(PAGE))
+    first, second, *_ = (list(command.words[1:]) for command in in_blocks(PAGE))
     assert main([*first, *here]) == 0
     told = capsys.readouterr().out
     assert "Of 60 training points" in told and "Scope: One model" in told

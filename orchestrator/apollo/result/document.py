@@ -161,7 +161,7 @@ def flag(found: Mapping[str, float], method: str) -> str:
     if "test_accuracy_before" not in found:
         return ""
     same = abs(found["test_accuracy"] - found["test_accuracy_before"]) <= SAME_ACCURACY
-    if method != "identity" and same and found["distance"] < DID_NOT_MOVE * found["norm"]:
+    if method != "identity" and same and "distance" in found and found["distance"] < DID_NOT_MOVE * found["norm"]:
         return "did not move"
     if found["test_accuracy"] < found["test_accuracy_before"] - UTILITY_LOST:
         return "utility lost"
