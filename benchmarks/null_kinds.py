@@ -1,4 +1,4 @@
-"""The three audits under the null hypothesis: the members that an audit asks about were exchanged before training.
+"""The audits under the null hypothesis: the members that an audit asks about were exchanged before training.
 
 Everything else is the audit itself. A worker process finds these kinds by their place, so that the code may run on Ray.
 """
@@ -14,6 +14,8 @@ from orchestrator.apollo.jobs import ApolloJobs
 from orchestrator.apollo.kind import KIND as APOLLO_KIND
 from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.kind import KIND as GNQ_KIND
+from orchestrator.mia.jobs import MiaJobs
+from orchestrator.mia.kind import KIND as MIA_KIND
 from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.kind import KIND as TMIA_KIND
 
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from audits.data.pools import Ids
     from audits.tmia.design import MembershipDesign
     from orchestrator.apollo.plan import UnlearningMethod
-    from orchestrator.engine.jobs.job import Reference
+    from orchestrator.engine.jobs.job import Job, Reference
     from orchestrator.gnq.design import Watched
+    from orchestrator.mia.design import Fitted, Group
 
 
 class ExchangedApollo(ApolloJobs):
@@ -66,6 +69,33 @@ class ExchangedGnq(GnqJobs):
         return found
 
 
+class ExchangedMia(MiaJobs):
+    """Targets train on the points in the same places of the pool after the next, and so do those that are null models.
+
+    With four pools only those of the next pool may be null models (``split.null_models: 2``): the others train here.
+    """
+
+    @cached_property
+    def models(self) -> dict[str, Fitted]:
+        """All models by name; ``pool`` is the one whose points they train on."""
+        pools = self.plan.split.pools
+        return {
+            name: replace(model, pool=(model.pool + 2) % pools) if model.group == "target" else model
+            for name, model in super().models.items()
+        }
+
+    def of(self, pool: int, group: Group) -> list[Fitted]:
+        """Return the models of a group that are asked about a pool, and pass for ones that trained on halves of it."""
+        if group == "shadow":
+            return super().of(pool, group)
+        return [replace(self.models[f"{pool}-target-{index}"], pool=pool) for index in range(2)]
+
+    def train_job(self, model: Fitted) -> Job:
+        """Return the job that trains a model on what it is exchanged for."""
+        return super().train_job(self.models[model.name])
+
+
 APOLLO = replace(APOLLO_KIND, place=f"{__name__}:APOLLO", design=ExchangedApollo)
 TMIA = replace(TMIA_KIND, place=f"{__name__}:TMIA", design=ExchangedTmia)
 GNQ = replace(GNQ_KIND, place=f"{__name__}:GNQ", design=ExchangedGnq)
+MIA = replace(MIA_KIND, place=f"{__name__}:MIA", design=ExchangedMia)

@@ -39,9 +39,12 @@ class Answering(nn.Module):
         """Return the scores of inputs (N, ...), on their device; raises BadInput for answers that cannot be read."""
         self.asked(len(x))
         try:
-            return scores(self.ask(x), self.reading).to(x.device)
+            found = scores(self.ask(x), self.reading)
         except Unreadable as error:  # of a program, a record or a table; a server's are checked before they are kept
             raise BadInput(f"target.weights: {self.name} answered {error} (target.served)") from None
+        if self.reading.gives == "logits":
+            check_logits(found, self.name)
+        return found.to(x.device)
 
 
 def scores(answers: Sequence[Any], reading: Reading) -> torch.Tensor:
@@ -56,10 +59,10 @@ def scores(answers: Sequence[Any], reading: Reading) -> torch.Tensor:
     return reading.log_probabilities(answers).float()
 
 
-def check_logits(found: torch.Tensor, reading: Reading, name: str) -> None:
-    """Refuse scores that are called logits and look like probabilities: rows that add up to 1."""
+def check_logits(found: torch.Tensor, name: str) -> None:
+    """Refuse scores that are called logits and look like probabilities: rows that add up to 1, several of them."""
     adds_up = (found >= 0).all(1) & ((found.double().sum(1) - 1).abs() < SLACK)
-    if reading.gives == "logits" and len(found) and bool(adds_up.all()):
+    if len(found) > 1 and bool(adds_up.all()):
         raise BadInput(
             f"target.weights: {name} gives probabilities (rows that add up to 1), not logits; say target.served.gives: "
             "probabilities"

@@ -228,15 +228,21 @@ def _cell(selection: str, seen: Judged, tested: Tested) -> dict[str, Any]:
 
 def _outcomes(seen: Judged, tested: Tested) -> tuple[Outcome, Outcome]:
     """Return what was measured on targets and on null models; counts of 0 and no rates where there is nobody."""
-    found = {group: _nobody(*seen.decision[group].shape) for group in JUDGED}
-    for group in (group for group in JUDGED if seen.decision[group].size):
-        decide, n_ref = seen.decider(group, tested.beta, tested.pool_sets)
-        beta, level, draws, seed = tested.beta, tested.level, tested.draws, tested.seed
-        if group == "target":
-            found[group] = measure(decide, n_ref, seen.member, beta, level=level, draws=draws, seed=seed)
-        else:
-            found[group] = measure_null(decide, n_ref, beta, level=level, draws=draws, seed=seed)
-    return found["target"], found["null"]
+    if not seen.decision["target"].size:
+        return _nobody(*seen.decision["target"].shape), null_outcome(seen, tested)
+    decide, n_ref = seen.decider("target", tested.beta, tested.pool_sets)
+    return (
+        measure(decide, n_ref, seen.member, tested.beta, level=tested.level, draws=tested.draws, seed=tested.seed),
+        null_outcome(seen, tested),
+    )
+
+
+def null_outcome(seen: Judged, tested: Tested) -> Outcome:
+    """Return what was measured on null models; counts of 0 and no rates where there are none."""
+    if not seen.decision["null"].size:
+        return _nobody(*seen.decision["null"].shape)
+    decide, n_ref = seen.decider("null", tested.beta, tested.pool_sets)
+    return measure_null(decide, n_ref, tested.beta, level=tested.level, draws=tested.draws, seed=tested.seed)
 
 
 def _nobody(models: int, candidates: int) -> Outcome:

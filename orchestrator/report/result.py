@@ -37,6 +37,7 @@ class FinishedRun:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     population: Mapping[str, int] = field(default_factory=dict)
+    served: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     plan: Mapping[str, Any]
     plan_hash: str = ""
     versions: Mapping[str, str]

@@ -18,6 +18,7 @@ from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.tmia.design import check_channels
+from orchestrator.tmia.given_checks import check_target, set_aside, target_problems
 from orchestrator.tmia.plan import TmiaPlan, sizes
 from orchestrator.tmia.shared_pool import pool_sets
 
@@ -38,6 +39,7 @@ def contradictions(plan: TmiaPlan) -> list[str]:
         *level_problems(plan),
         *transfer_problems(plan),
         *variant_problems(plan),
+        *target_problems(plan),
     ]
 
 
@@ -192,7 +194,7 @@ def weaknesses(plan: TmiaPlan) -> tuple[str, ...]:
     """Return what will weaken the result."""
     split = sizes(plan)
     lines = list(warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler))
-    if plan.split.targets < 6:
+    if plan.target is None and plan.split.targets < 6:
         lines.append(f"split.targets is {plan.split.targets}: intervals over targets say little; use 10 or more")
     for name, changes in plan.variants.items():
         lines += [f"variant {name}: {line}" for line in weaknesses(plan.changed({**changes, "variants": {}}))]
@@ -208,11 +210,15 @@ def check_data(plan: TmiaPlan, absent: bool) -> None:
         check_build(one.model, one.recipe, facts, "model")
         check_points(one, facts, len(own))
         check_channels(one, facts.shape)
-        if one.transferred:
+        if not one.transferred:
+            check_target(one, facts, facts, len(own))
+        else:
             other = facts_of(one.transfer.data or one.data, absent)
             theirs = class_indices(one.transfer.classes, other.classes, "transfer.classes")
             check_star(one, {facts.classes[index] for index in own}, {other.classes[index] for index in theirs})
             check_layers(one, facts, other)
+            asked = (other, len(theirs)) if one.audit.mode == "II" else (facts, len(own))
+            check_target(one, facts, *asked)
 
 
 def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
@@ -220,6 +226,8 @@ def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
     if classes < 2:
         raise BadInput("split.classes leaves one class; give two or more, or null for all")
     needed = plan.split.candidates + plan.split.attacker_points
+    if plan.target is not None:
+        return  # what there is to draw from says the target: ``audits.tmia.given_design``
     if facts.points and needed > facts.points:
         raise BadInput(
             f"split: candidates + attacker_points are {needed} points, but {plan.data.name} has {facts.points}; "
@@ -268,7 +276,7 @@ def checked(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> TmiaPlan:
         raise PlanProblems([f"audit.selectors: none is left; {foreign[0].partition(': ')[2]}"])
     audit = whole.audit.model_copy(update={"attacks": attacks, "selectors": selectors})
     whole = whole.model_copy(update={"audit": audit})
-    whole = whole.made_by(RULES, (*notes, *left_out, *foreign))
+    whole = whole.made_by(RULES, tuple(dict.fromkeys([*notes, *left_out, *foreign, *set_aside(whole)])))
     for name, changes in whole.settings().items() if whole.variants else ():
         try:
             whole.changed(changes)

@@ -12,6 +12,7 @@ from audits.tmia.attacks import ATTACKS
 from orchestrator.engine.cost.timing import TrainingProbe
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.queries import Queries
+from orchestrator.tmia.design import TEST_POINTS
 
 if TYPE_CHECKING:
     from audits.training.recipe import Recipe
@@ -37,6 +38,8 @@ class TmiaProbe(TrainingProbe):
         audit, split, batch = self.plan.audit, self.plan.split, recipe.batch_size
         points = split.candidates + audit.reference_samples
         match job.stage:
+            case "given":  # a pass over a sample of members and of others
+                return FORWARD * 2 * TEST_POINTS / batch
             case "train":
                 return recipe.epochs * math.ceil(int(job.document["count"]) / batch)
             case "query":
@@ -71,6 +74,11 @@ def points_of(plan: Any, job: Job) -> int:
     return int(job.document.get("count", plan.split.candidates))
 
 
+def units_of_targets(plan: TmiaPlan) -> float:
+    """Return how many units hold targets: with a given model the first, behind which its controls stand."""
+    return math.inf if plan.target is None else 1
+
+
 def label_queries(settings: Sequence[tuple[TmiaPlan, Sequence[Job]]]) -> Iterator[Queries]:
     """Yield, per attack, the queries of all ``settings`` to targets; answers that several of them read count once."""
     kinds = {"distance": "distances", "votes": "votes", "posterior": "posteriors"}
@@ -86,12 +94,12 @@ def label_queries(settings: Sequence[tuple[TmiaPlan, Sequence[Job]]]) -> Iterato
                 continue
             if not read:  # the label at each point of the pool, which every kind of question asks anyhow
                 for job in of_stage(jobs, "score"):
-                    found[job.key] = (plan.split.targets, plan.split.targets * plan.audit.asked)
+                    found[job.key] = (plan.asked_targets, plan.asked_targets * plan.audit.asked)
             for job in of_stage(jobs, "query"):
-                if job.label == "target" and job.kind in read:
+                if job.label == "target" and job.kind in read and job.unit < units_of_targets(plan):
                     models = len(job.document["models"])
                     found[job.key] = (models, models * points_of(plan, job) * each[job.kind])
     for attack, questions in asked.items():
         total = Counter({key: queries for key, (_, queries) in questions.items()}).total()
-        targets = max((plan.split.targets for plan, _ in settings), default=1)
+        targets = max((plan.asked_targets for plan, _ in settings), default=1)
         yield Queries(attack, ATTACKS[attack].access, total // targets, total)

@@ -12,6 +12,7 @@ from audits.data.duplicates import Borders, borders
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed, numpy_generator
 from audits.tmia.design import FILLER_FACTOR, SEEDED, make_membership, other_side
+from audits.tmia.given_design import make_given_membership
 from audits.training.transfer import TORCHVISION_INPUTS, standardised
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import under
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 Side = Literal["own", "other"]
+GIVEN = "given"
+"""The name of the model that a plan is given, which is not trained."""
 TEST_POINTS = 2000
 MODELS_PER_UNIT = 10
 PROXY_POINTS = 1000
@@ -61,10 +64,15 @@ class TmiaDesign(ABC):
         plan: TmiaPlan
         data: Dataset
         device: str
+        given_points: dict[str, Ids]
 
     @abstractmethod
     def train_job(self, model: Fitted) -> Job:
-        """Return the job that trains ``model``, from its teacher if it has one."""
+        """Return the job that trains ``model``, from its teacher if it has one, or brings in the one that is given."""
+
+    @abstractmethod
+    def read_points(self) -> dict[str, Ids]:
+        """Return the points that the target names, by field, as its files say them."""
 
     @abstractmethod
     def query_job(self, kind: str, group: Group, unit: int, shard: int) -> Job:
@@ -125,12 +133,30 @@ class TmiaDesign(ABC):
     @cached_property
     def sets(self) -> MembershipDesign:
         """Who trains on which candidates; raises BadInput when the points do not suffice."""
+        target = self.plan.target
+        if target is not None:
+            members, others = self.known("members"), self.known("non_members")
+            return make_given_membership(members, others, sizes(self.plan), target.controls, self.plan.seed)
         return make_membership(self.points("own"), sizes(self.plan), self.plan.seed, self.data.groups)
 
+    def known(self, field: str) -> Ids:
+        """Return the points of the classes that take part among those that the target names."""
+        import numpy as np
+
+        return np.intersect1d(self.given_points[field], self.points("own"))
+
     def borders(self) -> Borders:
-        """Return what is kept apart on the candidates' side: attacker's points, filler, each candidate."""
+        """Return what is kept apart on the candidates' side: attacker's points, filler, each candidate.
+
+        With a given model also what else it was trained on.
+        """
+        import numpy as np
+
         found = self.sets
-        return borders(len(self.data), [found.attacker_points, found.filler], found.candidates, self.data.groups)
+        parts = [found.attacker_points, found.filler]
+        if self.plan.target is not None:
+            parts.append(np.setdiff1d(self.known("members"), found.candidates))
+        return borders(len(self.data), parts, found.candidates, self.data.groups)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -161,7 +187,13 @@ class TmiaDesign(ABC):
             named = {(model.group, model.index): model.name for model in teachers}
             students = (replace(model, teacher=named[model.group, model.index]) for model in own)
             found = [*teachers, *students]
-        return {model.name: model for model in found}
+        return {model.name: model for model in [*self.given_models(), *found]}
+
+    def given_models(self) -> list[Fitted]:
+        """Return the model that the plan is given, the first of the targets, or none."""
+        if self.plan.target is None:
+            return []
+        return [Fitted(GIVEN, self.asked_side, "target", 0, self.known("members"), self.known("non_members"))]
 
     def own_models(self) -> list[Fitted]:
         """Return the models that are trained on the candidates' side, group by group."""
@@ -279,9 +311,14 @@ class TmiaDesign(ABC):
         return slice(shard * chunk, min((shard + 1) * chunk, self.plan.audit.asked))
 
     def units(self, group: Group, most: int | None = None) -> list[list[Fitted]]:
-        """Return the asked models of a group, the first ``most`` of them, in units of a fixed size."""
+        """Return the asked models of a group, the first ``most`` of them, in units of a fixed size.
+
+        A given model is a unit by itself, so that what it is asked does not depend on the controls beside it.
+        """
         models = self.asked(group)[:most]
-        return [models[first : first + MODELS_PER_UNIT] for first in range(0, len(models), MODELS_PER_UNIT)]
+        alone = [[model] for model in models if model.name == GIVEN]
+        models = models[len(alone) :]
+        return [*alone, *(models[at : at + MODELS_PER_UNIT] for at in range(0, len(models), MODELS_PER_UNIT))]
 
     def build(self, side: Side, classes: int, seed: int) -> Any:
         """Return an untrained model of the plan's architecture for images of a side."""

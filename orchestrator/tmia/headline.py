@@ -50,10 +50,19 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
 
 
 def failed_controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
-    """Return the control that failed: attacks that call null models members more often than promised."""
-    off = [row for row in document["table"] if row.get("null_fpr_off")]
-    listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row['null_fpr']:.1%}" for row in off)
-    return [f"null models: called members more often than {off[0]['beta']:.1%} by {listed}"] if off else []
+    """Return the controls that failed: attacks that call null models members more often than promised.
+
+    With a given model also those that call its known non-members so.
+    """
+    controls = {"null models": "null_fpr"}
+    if plan.target is not None:
+        controls["the target's own non-members"] = "fpr"
+    found = []
+    for what, rate in controls.items():
+        off = [row for row in document["table"] if row.get(f"{rate}_off")]
+        listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row[rate]:.1%}" for row in off)
+        found += [f"{what}: called members more often than {off[0]['beta']:.1%} by {listed}"] if off else []
+    return found
 
 
 HEADLINE = Headline(

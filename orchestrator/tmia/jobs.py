@@ -12,10 +12,11 @@ from audits.tmia.attacks import ATTACKS
 from audits.tmia.attacks.shadows import SHADOWS
 from audits.tmia.candidate_uniqueness import CandidateUniqueness
 from audits.tmia.selectors import SELECTORS
+from orchestrator.engine.given import POINTS, GivenJobs
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.jobs.keys import digest, file_digest
 from orchestrator.engine.keyed_jobs import OneArchitecture
-from orchestrator.tmia.design import Fitted, TmiaDesign
+from orchestrator.tmia.design import GIVEN, Fitted, TmiaDesign
 from orchestrator.tmia.shared_pool import pool_sets
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def looked_into(group: Group) -> int | None:
     return SHADOWS if group == "reference" else None
 
 
-class TmiaJobs(TmiaDesign, OneArchitecture):
+class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
     """Lists the jobs of one TMIA plan on its data; ``device`` is "cpu" or "cuda"."""
 
     @property
@@ -42,6 +43,7 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
     def jobs(self) -> Sequence[Job]:
         """Return every job of the plan."""
         return [
+            *([self.given_job(POINTS)] if self.plan.target is not None else []),
             *(self.train_job(model) for model in self.models.values()),
             *self.posterior_jobs,
             *self.fit_point_jobs,
@@ -59,6 +61,8 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
     def same(self, job: Job) -> Job:
         """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
         match job.stage:
+            case "given":
+                return self.given_job(job.member)
             case "train":
                 return self.train_job(self.models[job.member])
             case "select":
@@ -70,10 +74,30 @@ class TmiaJobs(TmiaDesign, OneArchitecture):
         return self.score_job()
 
     def train_job(self, model: Fitted) -> Job:
-        """Return the job that trains ``model``, from its teacher if it has one."""
+        """Return the job that trains ``model``, from its teacher if it has one, or brings in the one that is given."""
+        if model.name == GIVEN:
+            return self.given_job("weights")
         if model.name not in self._fits:
             self._fits[model.name] = self.make_train_job(model)
         return self._fits[model.name]
+
+    @property
+    def given_code(self) -> tuple[type, ...]:
+        """The class of the plan's architecture."""
+        return self.architecture
+
+    def about_given(self, name: str) -> dict[str, Any]:
+        """Return what decides what a job brings in: with the model its side, whose classes and inputs it has."""
+        about = super().about_given(name)
+        if name == POINTS:
+            return about
+        transfer = self.plan.transfer
+        return {
+            **about,
+            "classes": list(self.classes(self.asked_side)),
+            "asked": self.data_of_side(self.asked_side).fingerprint,
+            "input": transfer.teacher_input,
+        }
 
     @cached_property
     def _fits(self) -> dict[str, Job]:

@@ -16,6 +16,7 @@ from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.judged import SCORES
 from orchestrator.tmia.result.document import details, summed_up
 from orchestrator.tmia.result.metrics import metrics
+from orchestrator.tmia.stages.given import bring
 from orchestrator.tmia.stages.looking import look
 from orchestrator.tmia.stages.querying import query
 from orchestrator.tmia.stages.scoring import score
@@ -23,6 +24,7 @@ from orchestrator.tmia.stages.selecting import select
 from orchestrator.tmia.stages.training import train
 
 STAGES = (
+    Stage("given", bring, "given"),
     Stage("train", train, "model"),
     Stage("select", select, "evidence"),
     Stage("query", query, "evidence"),

@@ -14,6 +14,7 @@ from audits.tmia.design import MembershipSplit
 from audits.training.recipe import Recipe
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Classes, Compute, Data, Model, Positive, Section, Share, Tracking
+from orchestrator.engine.plan.target import Target
 
 Mode = Literal["I", "II", "III"]
 Star = Literal["true", "own"]
@@ -143,14 +144,28 @@ class Transfer(Section):
     teacher_input: Literal["raw", "imagenet"] | None = None
 
 
+class TmiaTarget(Target):
+    """A given model: the one that is asked in the plan's mode, the student in modes II and III.
+
+    ``members`` and ``non_members``: of the training set in question, the teacher's in mode II. ``controls`` (even):
+    models of the plan's own recipe that are judged beside it, so that a null result has a power.
+    """
+
+    controls: Annotated[int, Field(ge=0, multiple_of=2)] = 2
+
+
 class TmiaPlan(BasePlan):
-    """A whole plan of a TMIA audit. ``variants``: name → dotted fields to change, run and reported together."""
+    """A whole plan of a TMIA audit. ``variants``: name → dotted fields to change, run and reported together.
+
+    With a ``target`` that model alone is audited, and ``split.targets`` does not count.
+    """
 
     audit: Audit = Audit()
     data: Data = Data()
     split: Split = Split()
     transfer: Transfer = Transfer()
     model: Model = Model()
+    target: TmiaTarget | None = None
     recipe: Recipe = Recipe(learning_rate=3e-3, schedule="cosine", epochs=12)
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
     compute: Compute = Compute()
@@ -161,6 +176,11 @@ class TmiaPlan(BasePlan):
     def transferred(self) -> bool:
         """Is the model that is asked a student?"""
         return self.audit.mode != "I"
+
+    @property
+    def asked_targets(self) -> int:
+        """Targets that the attacks are about: those that the plan trains, or the one that it is given."""
+        return 1 if self.target is not None else self.split.targets
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Return the plan's own mode and its variants, each as a plan without variants."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import null
-from benchmarks.null import Check, Found
-from benchmarks.null_kinds import APOLLO, GNQ, TMIA
+from benchmarks.null_checks import Check, Found, rate
+from benchmarks.null_kinds import APOLLO, GNQ, MIA, TMIA
 from orchestrator.engine.data import data_of
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.store import Store
@@ -71,6 +71,21 @@ def test_a_defended_target_of_gnq_is_trained_on_the_exchanged_points(tmp_path, m
     assert not np.isin(seen[0], design.drawn.pools[model.pool]).any()
 
 
+def test_no_judged_model_of_mia_was_trained_on_a_point_that_it_is_asked_about():
+    design = laid_out(MIA, **{"split.canaries": 0, "split.null_models": 2})
+    for pool in range(4):
+        asked = design.drawn.pools[pool]
+        judged = design.judged(pool)
+        assert [model.pool == pool for model in judged] == [True, True, False, False]
+        for model in judged:
+            trained = design.models[model.name]
+            points = design.drawn.pools[trained.pool][trained.half]
+            assert not np.isin(points, asked).any()
+            assert design.train_job(model).document["pool"] == design.about(trained.pool)["pool"]
+        for model in design.of(pool, "shadow"):
+            assert np.isin(design.drawn.pools[model.pool][model.half], asked).all()
+
+
 def check(value: float, low: float, high: float, promised: float, p: float) -> Check:
     return Check("AUC", "somewhere", value, low, high, promised, p)
 
@@ -88,17 +103,17 @@ def test_what_stays_off_after_holm_is_broken_and_what_luck_does_is_not():
 
 def test_a_rate_below_its_promise_is_no_miss():
     row = {"attack": "lira", "found_fpr": 0.02, "found_fpr_low": 0.01, "found_fpr_high": 0.03, "setting": "base"}
-    found = null.rate(row, "found_fpr", "rate", 0.05, 8)
+    found = rate(row, "found_fpr", "rate", 0.05, 8)
     assert found.low <= found.promised <= found.high
     assert found.p == 1.0
     higher = {"found_fpr": 0.09, "found_fpr_low": 0.07, "found_fpr_high": 0.12}
-    assert null.rate({**row, **higher}, "found_fpr", "rate", 0.05, 8).p < 0.01
+    assert rate({**row, **higher}, "found_fpr", "rate", 0.05, 8).p < 0.01
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["lira"], "no audit 'lira'; allowed: apollo, tmia, gnq"),
+        (["lira"], "no audit 'lira'; allowed: apollo, tmia, gnq, mia"),
         (["gnq", "--quick", "--workers", "some"], 'compute.workers is "some"; allowed'),
         (["gnq", "--quick", "--seed", "-3"], "seed is -3; allowed"),
     ],

@@ -141,11 +141,6 @@ def recorded(path: str | os.PathLike[str]) -> Record:
     return record
 
 
-def rows_in(folder: Path) -> int:
-    """Return how many answers the folder of an endpoint holds: as many as its server gave."""
-    return sum(pq.read_metadata(file).num_rows for file in folder.glob("[!.]*.parquet"))
-
-
 def read_part(file: Path) -> pa.Table:
     """Return the table in a file of a record; raises BadInput for a damaged one."""
     data = file.read_bytes()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from audits.errors import BadInput
+from audits.errors import BadInput, ServerSilent
 from orchestrator.engine.store.faults import FAULTS
 from orchestrator.engine.store.payloads import pack_json
 
@@ -30,11 +30,12 @@ class Attempts:
     def of(self, name: str, work: Callable[[], R]) -> R | None:
         """Return ``work()``; None where it raises an exception, which is kept under ``name``.
 
-        Trouble with the store is no attack's, and raised: a damaged artefact must not pass for an attack that failed.
+        Trouble with the store or with a served model is no attack's, and raised: a damaged artefact must not pass for
+        an attack that failed.
         """
         try:
             return work()
-        except FAULTS:
+        except (*FAULTS, ServerSilent):
             raise
         except Exception as error:  # an attack may be anybody's code, and what it raises anything
             self.failed[name] = error

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from audits.errors import BadInput
 from audits.own.permission import require_permission_for_programs
 from audits.queries.served.record import identity, recorded
-from audits.targets.answering import Answering, check_logits
+from audits.targets.answering import Answering
 from audits.targets.forms import PROGRAMS
 from audits.targets.programs import RUNS
 from audits.targets.recorded import check_columns, of_points, of_record
 from audits.targets.weights import Weights, check_bytes, read_weights, with_weights
-from audits.training.loop import accuracy, logits
+from audits.training.loop import accuracy
 from orchestrator.engine.given import IDS, record_of
 from orchestrator.engine.plan.errors import under
+from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.run.models import METRICS, model_files
-from orchestrator.engine.run.opened import ABOUT, ANSWERS, BYTES, PROGRAM, ask_of, endpoint_of, reading_of
+from orchestrator.engine.run.opened import ANSWERS, BYTES, PROGRAM, ask_of, endpoint_of, reading_of
 from orchestrator.engine.store.payloads import pack_arrays, pack_json, pack_table
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from orchestrator.engine.run.worker import WorkerContext
 
 NOTES = "notes"
-ENOUGH = 64
-"""Points whose answers show whether what is called logits are probabilities."""
 
 
 def points_files(points: Mapping[str, Ids]) -> dict[str, bytes]:
@@ -103,7 +102,6 @@ def model_given(
     else:
         files[ANSWERS] = pack_table(recorded_answers(context, name, form, reading))
     model = Answering(ask_of(target, about, reading, name, files.__getitem__), reading, name, context.count_asked)
-    check_logits(logits(model, points.x[:ENOUGH]), reading, name)
     return {**files, ABOUT: pack_json(about), METRICS: pack_json({**fitted(model, points, test), NOTES: []})}
 
 

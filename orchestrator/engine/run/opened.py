@@ -12,6 +12,7 @@ from audits.queries.served.reading import Reading
 from audits.targets.answering import Answering
 from audits.targets.programs import RUNS, answers_of
 from audits.targets.recorded import Recorded
+from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.store.payloads import unpack_arrays, unpack_json, unpack_table
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from orchestrator.engine.run.worker import WorkerContext
     from orchestrator.engine.store.store import Artefact
 
-ABOUT = "given.json"
-"""The file of a given model that is not weights: its ``form``, ``field`` of the plan, ``reading``, and ``endpoint``."""
 ANSWERS = "answers.parquet"
 PROGRAM = "program.safetensors"
 BYTES = "bytes"

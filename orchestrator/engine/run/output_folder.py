@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
+from orchestrator.engine.given import with_digests
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import read_plan_file
@@ -30,6 +31,7 @@ def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
     Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of another plan (unless
     ``force``); a run that was interrupted before its result may be followed by any other.
     """
+    plan = with_digests(plan)  # as the run will write it down
     if out.parts and out.parts[0].endswith(":"):
         raise BadInput(f"--out {out.parts[0]}//… is an address; results go into a folder of this machine")
     if out.exists() and not out.is_dir():

@@ -6,6 +6,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.engine.run.asked import asked_of
+
 if TYPE_CHECKING:
     from orchestrator.engine.kind import Finished
 
@@ -16,6 +18,7 @@ PACKAGES = ("orch-audit", "torch", "torchvision", "ray", "mlflow", "numpy", "sci
 def head(finished: Finished) -> dict[str, Any]:
     """Return the fields that every result has; a kind may say more in ``settings``, ``warnings`` and ``notes``."""
     plan = finished.design.plan
+    asked = asked_of(finished)
     return {
         "schema": SCHEMA,
         "name": finished.name,
@@ -25,6 +28,7 @@ def head(finished: Finished) -> dict[str, Any]:
         "warnings": list(plan.warnings),
         "notes": list(plan.notes),
         "population": dict(finished.counts),
+        **({} if asked is None else {"served": asked}),
         "plan": plan.resolved(),
         "plan_hash": plan.plan_hash,
         "versions": versions(),

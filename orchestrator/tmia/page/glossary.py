@@ -35,7 +35,7 @@ MODES = {
     "III": "asks the student who was in the student’s training set",
 }
 
-GROUPS = {"target": "targets", "null": "null models", "reference": "reference models"}
+GROUPS = {"target": "targets", "null": "null models", "reference": "reference models", "control": "controls"}
 
 GLOSSARY = {
     "Target": "An audited model. Each one was trained on exactly half of the candidates, so that the truth is known.",

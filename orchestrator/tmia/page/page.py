@@ -13,6 +13,7 @@ from orchestrator.report.page import RunPage
 from orchestrator.report.pictures import Images, pixels_of
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page import curves, figures
+from orchestrator.tmia.page.given import control_grids
 from orchestrator.tmia.page.glossary import GLOSSARY, MODES
 from orchestrator.tmia.page.promises import void_lines
 from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
@@ -26,6 +27,7 @@ from orchestrator.tmia.page.tables import (
     terminal_grids,
 )
 from orchestrator.tmia.page.verdict import verdict
+from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import RecognisedPoint
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ def fill(run: TmiaRun, out: Path, images: Images) -> Path:
         fit=fit_grid(run),
         selections=selection_grid(run),
         recognised=recognised_grids(run, images),
+        controls=control_grids(run),
+        given=isinstance(run.result, GivenResult),
         glossary=GLOSSARY,
     )
 
@@ -69,7 +73,7 @@ def lines(run: TmiaRun) -> list[str]:
             f"{row.setting}: {row.group} models ({row.side}) are not normally fitted: train {row.train_accuracy:.3f}, "
             f"test {row.test_accuracy:.3f}"
             for row in run.result.fit
-            if row.flag and row.group == "target"
+            if row.flag and row.group == "target" and not isinstance(run.result, GivenResult)
         ),
     ]
 
@@ -95,6 +99,9 @@ def _effort(run: TmiaRun) -> str:
     plan = run.result.plan
     named = {"targets": "targets", "reference": "reference models", "null": "null models", "candidates": "candidates"}
     parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"]
+    if isinstance(run.result, GivenResult):
+        parts.append(f"a given model, {look_up(plan, 'target.controls')} controls")
+        named.pop("targets")
     parts += [f"{size} {text}" for name, text in named.items() if (size := look_up(plan, f"split.{name}"))]
     return writing.effort(run.result, parts)
 

@@ -10,9 +10,10 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from orchestrator.report.result import SettingRow, look_up, main_setting, read_run, run_of
+from orchestrator.report.result import SettingRow, look_up, main_setting, read_result, run_of
 from orchestrator.report.words import access_level
 from orchestrator.tmia.result.controls import judged
+from orchestrator.tmia.result.given_rows import result_form
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
 ALL, NONE = "all", "none"
@@ -37,7 +38,7 @@ class TmiaRun:
     @classmethod
     def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(controlled(run_of(document, TmiaResult)), scores or {})
+        return cls(controlled(run_of(document, result_form(document["plan"]))), scores or {})
 
     @property
     def level(self) -> float:
@@ -108,7 +109,8 @@ def read_tmia_run(out: Path) -> TmiaRun:
     """Read result.json and, of scores.parquet, the rows of LOSSES; BadInput for unfinished runs and other kinds."""
     import pyarrow.parquet as pq
 
-    result = read_run(out, TmiaResult)
+    document = read_result(out)
+    result = run_of(document, result_form(document["plan"]), str(out / "result.json"))
     chosen = [name for name in pq.read_schema(out / "scores.parquet").names if name.startswith("q_")]
     columns = ["setting", "group", "member", "statistic", *chosen]
     table = pq.read_table(out / "scores.parquet", columns=columns, filters=[("attack", "==", LOSSES)])

@@ -9,25 +9,30 @@ from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, gro
 from orchestrator.report.numbers import DASH, VOID, or_dash, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.result import look_up
+from orchestrator.tmia.page.given import control_grids
 from orchestrator.tmia.page.glossary import GROUPS, words
 from orchestrator.tmia.page.numbers import null_rate, over_targets, quoted, rate_entry
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import finds
+from orchestrator.tmia.result.given_rows import GivenCell, GivenResult
 from orchestrator.tmia.result.rows import RecognisedPoint, TmiaCell
 
 
 def all_grids(run: TmiaRun) -> list[Grid]:
     """Return the tables of a run: settings, seeds, cells of the settings shown, selections, fit."""
     grids = [overview_grid(run), *seeds_grids(run), *(cell_grid(run, setting) for setting in run.shown)]
-    return [each for each in (*grids, selection_grid(run), fit_grid(run)) if each]
+    return [each for each in (*grids, *control_grids(run), selection_grid(run), fit_grid(run)) if each]
 
 
 def terminal_grids(run: TmiaRun) -> list[Grid]:
     """Return the tables that a terminal shows: all settings, then each of a few, else the main one."""
+    given = isinstance(run.result, GivenResult)
+    over = "candidates and reference models" if given else "targets, candidates and reference models"
+    whose = "the target's known non-members" if given else "the targets' non-member pairs"
     caption = (
-        f"{percent(run.level, 0)} intervals over targets, candidates and reference models. Chance: precision .500. "
-        f"FPR: on the targets' non-member pairs; null: on models that saw no candidate. undefined: 0/0."
+        f"{percent(run.level, 0)} intervals over {over}. Chance: precision .500. "
+        f"FPR: on {whose}; null: on models that saw no candidate. undefined: 0/0."
     )
     grids = [overview_grid(run), *(cell_grid(run, setting) for setting in run.shown)]
     *others, last = [each for each in grids if each]
@@ -50,7 +55,8 @@ def cell_grid(run: TmiaRun, setting: str) -> Grid:
         Column("queries", narrow="short", explanation="asked of one target about one candidate"),
     )
     rows = run.rows(setting)
-    key = "; void: the level does not hold on null models, must not be quoted" * any(row.void for row in rows)
+    where = "null models" if not any(isinstance(row, GivenCell) for row in rows) else "a control"
+    key = f"; void: the level does not hold on {where}, must not be quoted" * any(row.void for row in rows)
     title = f"{setting}: attack mode {run.mode(setting)}, {level_words(rows)}{key}"
     return Grid(f"cells-{setting}", title, columns, tuple(selection_groups(run, setting)), "selection")
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from audits.statistics.null import expected_misses
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
+from orchestrator.tmia.page.given import beside, named, own_rate, scope
 from orchestrator.tmia.page.glossary import MODES, words
 from orchestrator.tmia.page.numbers import null_rate, rate
 from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
 from orchestrator.tmia.result.controls import fair
+from orchestrator.tmia.result.given_rows import GivenCell
 from orchestrator.tmia.result.rows import GAP, TmiaCell
 
 
@@ -39,12 +41,14 @@ def detectable(row: TmiaCell) -> float | None:
 def verdict(run: TmiaRun) -> list[Sentence]:
     """Return the statements about a run, in the order in which they should be read."""
     sentences = [control(run, setting) for setting in run.shown]
+    sentences += [part for setting in run.shown for part in own_rate(run, setting)]
     sentences += [setting_sentence(run, setting) for setting in run.shown]
+    sentences += [part for setting in run.shown for part in beside(run, setting)]
     sentences += [part for setting in run.shown for part in selection_sentences(run, setting)]
     sentences += [part for setting in run.shown for part in other_attacks(run, setting)]
     if len(run.shown) < len(run.settings):
         sentences.append(sweep_sentence(run))
-    return [*sentences, fit_sentence(run), luck(run)]
+    return [*scope(run), *sentences, fit_sentence(run), luck(run)]
 
 
 def control(run: TmiaRun, setting: str) -> Sentence:
@@ -110,7 +114,8 @@ def said(row: TmiaCell) -> str:
     called = row.true_positives + row.false_positives
     lost = f" Pairs without a statistic, which count as not called: {row.failed}." if row.failed else ""
     if row.void:
-        return f"{who}: void, the level β does not hold on null models."
+        where = "null models" if row.null_fpr_off else "the target’s own non-members"
+        return f"{who}: void, the level β does not hold on {where}."
     if not row.pairs:
         return f"{who}: no pair was attacked, precision and coverage are undefined."
     if not called:
@@ -138,7 +143,8 @@ def power(row: TmiaCell) -> str:
         f"{beyond} could have gone unnoticed; {excluded}."
     )
     if row.auc.above(0.5):
-        text += f" Its scores lean the right way all the same: AUC {rate(row.auc)}, over targets alone."
+        over = row.resampled if isinstance(row, GivenCell) else "targets alone"
+        text += f" Its scores lean the right way all the same: AUC {rate(row.auc)}, over {over}."
     return text
 
 
@@ -241,8 +247,3 @@ def luck(run: TmiaRun) -> Sentence:
         "proof of safety."
     )
     return Sentence("plain", "Luck", text)
-
-
-def named(run: TmiaRun, setting: str) -> str:
-    """Return the setting's name for a heading, nothing where the run has only one."""
-    return f" ({setting})" if len(run.settings) > 1 else ""

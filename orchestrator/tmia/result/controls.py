@@ -16,7 +16,7 @@ def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:
     Each of the two is corrected by itself over all cells of the run that promise a rate and have an interval.
     """
     null = [tested(cell, cell.null_fpr, cell.null_models, level) for cell in cells]
-    own = [tested(cell, cell.fpr, cell.targets, level) for cell in cells]
+    own = [tested(cell, cell.fpr, cell.clusters, level) for cell in cells]
     columns = zip(cells, null, corrected(null), own, corrected(own), strict=True)
     return tuple(
         replace(

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
 from orchestrator.report.result import head_of
 from orchestrator.report.rows import read_rows
 from orchestrator.tmia.result.controls import control_warnings, judged
+from orchestrator.tmia.result.given import notes_of, of_given_model
+from orchestrator.tmia.result.given_rows import AlikeRow, ControlCell, cell_form
 from orchestrator.tmia.result.rows import (
     GAP,
     FitRow,
@@ -23,6 +26,7 @@ from orchestrator.tmia.result.rows import (
     TmiaResult,
     TmiaSetting,
 )
+from orchestrator.tmia.stages.one_target import CONTROL
 from orchestrator.tmia.stages.scoring import CELLS
 
 if TYPE_CHECKING:
@@ -42,7 +46,8 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     def rows(form: type[R], field: str) -> tuple[R, ...]:
         return read_rows(form, (row for place, part in found.items() for row in placed(part[field], place)), field)
 
-    table = judged(rows(TmiaCell, "cells"), plan.audit.level)
+    form = cell_form(plan.resolved())
+    table = judged(rows(form, "cells"), plan.audit.level)
     fits = [row for setting in settings for row in fit_rows(setting, store)]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     about_teachers = [setting.name for setting in settings if setting.plan.audit.mode == "II"]
@@ -51,8 +56,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     known |= {f"variant {place}: {line}" for place, lines in said.items() for line in lines}  # as the plan says it
     warnings = [*(line for line in plan.warnings if line not in known), *setting_warnings(said)]
     warnings += failure_warnings(failed_attacks(settings, store), len(settings))
-    warnings += [*control_warnings(table), *fit_warnings(fits, about_teachers)]
-    return TmiaResult(
+    warnings += control_warnings(table)
+    if plan.target is None:
+        warnings += fit_warnings(fits, about_teachers)
+    result = TmiaResult(
         **head_of(finished),
         settings=tuple(
             TmiaSetting(setting=each.name, overrides=plain(each.overrides), mode=each.plan.audit.mode)
@@ -66,7 +73,11 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         warnings=tuple(dict.fromkeys(warnings)),
         notes=tuple(notes),
         level=plan.audit.level,
-    ).document()
+    )
+    if plan.target is not None:
+        told = [line for setting in settings for line in notes_of(setting, store)]
+        result = of_given_model(result, rows(ControlCell, "controls"), rows(AlikeRow, "alike"), told)
+    return result.document()
 
 
 def placed(rows: Sequence[Mapping[str, Any]], setting: str) -> list[dict[str, Any]]:
@@ -102,16 +113,21 @@ def details(setting: Setting, store: Store) -> dict[str, Any]:
 
 def cells_of(setting: Setting, store: Store) -> tuple[TmiaCell, ...]:
     """Return the cells of a setting whose jobs are done."""
-    return read_rows(TmiaCell, placed(details(setting, store)["cells"], setting.name), "cells")
+    form = cell_form(setting.plan.resolved())
+    return read_rows(form, placed(details(setting, store)["cells"], setting.name), "cells")
 
 
 def fit_rows(setting: Setting, store: Store) -> list[FitRow]:
     """Return one row for each side × group of models: mean accuracies, their gap, and a flag where it is too large."""
     asked_side = "other" if setting.plan.audit.mode == "II" else "own"
+    given = [job for job in setting.of("given") if job.member != POINTS]
     measured: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for job in given:
+        measured["asked", "target"] = [json.loads(store.get("given", job.key).read(METRICS))]
     for job in setting.of("train"):
         side, group, _ = job.member.split("-")
         place = "asked" if side == asked_side else "teacher"
+        group = CONTROL if given and group == "target" else group
         measured.setdefault((place, group), []).append(json.loads(store.get("train", job.key).read(METRICS)))
     rows = []
     for (side, group), models in measured.items():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.report.metrics import Logged, flat, rows_of
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.document import cells_of
-from orchestrator.tmia.result.rows import FitRow, TmiaCell
+from orchestrator.tmia.result.given_rows import cell_form
+from orchestrator.tmia.result.rows import FitRow
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting
@@ -23,7 +24,8 @@ def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
 
     What is void is left out: precision and coverage of cells that break their promise on null models.
     """
-    cells, fits = rows_of(document, "table", TmiaCell, setting), rows_of(document, "fit", FitRow, setting)
+    cells = rows_of(document, "table", cell_form(document["plan"]), setting)
+    fits = rows_of(document, "fit", FitRow, setting)
     undefined = Estimate()
     quoted = [replace(cell, precision=undefined, coverage=undefined) if cell.void else cell for cell in cells]
     return flat(quoted) | flat(fits)

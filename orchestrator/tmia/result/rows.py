@@ -73,6 +73,11 @@ class TmiaCell:
         return self.null_fpr_off
 
     @property
+    def clusters(self) -> int:
+        """How many of the scarcest thing resampled the interval of ``fpr`` rests on: targets."""
+        return self.targets
+
+    @property
     def pairs(self) -> int:
         """Pairs of a candidate and a target, of either kind."""
         return self.members + self.non_members

@@ -22,6 +22,7 @@ from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arr
 from orchestrator.tmia.shared_pool import pool_sets
 from orchestrator.tmia.stages.context import Context
 from orchestrator.tmia.stages.looking import LOOKS
+from orchestrator.tmia.stages.one_target import apart, of_one_target
 from orchestrator.tmia.stages.querying import ANSWERS, SELECTION
 from orchestrator.tmia.stages.selecting import joined, random_sample, sampled, stars
 from orchestrator.tmia.stages.stars import filled
@@ -64,24 +65,29 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     columns = scores_rows(
         rulings, sets.membership, sets.candidates, design.data.labels[sets.candidates], selected, asked
     )
-    summed = cells(
-        columns,
-        selectors=audit.selectors,
-        beta=audit.beta,
-        pool_sets=pool_sets(design.plan),
-        level=audit.level,
-        draws=audit.bootstrap,
-        seed=context.seed(Purpose.CELLS),
-    )
     for row in rows:
         row["asked"] = int((selected[row["selector"]] & asked).sum())
     details = {
-        "cells": [{"mode": audit.mode, **cell} for cell in summed],
+        "cells": [],
         "selections": rows,
         "reconstruction": reconstruction(found.known_labels(), settings, list(rulings)),
         "exposed": exposed(design, rulings, selected),
         "warnings": [*design.warnings, *narrowed(rows)],
     }
+    if design.plan.target is None:
+        summed = cells(
+            columns,
+            selectors=audit.selectors,
+            beta=audit.beta,
+            pool_sets=pool_sets(design.plan),
+            level=audit.level,
+            draws=audit.bootstrap,
+            seed=context.seed(Purpose.CELLS),
+        )
+        details["cells"] = [{"mode": audit.mode, **cell} for cell in summed]
+    else:
+        details |= of_one_target(context, found, settings, columns, rulings)
+        columns = apart(columns)
     table = pa.table({"mode": [audit.mode] * len(columns["attack"]), **columns})
     return {SCORES: pack_table(table), CELLS: pack_json(details), **attempts.files()}
 
@@ -294,8 +300,8 @@ def exposed(
     if not named:
         return []
     attack = "tmia_distance" if "tmia_distance" in named else named[0]
-    ruling, sets = rulings[attack], design.sets
-    called, member = ruling.decision["target"], sets.membership[:, ruling.rows]
+    ruling, sets, targets = rulings[attack], design.sets, design.plan.asked_targets
+    called, member = ruling.decision["target"][:targets], sets.membership[:targets, ruling.rows]
     hits, wrong, inside = (called & member).sum(0), (called & ~member).sum(0), member.sum(0)
     any_selector = np.any([selected[name] for name in picked], axis=0)[ruling.rows]
     order = np.lexsort([wrong, -hits])

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def stored(context: Context, model: Fitted) -> nn.Module:
-    """Return the trained model from the store."""
+    """Return the trained or given model from the store."""
     design = context.design
-    reference = Reference("train", design.train_job(model).key)
+    job = design.train_job(model)
+    reference = Reference(job.stage, job.key)
     return context.stored(reference, lambda: design.build(model.side, len(design.classes(model.side)), 0))
 
 

@@ -18,9 +18,7 @@ from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.store.faults import FAULTS
 from orchestrator.kinds import kind_named
 from tests.cases.runs import audited
-from tests.orchestrator.engine.run.test_determinism import small_plan
-
-pytestmark = pytest.mark.slow
+from tests.cases.smallest_plans import REMOVAL, smallest_plan
 
 CASES = {
     "apollo": (APOLLO, "find", "single_query", "identity.single_query.auc=0.99"),
@@ -28,6 +26,18 @@ CASES = {
     "gnq": (GNQ, "scores", "white_box", "white_box.auc=0.99"),
     "mia": (MIA, "find", "loss", "loss.auc=0.99"),
 }
+FEW: dict[str, dict[str, Any]] = {
+    "apollo": {"audit.attacks": ["single_query", "lira"], "audit.radii": False, "audit.disclosure": False},
+    "tmia": {"audit.attacks": ["label_gap", "yeom"], "audit.selectors": ["none"]},
+    "gnq": {
+        "audit.attacks": ["white_box", "loss"],
+        "audit.inversion": None,
+        "audit.gradient_inversion": None,
+        "defences": [REMOVAL],
+    },
+    "mia": {"audit.attacks": ["loss", "label_gap"]},
+}
+"""The attack that raises and another one."""
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -35,7 +45,7 @@ def test_an_attack_that_raises_costs_its_rows_alone(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     registry, method, name, limit = CASES[kind]
-    plan = small_plan(kind, tmp_path / "store")
+    plan = smallest_plan(kind, tmp_path / "store", **FEW[kind])
     assert name in plan.audit.attacks  # type: ignore[attr-defined]  # all kinds have attacks
 
     def explode(*_: Any, **__: Any) -> None:

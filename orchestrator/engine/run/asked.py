@@ -1,0 +1,44 @@
+"""How often a given model of which only answers are known was asked, and how often its server answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.engine.given import STAGE, target_of
+from orchestrator.engine.run.worker import ASKED
+from orchestrator.engine.store.payloads import unpack_json
+
+if TYPE_CHECKING:
+    from orchestrator.engine.kind import Finished
+
+ABOUT = "given.json"
+"""The file of such a model in the store: its ``form``, ``field`` of the plan, ``reading``, and ``endpoint``."""
+
+
+def asked_of(finished: Finished) -> dict[str, Any] | None:
+    """Return what result.json says about the queries of a run; None where none went to such a model.
+
+    ``asked``: inputs about which the run's jobs asked the target, whenever they were done; ``served``: inputs that its
+    server answered, all that the record holds; ``record``: the folder of the answers, or the table that was given.
+    """
+    target = target_of(finished.design.plan)
+    if target is None or target.served is None:
+        return None
+    jobs = {(job.stage, job.key): job for setting in finished.settings for job in setting.jobs}
+    asked, record, served = 0, target.weights, 0
+    for (stage, key), job in jobs.items():
+        artefact = finished.store.get(stage, key)
+        if ASKED in artefact.files:
+            asked += unpack_json(artefact.read(ASKED))["asked"]
+        if stage == STAGE and job.member == "weights" and target.form() == "address":
+            folder = Path(target.served.record or "") / unpack_json(artefact.read(ABOUT))["folder"]
+            record, served = str(folder), answered(folder)
+    return {"asked": asked, "served": served, "record": record}
+
+
+def answered(folder: Path) -> int:
+    """Return how many answers the record of an endpoint holds."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(file).num_rows for file in folder.glob("[!.]*.parquet"))

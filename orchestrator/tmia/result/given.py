@@ -1,0 +1,96 @@
+"""What a result says beside its cells where one given model was audited: controls, doubts, and its scope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from audits.statistics.one_target import SAYS
+from orchestrator.engine.given import POINTS
+from orchestrator.engine.run.given import NOTES
+from orchestrator.engine.run.models import METRICS
+from orchestrator.tmia.result.given_rows import AlikeRow, ControlCell, GivenResult
+from orchestrator.tmia.result.rows import GAP, FitRow, TmiaCell, TmiaResult
+
+if TYPE_CHECKING:
+    from orchestrator.engine.setting import Setting
+    from orchestrator.engine.store.store import Store
+
+MOST_NAMED = 6
+
+
+def of_given_model(
+    result: TmiaResult, controls: tuple[ControlCell, ...], alike: tuple[AlikeRow, ...], notes: Sequence[str]
+) -> GivenResult:
+    """Return the result of a given model: with its controls, and what a reader must know about it."""
+    found = {each.name: getattr(result, each.name) for each in fields(TmiaResult)}
+    warnings = [*own_rate_warnings(result.table), *alike_warnings(alike), *unlike_fits(result.fit)]
+    warnings += points_alone(result.table)
+    found["warnings"] = tuple(dict.fromkeys([*result.warnings, *warnings]))
+    found["notes"] = tuple(dict.fromkeys([*result.notes, *notes, SAYS]))
+    return GivenResult(**found, controls=controls, alike=alike)
+
+
+def notes_of(setting: Setting, store: Store) -> list[str]:
+    """Return what was changed in reading the given model."""
+    jobs = [job for job in setting.of("given") if job.member != POINTS]
+    return [line for job in jobs for line in json.loads(store.get("given", job.key).read(METRICS)).get(NOTES, [])]
+
+
+def own_rate_warnings(cells: Sequence[TmiaCell]) -> list[str]:
+    """Return a warning for each setting in which the model's own non-members are called more often than promised."""
+    lines = []
+    for setting in dict.fromkeys(cell.setting for cell in cells):
+        own = [cell for cell in cells if cell.setting == setting and cell.fpr_p is not None]
+        broken = [cell for cell in own if cell.fpr_off]
+        if broken:
+            named = [f"{cell.attack} on {cell.selection} {cell.fpr.value:.1%}" for cell in broken[:MOST_NAMED]]
+            more = f" and {len(broken) - MOST_NAMED} more" if len(broken) > MOST_NAMED else ""
+            lines.append(
+                f"control failed: setting {setting}: known non-members of the target are called members more often "
+                f"than {broken[0].beta:.1%} in {len(broken)} of {len(own)} cells, also after Holm's correction "
+                f"({', '.join(named)}{more}): reference models are not like it, or it is surer than most models of its "
+                "kind; precision and coverage are void there and must not be quoted"
+            )
+    return lines
+
+
+def alike_warnings(rows: Sequence[AlikeRow]) -> list[str]:
+    """Return a warning for each setting whose members differ from non-members for models that saw neither."""
+    return [
+        f"setting {row.setting}: reference models, which saw none of the candidates, tell members from non-members "
+        f"(AUC {row.auc.value:.3f}): the two lists are not of one distribution, so that what attacks find may be that "
+        "and not the training; give non-members that were set aside at random"
+        for row in rows
+        if row.differ
+    ]
+
+
+def unlike_fits(rows: Sequence[FitRow]) -> list[str]:
+    """Return a warning for each setting in which models of the plan's recipe fit otherwise than the given one."""
+    lines = []
+    for own in (row for row in rows if row.group == "target"):
+        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group == "null"]
+        for row in beside:
+            pairs = [("train", own.train_accuracy, row.train_accuracy), ("test", own.test_accuracy, row.test_accuracy)]
+            told = [
+                f"{what} {mine:.3f}, theirs {theirs:.3f}"
+                for what, mine, theirs in pairs
+                if mine is not None and theirs is not None and abs(mine - theirs) > GAP
+            ]
+            if told:
+                lines.append(
+                    f"setting {own.setting}: null models fit otherwise than the target (accuracy: {'; '.join(told)}): "
+                    "the recipe is not that of the target, and promised rates depend on it"
+                )
+    return lines
+
+
+def points_alone(cells: Sequence[TmiaCell]) -> list[str]:
+    """Return a line on the attacks whose intervals are over points alone."""
+    names = dict.fromkeys(cell.attack for cell in cells if getattr(cell, "resampled", "") == "points")
+    if not names:
+        return []
+    return [f"intervals of {', '.join(names)} are over points alone: without some of its reference models it fails"]

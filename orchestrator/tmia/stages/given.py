@@ -1,0 +1,48 @@
+"""Stage given: the model that a plan is given, and the points that it was trained on, as the store keeps them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from audits.seeds import derive_seed, numpy_generator
+from orchestrator.engine.given import POINTS
+from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.given import given_files, points_files
+from orchestrator.tmia.design import TEST_POINTS
+from orchestrator.tmia.stages.context import Context
+from orchestrator.tmia.stages.stored import tensors
+
+if TYPE_CHECKING:
+    from audits.arrays import Ids
+
+
+def bring(context: Context, job: Job) -> dict[str, bytes]:
+    """Keep the given lists of points, or the given model with its accuracy on samples of members and others.
+
+    In mode II, whose students have classes of their own, which of the other side's points it was trained on is not
+    known: both accuracies are then those on a sample of that side.
+    """
+    design = context.design
+    if job.member == POINTS:
+        return points_files(design.read_points())
+    side = design.asked_side
+    target = design.plan.target
+    assert target is not None, "a plan without a target is given nothing"
+    inside, outside = (
+        [design.points(side)] * 2 if side == "other" else [design.known("members"), design.known("non_members")]
+    )
+    return given_files(
+        target.weights,
+        lambda: design.build(side, len(design.classes(side)), 0),
+        tensors(context, side, sample(inside)),
+        tensors(context, side, sample(outside)),
+        design.device,
+    )
+
+
+def sample(ids: Ids) -> Ids:
+    """Return up to ``TEST_POINTS`` of ``ids``, the same in every plan: they are part of what a key stands for."""
+    rng = numpy_generator(derive_seed(0, "given model", "accuracy"))
+    return np.sort(rng.permutation(ids)[:TEST_POINTS])

@@ -1,0 +1,258 @@
+"""A TMIA audit of a model that was trained elsewhere: in modes I, II and III, its controls, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from audits.data.catalogue import load
+from audits.errors import BadInput
+from audits.statistics.one_target import SAYS
+from orchestrator.engine.cost.estimate import estimate
+from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.jobs.job import of_stage
+from orchestrator.engine.run.run import Result
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import check_against_data, load_plan, open_design
+from orchestrator.report.rows import Estimate
+from orchestrator.tmia.kind import KIND
+from orchestrator.tmia.page.page import PAGE
+from orchestrator.tmia.page.reading import TmiaRun
+from orchestrator.tmia.page.verdict import verdict
+from orchestrator.tmia.plan import TmiaPlan
+from orchestrator.tmia.result.given import alike_warnings, own_rate_warnings
+from orchestrator.tmia.result.given_rows import AlikeRow
+from tests.cases.foreign_models import saved, trained_elsewhere
+from tests.cases.runs import audited, jobs_of, take_turns, two_in_turn
+
+pytestmark = pytest.mark.slow
+
+MEMBERS = 60
+SMALL: dict[str, Any] = {
+    "variants": {},
+    "compute.workers": 0,
+    "split": {"reference_models": 12, "null_models": 2, "candidates": 40, "train_size": MEMBERS,
+              "attacker_points": 700, "filler": 200},
+    "target": {"members": "members.txt"},
+    "audit.asked": 16,
+    "audit.reference_samples": 60,
+    "audit.reconstruction.models": 2,
+    "recipe.epochs": 4,
+    "compute.chunk": 8,
+}  # fmt: skip
+STUDENT = {"audit.mode": "III", "transfer.teacher": "teacher.pt", "transfer.teacher_input": "raw"}
+
+
+def mlp() -> nn.Sequential:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 60 points, its teacher and a student of it, by a loop of somebody else's."""
+    folder = tmp_path_factory.mktemp("given")
+    data = load("digits")
+    members = np.arange(0, 3 * MEMBERS, 3)
+    (folder / "members.txt").write_text("\n".join(map(str, members)))
+    names = list(load_plan("tmia-smoke").model.architecture().build((1, 8, 8), 10, 0).state_dict())
+    torch.manual_seed(0)
+    net, teacher = mlp(), mlp()
+    x, y = data.tensors(members).all()
+    saved(trained_elsewhere(net, x, y, steps=120, seed=0), folder / "weights.pt", names)
+    others = data.tensors(np.arange(1700, 1790)).all()
+    saved(trained_elsewhere(teacher, *others, steps=60, seed=1), folder / "teacher.pt", names)
+    student = mlp()
+    student.load_state_dict({**teacher.state_dict(), "3.weight": torch.randn(10, 16) / 4, "3.bias": torch.zeros(10)})
+    saved(trained_elsewhere(student, x, y, steps=120, seed=2), folder / "student.pt", names)
+    return folder
+
+
+def given_plan(folder: Path, weights: str = "weights.pt", **changes: Any) -> TmiaPlan:
+    target = {"weights": str(folder / weights), "members": str(folder / "members.txt"), **changes.pop("target", {})}
+    values = {**SMALL, "compute.store": str(folder / "store"), **changes, "target": target}
+    if "transfer.teacher" in values:
+        values["transfer.teacher"] = str(folder / values["transfer.teacher"])
+    plan = load_plan("tmia-smoke", values=values)
+    assert isinstance(plan, TmiaPlan)
+    return plan
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path) -> tuple[Result, Path]:
+    plan = given_plan(folder)
+    check_against_data(plan)
+    return audited(plan, folder / "out", shown=True), folder / "out"
+
+
+def test_the_given_model_alone_is_in_the_table_and_controls_beside_it(finished: tuple[Result, Path]) -> None:
+    result, out = finished
+    document = json.loads((out / "result.json").read_text())
+    assert {cell["targets"] for cell in document["table"]} == {1}
+    assert {(cell["members"], cell["non_members"]) for cell in document["table"] if cell["selection"] == "all"} == {
+        (20, 20)
+    }
+    assert {row["control"] for row in document["controls"]} == {0, 1}
+    assert Counter(row["group"] for row in document["fit"]) == {"target": 1, "control": 1, "reference": 1, "null": 1}
+    assert SAYS in document["notes"] and SAYS in (out / "report.html").read_text()
+    assert any("split.targets does not count" in note for note in document["notes"])
+    groups = result.scores.filter(np.asarray(result.scores["attack"]) == "tmia_posterior").to_pydict()
+    assert Counter(zip(groups["group"], groups["model"], strict=True)).keys() == {
+        ("target", 0), ("control", 0), ("control", 1), ("null", 0), ("null", 1),
+        *(("reference", place) for place in range(12)),
+    }  # fmt: skip
+    member = [point for point, inside, group in zip(groups["point_id"], groups["member"], groups["group"], strict=True)
+              if inside and group == "target"]  # fmt: skip
+    assert len(member) == 20 and all(point % 3 == 0 and point < 180 for point in member)
+
+
+def test_an_overfitted_model_is_seen_and_its_controls_are_judged(finished: tuple[Result, Path]) -> None:
+    result, _ = finished
+    cells = {cell["attack"]: cell for cell in result.document["table"] if cell["selection"] == "all"}
+    assert cells["tmia_posterior"]["auc"] > 0.6
+    assert cells["tmia_posterior"]["auc_low"] < cells["tmia_posterior"]["auc"] < cells["tmia_posterior"]["auc_high"]
+    assert {cell["resampled"] for cell in result.document["table"]} == {"points and reference models"}
+    (alike,) = result.document["alike"]
+    assert alike["auc_low"] < 0.5 < alike["auc_high"] and not alike["differ"]
+
+
+def test_the_verdict_says_whom_it_is_about(finished: tuple[Result, Path]) -> None:
+    said = {part.head: part.text for part in verdict(TmiaRun.of(finished[0].document))}
+    assert said["Scope"] == SAYS
+    assert "known non-members" in said["Control: the target’s non-members"].lower()
+    assert "half of the same candidates" in said["Power: models of the plan’s recipe"]
+    assert "tell the two apart with AUC" in said["Members and non-members"]
+    assert any(grid.file == "controls-I" for grid in PAGE.grids(finished[1]))
+
+
+def test_a_student_is_asked_about_its_own_points_with_reference_students_of_the_given_teacher(
+    folder: Path, tmp_path: Path
+) -> None:
+    plan = given_plan(folder, "student.pt", **STUDENT, **{"audit.attacks": ["tmia_distance", "tmia_posterior"]})
+    check_against_data(plan)
+    result = audited(plan, tmp_path)
+    assert {cell["mode"] for cell in result.document["table"]} == {"III"}
+    assert {row["side"] for row in result.document["fit"]} == {"asked"}
+    design: Any = open_design(plan)
+    assert all(design.student(model) for model in design.models.values() if model.name != "given")
+
+
+def test_a_student_is_asked_about_the_points_of_its_teacher(folder: Path, tmp_path: Path) -> None:
+    plan = given_plan(
+        folder,
+        "student.pt",
+        **{"audit.mode": "II", "audit.attacks": ["tmia_posterior"], "transfer.train_size": 60},
+    )
+    result = audited(plan, tmp_path)
+    (mode,) = {cell["mode"] for cell in result.document["table"]}
+    assert mode == "II" and {row["side"] for row in result.document["fit"]} == {"asked", "teacher"}
+
+
+def test_the_given_model_is_not_trained_and_asked_apart_from_its_controls(folder: Path) -> None:
+    plan = given_plan(folder)
+    assert [job.member for job in jobs_of(plan, "given")] == ["points", "weights"]
+    assert not any("given" in job.member for job in jobs_of(plan, "train"))
+    asked = [job for job in jobs_of(plan, "query") if job.label == "target" and job.kind == "posteriors"]
+    assert [len(job.document["models"]) for job in asked] == [1, 2]
+    more = [job for job in jobs_of(given_plan(folder, target={"controls": 4}), "query") if job.label == "target"]
+    assert asked[0].key in {job.key for job in more}
+    queries = {entry.attack: entry for entry in estimate(KIND, plan).queries}
+    assert queries["tmia_posterior"].total == queries["tmia_posterior"].per_target == 40
+    assert queries["label_gap"].total == 16
+
+
+def test_workers_need_not_see_the_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: tuple[Result, Path]
+) -> None:
+    def without_files(jobs: Any, make_perform: Any, workers: Any, **how: Any) -> None:
+        for name in ("weights.pt", "members.txt"):
+            (tmp_path / name).unlink(missing_ok=True)
+        two_in_turn(jobs, make_perform, workers, **how)
+
+    for name in ("weights.pt", "members.txt"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    take_turns(monkeypatch, without_files)
+    changes = {"compute.store": str(tmp_path / "store"), "compute.workers": 2, "audit.attacks": ["tmia_posterior"]}
+    result = audited(given_plan(tmp_path, **changes), tmp_path / "out")
+    expected = [cell for cell in finished[0].document["table"] if cell["attack"] == "tmia_posterior"]
+    names = ("selection", "candidates", "true_positives", "false_positives", "fpr", "null_fpr")
+    assert [{name: cell[name] for name in names} for cell in result.document["table"]] == [
+        {name: cell[name] for name in names} for cell in expected
+    ]
+
+
+def test_an_edited_file_is_another_target(folder: Path, tmp_path: Path, finished: tuple[Result, Path]) -> None:
+    for name in ("weights.pt", "members.txt"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    before = {job.key for job in jobs_of(given_plan(tmp_path))}
+    assert before == {job.key for job in jobs_of(given_plan(folder))}
+    (tmp_path / "weights.pt").write_bytes((folder / "student.pt").read_bytes())
+    after = jobs_of(given_plan(tmp_path))
+    trained = {job.key for job in of_stage(after, "train", "select")}
+    assert trained <= before and {job.key for job in of_stage(after, "score")}.isdisjoint(before)
+    assert {job.member for job in of_stage(after, "given") if job.key in before} == {"points"}
+    plan = load_plan(str(finished[1] / "plan.yaml"), values={"target.weights": str(folder / "weights.pt")})
+    assert set(plan.target.sha256) == {str(folder / "weights.pt"), str(folder / "members.txt")}
+
+
+def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tuple[Result, Path], folder: Path) -> None:
+    plan, document = given_plan(folder), finished[0].document
+
+    def failed(limit: str, **fields: Any) -> list[str]:
+        table = [{**cell, "fpr_off": False, "null_fpr_off": False, **fields} for cell in document["table"]]
+        gates = gates_of([limit], KIND.headline, plan)
+        return failures(gates, KIND.headline, plan, {**document, "table": table})
+
+    assert failed("precision=0.99", precision=0.5) == []
+    (line,) = failed("precision=0.4", precision=0.5)
+    assert line.startswith("gate precision=0.4: precision is 0.500")
+    (line,) = failed("precision=0.99", precision=0.5, fpr_off=True, fpr=0.3)
+    assert "inconclusive: control the target's own non-members: called members more often than 10.0%" in line
+
+
+def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:
+    run = TmiaRun.of(finished[0].document)
+    (row, *_) = [row for row in run.result.table if row.promised is not None]
+    off = type(row)(**{**vars(row), "fpr": Estimate(0.4, 0.3, 0.5), "fpr_p": 0.0, "fpr_off": True})
+    assert off.void
+    (line,) = own_rate_warnings([off])
+    assert "known non-members of the target are called members more often than 10.0%" in line and "void" in line
+    (line,) = alike_warnings([AlikeRow(setting="I", auc=Estimate(0.7, 0.6, 0.8), differ=True)])
+    assert "AUC 0.700" in line and "not of one distribution" in line
+
+
+REFUSALS: list[tuple[dict[str, Any], str]] = [
+    ({"target": {"controls": 3}}, "target.controls"),
+    ({"target": {"members": "0:1790"}}, "known non-members"),
+    ({"target": {"non_members": "0:1000"}}, "target.non_members has 60 points that are target.members as well"),
+    ({"target": {"weights": "/nowhere.pt"}}, "/nowhere.pt cannot be read"),
+    ({"audit.attacks": ["lira_oracle", "yeom"]}, "lira_oracle reads oracle, which a given model does not show"),
+    ({"audit.reconstruction.pairs": "paper"}, "with a target give 'reference'"),
+    ({"variants": {"II": {"audit.mode": "II"}}}, "variants.II: audit.mode cannot differ between variants of one given"),
+    ({"data.groups": "groups.csv"}, "leave data.groups out"),
+    ({"model": {"name": "mlp", "settings": {"hidden": [17]}}}, "does not fit the architecture of the section model"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSALS, ids=[message for _, message in REFUSALS])
+def test_what_cannot_be_asked_of_one_model_is_refused_in_one_line(
+    folder: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        plan = given_plan(folder, **{**changes, "compute.store": str(tmp_path / "store")})
+        check_against_data(plan)
+        audited(plan, tmp_path / "out")
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert not Store(str(tmp_path / "store")).keys("train")
+
+
+def test_a_plan_without_a_target_has_no_more_than_a_null_more() -> None:
+    plan = load_plan("tmia-smoke")
+    assert plan.resolved()["target"] is None
+    assert not jobs_of(plan, "given")
