@@ -240,5 +240,5 @@ def test_shadows_train_on_the_members_where_others_are_few(done: Done, tmp_path:
 
 def test_attacks_that_read_more_than_a_target_shows_are_refused(tmp_path: Path) -> None:
     changes = {"target.weights": "http://localhost:1/answers", "target.served": {"gives": "labels"}}
-    with pytest.raises(BadInput, match="u_lira reads posteriors, but target.weights.*shows labels alone"):
+    with pytest.raises(BadInput, match=r"u_lira reads posteriors, but target.weights.*shows labels alone"):
         plan_of(tmp_path, "untouched", **changes)

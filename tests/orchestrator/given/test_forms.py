@@ -17,7 +17,7 @@ from torch import nn
 from audits.models import make_model
 from orchestrator.cli.main import main
 from orchestrator.engine.data import data_of
-from orchestrator.kinds import KINDS, load_plan, plan_from
+from orchestrator.kinds import KINDS, load_plan, open_design, plan_from
 from tests.cases.endpoint import Fault, serving, status
 from tests.cases.runs import audited, take_turns
 
@@ -232,8 +232,6 @@ def test_plans_are_checked_and_priced_without_a_server(here: Path, capsys: pytes
 
 def test_keys_name_the_model_and_no_address_of_a_name(here: Path) -> None:
     def key(url: str, **served: Any) -> str:
-        from orchestrator.kinds import open_design
-
         return open_design(plan(url, {"gives": "logits", **served})).given_job("weights").key  # type: ignore[attr-defined]
 
     secret = "http://user:geheim@127.0.0.1:9/x"
