@@ -25,7 +25,7 @@ from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
 from orchestrator.mia.stages.given_details import without_pairs
 from orchestrator.mia.stages.scoring import case_at
-from tests.cases.runs import audited, context_of, take_turns, two_in_turn
+from tests.cases.runs import UnshownRun, audited, context_of, take_turns, two_in_turn
 
 PLAN = """
 audit: {kind: mia, fpr: [0.2], attacks: [rmia, lira_offline, loss, label_gap], bootstrap: 40, permutations: 40}
@@ -112,7 +112,7 @@ def test_scores_are_those_of_the_module_itself_and_the_truth_is_the_file(finishe
     table = finished.scores.to_pandas()
     loss = table[(table.attack == "loss") & (table.role == "target")]
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
-    net.load_state_dict({name.removeprefix("layers."): each for name, each in torch.load("weights.pt").items()})
+    net.load_state_dict(torch.load("weights.pt"))
     x, y = load("digits").tensors(loss.point_id.to_numpy()).all()
     expected = -F.cross_entropy(net(x), y, reduction="none").detach().double()
     np.testing.assert_allclose(loss.score, expected, rtol=1e-4, atol=1e-5)
@@ -165,7 +165,7 @@ def test_members_that_differ_by_what_they_are_are_told_of(bench: Bench) -> None:
     assert any("inconclusive: control without the model" in line for line in said)
 
 
-def test_a_bound_on_epsilon_wants_the_word_that_chance_chose_the_members(bench: Bench) -> None:
+def test_a_bound_on_epsilon_wants_the_word_that_chance_chose_the_members(bench: Bench, finished: Result) -> None:
     document = audited(bench.plan(target__by_chance=True), bench.place / "chance").document
     assert {(row["attack"], row["pairs"]) for row in document["epsilons"]} == {
         (attack, 60) for attack in ("rmia", "lira_offline", "loss", "label_gap")
@@ -225,7 +225,10 @@ def test_what_a_target_does_not_go_with_is_refused_in_a_line(bench: Bench) -> No
         open_design(bench.plan(split__classes="even")).jobs()
 
 
-def test_the_command_the_page_and_the_gate(bench: Bench, finished: Result, capsys: Any) -> None:
+def test_the_command_the_page_and_the_gate(
+    bench: Bench, finished: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestrator.engine.run.run.Run", UnshownRun)
     kind_named("mia").open_page().write(bench.place / "out", None)
     page = (bench.place / "out" / "report.html").read_text("utf-8")
     assert SAYS in page and "without the model" in page and "null models" not in page.split("</section>")[0]
