@@ -15,9 +15,13 @@ from torch import nn
 
 from audits.data.catalogue import load
 from audits.errors import BadInput
+from audits.statistics.intervals import delong_interval
 from audits.statistics.one_target import SAYS
+from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.reading import read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
+from orchestrator.cli.main import main
+from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, plan_from
@@ -120,8 +124,6 @@ def test_the_controls_are_the_plans_own_models_and_the_same_for_every_target(don
 
 
 def test_intervals_are_over_points_and_shadows_and_say_so(done: Done) -> None:
-    from audits.statistics.intervals import delong_interval
-
     table = pq.read_table(done.place / "untouched" / "scores.parquet").to_pandas()
     row = done.rows("untouched")["finetune", "u_lira"]
     own = table[(table.unlearner == "finetune") & (table.attack == "u_lira")]
@@ -207,3 +209,36 @@ def test_forgotten_points_are_members(done: Done, tmp_path: Path) -> None:
     odd.write_text("\n".join(map(str, [*FORGET[:30], 69999])))
     with pytest.raises(BadInput, match=r"target.forget has 1 points that are not target.members, first 69999"):
         jobs_of(plan_of(done.place, "finetuned", **{"target.forget": str(odd)}))
+
+
+def test_scores_are_judged_compared_and_gated_as_those_of_every_run(
+    done: Done, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(done.place / name) for name in ("untouched", "retrained")]
+    assert main(["compare", *runs, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["table"]
+    same = [row for row in rows if "identity" in row["attack"] and row["metric"] == "auc"]
+    assert same and all(row["difference"] == 0 for row in same)
+    assert main(["score", f"{runs[0]}/scores.parquet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["table"]
+    document = done.results["untouched"].document
+    assert failures(gates_of(["auc=0.5"], HEADLINE, plan_of(done.place, "untouched")), HEADLINE,
+                    plan_of(done.place, "untouched"), document)  # fmt: skip
+
+
+def test_shadows_train_on_the_members_where_others_are_few(done: Done, tmp_path: Path) -> None:
+    others = np.setdiff1d(np.arange(70000), MEMBERS)[:400]
+    np.savetxt(tmp_path / "others.txt", others, fmt="%d")
+    few = {"target.non_members": str(tmp_path / "others.txt"), "audit.attacks": ["single_query"], "recipe.epochs": 1}
+    with pytest.raises(BadInput, match=r"400 points are known as non-members.*set target.around to retained"):
+        jobs_of(plan_of(done.place, "untouched", **few))
+    plan = plan_of(done.place, "untouched", **few, **{"target.around": "retained"})
+    assert {job.document["count"] for job in jobs_of(plan, "train")} == {200}
+    result = audited(plan, tmp_path / "out")
+    assert {row["unlearner"] for row in result.document["table"]} == {"identity", "finetune", "retrain"}
+
+
+def test_attacks_that_read_more_than_a_target_shows_are_refused(tmp_path: Path) -> None:
+    changes = {"target.weights": "http://localhost:1/answers", "target.served": {"gives": "labels"}}
+    with pytest.raises(BadInput, match=r"u_lira reads posteriors, but target.weights.*shows labels alone"):
+        plan_of(tmp_path, "untouched", **changes)
