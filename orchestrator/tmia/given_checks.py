@@ -35,6 +35,11 @@ def target_problems(plan: TmiaPlan) -> list[str]:
     ]
     shown = {name: attack.access for name, attack in known.items() if attack.access != "oracle"}
     lines += unreadable(shown, plan.target, [name for name in shown if set(known[name].reads) & set(ADAPTIVE)])
+    if plan.target.controls % 2:
+        lines.append(
+            f"target.controls is {plan.target.controls}; allowed: even, as controls train on opposite halves of the "
+            "candidates, or 0"
+        )
     if plan.audit.reconstruction.pairs == "paper":
         lines.append(
             "audit.reconstruction.pairs is 'paper', which asks the target about the attacker's points as well; with a "
@@ -71,7 +76,8 @@ def target_warnings(plan: TmiaPlan) -> tuple[str, ...]:
         return ()
     return (
         "reference models are trained by the plan's recipe, which need not be the target's: promised rates depend on "
-        "it; the rate found on the target's known non-members shows how far they hold, and voids what is above",
+        "it; the rate found on the target's known non-members shows how far they hold, and voids them where it is "
+        "above",
     )
 
 
