@@ -37,14 +37,9 @@ from typing import Literal
 import numpy as np
 
 from audits.apollo.design.forget_sets import Fixed, FractionRule, Inside, Rule
-from audits.apollo.design.partition import (
-    Partition,
-    draw_candidates,
-    draw_offline_shadows,
-    draw_retained,
-    draw_shadows,
-)
+from audits.apollo.design.partition import Partition, draw_candidates, draw_retained
 from audits.apollo.design.population import Member
+from audits.apollo.design.shadow_sets import draw_offline_shadows, draw_shadows
 from audits.apollo.design.split import Split, overlap_warnings
 from audits.arrays import Ids
 from audits.errors import BadInput
@@ -190,7 +185,7 @@ def around_retained(split: Split, forget: int, members: int, others: int) -> lis
 
 def given_warnings(split: Split, points: Mapping[str, Ids], around: Around) -> tuple[str, ...]:
     """Return what a reader must know about shadows unlike the target in size, and about few forgotten points."""
-    members, warnings = len(points["members"]), []
+    members, warnings = len(points["members"]), list[str]()
     if around == "non_members":
         warnings += overlap_warnings(split)
     elif split.candidates_forget != split.candidates_unseen:
