@@ -8,5 +8,6 @@ __getattr__, __dir__ = lazily(
         "audits.mia.answers": ("Case", "Distances", "Inputs", "Labels", "Posteriors", "case_of"),
         "audits.mia.attacks.base": ("MIA_ATTACKS", "Attack", "Finding"),
         "audits.mia.canaries": ("canary_labels",),
+        "audits.mia.given_pool": ("GivenPool", "draw_given_pool"),
     },
 )

@@ -125,6 +125,12 @@ class Case:
             raise BadInput(f"{count} of {len(half)} shadows; allowed: an even number, 2 or more, up to all of them")
         return replace(self, shadows=shadows.take(slice(count)), half=half[:count])
 
+    def without_pair(self, pair: int) -> Case:
+        """Return the case without the shadows 2·``pair`` and 2·``pair`` + 1."""
+        shadows, half = self.known_shadows("a jackknife over shadows")
+        rest = np.delete(np.arange(len(half)), [2 * pair, 2 * pair + 1])
+        return replace(self, shadows=shadows.take(rest), half=half[rest])
+
     def known_posteriors(self, attack: str) -> Posteriors:
         """Return the posteriors; raises ``BadInput`` for a case without them."""
         if self.posteriors is None:

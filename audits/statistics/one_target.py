@@ -41,13 +41,19 @@ def one_target_auc(
     the lower end is then that of a rate of the smaller group.
     """
     values, flags = as_scores(scores, member)
+    return area_interval(values, flags, [auc(np.asarray(each, np.float64), flags) for each in without], level)
+
+
+def area_interval(scores: ArrayLike, member: ArrayLike, without: Sequence[float] = (), level: float = 0.95) -> Interval:
+    """Return the same; ``without``: the AUCs with each group of shadows left out in turn."""
+    values, flags = as_scores(scores, member)
     area, inside = auc(values, flags), int(flags.sum())
     smaller = min(inside, flags.size - inside)
     if area in (0.0, 1.0) or smaller < 2:
         return area, *clopper_pearson(area * smaller, smaller, level)
     placed = placements(values, flags)
     points = placed[flags].var(ddof=1) / inside + placed[~flags].var(ddof=1) / (flags.size - inside)
-    shadows = jackknife_variance([auc(np.asarray(each, np.float64), flags) for each in without])
+    shadows = jackknife_variance(without)
     half = math.sqrt(points + shadows) * quantile(points, smaller - 1, shadows, len(without) - 1, level)
     return area, max(0.0, area - half), min(1.0, area + half)
 
@@ -55,9 +61,9 @@ def one_target_auc(
 def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: float = 0.95) -> Interval:
     """Return the mean of ``calls`` (n,), probabilities of saying "member", and its interval over points and shadows.
 
-    ``without``: the calls with each group of shadows left out in turn. Clopper–Pearson on the effective sample size: n
-    divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a rate of 0 or 1,
-    where no variance can be seen, n counts in full.
+    ``without``: the calls with each group of shadows left out in turn, or their means. Clopper–Pearson on the effective
+    sample size: n divided by the design effect, both variances over the binomial one (Korn and Graubard 1998); at a
+    rate of 0 or 1, where no variance can be seen, n counts in full.
     """
     rate, effective = effective_size(calls, without, level)
     return rate, *clopper_pearson(rate * effective, effective, level)

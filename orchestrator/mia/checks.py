@@ -15,12 +15,12 @@ from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.plan.wording import repeats
-from orchestrator.mia.plan import MiaPlan
+from orchestrator.mia.given_checks import as_given, check_target, target_problems
+from orchestrator.mia.plan import NULLS_NEEDED, MiaPlan
 
 if TYPE_CHECKING:
     from audits.data.dataset import Description
 
-NULLS_NEEDED = 10  # expected false positives below which a promised rate cannot be told from its neighbours
 FEW_SHADOWS = 8
 
 
@@ -28,7 +28,7 @@ def contradictions(plan: MiaPlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
     if broken := unusable(MIA_ATTACKS, plan.audit.attacks, "audit.attacks"):
         return broken  # what else is wrong cannot be told without them
-    return [*unknown_names(plan), *split_problems(plan), *rate_problems(plan)]
+    return [*unknown_names(plan), *target_problems(plan), *split_problems(plan), *rate_problems(plan)]
 
 
 def unknown_names(plan: MiaPlan) -> list[str]:
@@ -59,6 +59,7 @@ def split_problems(plan: MiaPlan) -> list[str]:
             lines.append(f"split.{name} is {getattr(split, name)}; use an even number, since models come in twins")
     for name in plan.audit.attacks:
         needed = MIA_ATTACKS[name].shadows if name in MIA_ATTACKS else 0
+        needed += 2 if plan.target is not None and needed > 2 else 0  # for intervals over shadows a pair is left out
         if split.shadows < needed:
             lines.append(
                 f"split.shadows is {split.shadows}; attack {name} needs {needed} or more; raise it or leave {name} out"
@@ -86,8 +87,11 @@ def rate_problems(plan: MiaPlan) -> list[str]:
     """Return the promised false-positive rates that this many non-members cannot resolve."""
     known = [MIA_ATTACKS[name] for name in plan.audit.attacks if name in MIA_ATTACKS]
     asked = plan.split.pools * plan.audit.hop_skip_jump.points
-    sizes = {plan.non_members: "split.pools or split.train_size"}
-    sizes |= {asked: "split.pools or audit.hop_skip_jump.points"} if any(attack.subset for attack in known) else {}
+    more = "split.pools or " if plan.target is None else ""
+    if plan.target is not None:
+        asked //= 2  # about so many of the points asked are non-members of the one target
+    sizes = {plan.non_members: f"{more}split.train_size"}
+    sizes |= {asked: f"{more}audit.hop_skip_jump.points"} if any(attack.subset for attack in known) else {}
     return [
         f"audit.fpr {rate:g} cannot be resolved by {size} points that targets did not train on: it needs "
         f"{math.ceil(NULLS_NEEDED / rate * (1 - 1e-9))}, for {NULLS_NEEDED} expected false positives; raise {fields}, "
@@ -101,7 +105,8 @@ def rate_problems(plan: MiaPlan) -> list[str]:
 def weaknesses(plan: MiaPlan) -> tuple[str, ...]:
     """Return what will weaken the result."""
     split, lines = plan.split, unlike_shadows(plan)
-    if split.pools < 3:
+    given = plan.target is not None  # one pool, without models of others and without canaries, is then as it should be
+    if split.pools < 3 and not given:
         lines.append(f"split.pools is {split.pools}: intervals are over pools and say little; use 5 or more")
     shadowed = [name for name in plan.audit.attacks if MIA_ATTACKS[name].shadows > 2]
     if shadowed and split.shadows < FEW_SHADOWS:
@@ -109,14 +114,14 @@ def weaknesses(plan: MiaPlan) -> tuple[str, ...]:
             f"split.shadows is {split.shadows}: promised rates of {', '.join(shadowed)} rest on few models; use "
             f"{FEW_SHADOWS} or more"
         )
-    if shadowed and not split.strangers:
+    if shadowed and not split.strangers and not given:
         lines.append(
             f"split.strangers is 0: promised rates of {', '.join(shadowed)} hold for models of halves of the pool, and "
             "not for models that were trained on other data; use 6 or more"
         )
-    if not split.null_models:
+    if not split.null_models and not given:
         lines.append("split.null_models is 0: nothing but the targets shows whether promised rates hold; use 2 or more")
-    if not split.canaries:
+    if not split.canaries and not given:
         lines.append("split.canaries is 0: without a positive control a null result says little; use 20 or more a pool")
     if plan.audit.judge not in plan.audit.attacks:
         lines.append(f"audit.judge {plan.audit.judge} is not among audit.attacks: {plan.judge} takes its place")
@@ -133,7 +138,10 @@ def check_data(plan: MiaPlan, absent: bool) -> None:
     facts = facts_of(plan.data, absent)
     if len(class_indices(plan.split.classes, facts.classes, "split.classes")) < 2:
         raise BadInput("split.classes leaves one class; give two or more, or null for all")
-    check_points(plan, facts)
+    if plan.target is not None:
+        check_target(plan, facts)
+    else:
+        check_points(plan, facts)
     if facts.shape and (facts.classes or facts.present):
         check_build(plan.model, plan.recipe, facts, "model")
         if plan.shadow_model or plan.shadow_recipe:
@@ -153,7 +161,7 @@ def check_points(plan: MiaPlan, facts: Description) -> None:
 
 def checked(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> MiaPlan:
     """Return the checked plan of a plain mapping; the models' settings are completed."""
-    plan, problems = validated(MiaPlan, raw), []
+    plan, problems = as_given(validated(MiaPlan, raw)), []
     for field in ("model", "shadow_model"):
         model = getattr(plan, field)
         if model is not None:

@@ -24,7 +24,7 @@ FORWARD = 1 / 3
 class MiaProbe(TrainingProbe):
     """Seconds per unit of a membership plan, guessed from a few training steps."""
 
-    makes_models = ("train",)
+    makes_models = ("given", "train")
 
     def fitting(self, job: Job) -> tuple[Model, Recipe]:
         """Return architecture and recipe of the models that a job makes, or mostly reads: targets' or shadows'."""
@@ -37,10 +37,12 @@ class MiaProbe(TrainingProbe):
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps of the recipe's batch size."""
         split, batch = self.plan.split, recipe.batch_size
-        points = 2 * split.train_size + split.test
+        points = job.document.get("points", 2 * split.train_size + split.test)
         match job.stage:
+            case "given":
+                return 0.0
             case "train":
-                return float(recipe.epochs * math.ceil(split.train_size / batch))
+                return float(recipe.epochs * math.ceil(job.document["count"] / batch))
             case "ask":
                 return float(
                     FORWARD
@@ -56,16 +58,20 @@ class MiaProbe(TrainingProbe):
 
 
 def queries(settings: Sequence[tuple[MiaPlan, Sequence[Job]]]) -> Iterator[Queries]:
-    """Yield, per attack, how often targets are asked in all ``settings``: about pool and known non-members."""
+    """Yield, per attack, how often targets are asked in all ``settings``: about pool and known non-members.
+
+    Of a plan with a target it alone is counted, not the own models beside it.
+    """
     total: dict[str, int] = {}
     most: dict[str, int] = {}
-    for plan, _ in settings:
-        asked = plan.audit.hop_skip_jump
+    for plan, jobs in settings:
+        asked, targets = plan.audit.hop_skip_jump, 2 * plan.split.pools if plan.target is None else 1
+        points = [int(job.document["points"]) for job in jobs if job.stage == "ask" and "points" in job.document]
         for attack in plan.audit.attacks:
-            each = 2 * plan.split.train_size + plan.split.test
+            each = points[0] if points else 2 * plan.split.train_size + plan.split.test
             if MIA_ATTACKS[attack].subset:
                 each = 2 * asked.points * SCHEDULES[asked.schedule].queries
-            total[attack] = total.get(attack, 0) + 2 * plan.split.pools * each
+            total[attack] = total.get(attack, 0) + targets * each
             most[attack] = max(most.get(attack, 0), each)
     for attack, count in total.items():
         yield Queries(attack, MIA_ATTACKS[attack].access, most[attack], count)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from audits.data.classes import points_of
 from audits.data.duplicates import Borders, borders
-from audits.data.pools import draw_pools
+from audits.data.pools import Pools, draw_pools
 from audits.data.twins import draw_twins
 from audits.errors import BadInput
 from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.canaries import canary_labels
+from audits.mia.given_pool import GivenPool, draw_given_pool
 from audits.models import MODELS
 from audits.seeds import derive_seed, numpy_generator
 from orchestrator.engine.plan.errors import under
@@ -22,14 +24,16 @@ from orchestrator.engine.plan.fits import class_indices
 if TYPE_CHECKING:
     from audits.arrays import Bools, Ids
     from audits.data.dataset import Dataset
-    from audits.data.pools import Pools
     from audits.mia.canaries import Canaries
     from audits.training.recipe import Recipe
     from orchestrator.engine.jobs.job import Reference
     from orchestrator.engine.plan.sections import Model
     from orchestrator.mia.plan import MiaPlan
 
-Group = Literal["target", "shadow"]
+Group = Literal["target", "own", "shadow"]
+"""``own``: twins of the plan's recipe, judged beside a given target: the control of what attacks can see."""
+GIVEN = "0-target-0"
+"""The name of the given model among those of a plan with a target."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,19 @@ class MiaDesign(ABC):
         """Return the key of the distances of a pool's judged models."""
 
     @property
+    @abstractmethod
+    def known_points(self) -> Mapping[str, Ids]:
+        """The members and non-members of a given target, by field of the plan's section ``target``."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the result must know about the design: nothing beside the plan's own warnings."""
         return ()
 
     def borders(self) -> Borders:
         """Return what is kept apart: test points, and each point of the pools, on either side of twins."""
-        return borders(len(self.data), [self.drawn.test], self.drawn.pools.ravel(), self.data.groups)
+        parts = [self.drawn.test, *([] if self.given is None else [self.given.filler])]
+        return borders(len(self.data), parts, self.drawn.pools.ravel(), self.data.groups)
 
     @cached_property
     def classes(self) -> tuple[int, ...]:
@@ -85,19 +95,48 @@ class MiaDesign(ABC):
     def drawn(self) -> Pools:
         """The points of the pools, and the test points; raises BadInput when they do not suffice or to be grouped."""
         split = self.plan.split
+        if self.given is not None:
+            return Pools(self.given.pool[None], self.given.test)
         ids = points_of(self.data.labels, self.classes)
         return draw_pools(ids, split.pools, split.train_size, split.test, self.plan.seed, self.data.groups)
 
     @cached_property
+    def given(self) -> GivenPool | None:
+        """The pool of a given target; None where the plan trains its targets."""
+        import numpy as np
+
+        if self.plan.target is None:
+            return None
+        ids = points_of(self.data.labels, self.classes)
+        members, others = self.known_points["members"], self.known_points["non_members"]
+        if left_out := len(members) - len(kept := np.intersect1d(members, ids)):
+            raise BadInput(
+                f"target.members has {left_out} points of classes that split.classes leaves out; name the classes that "
+                "the model was trained on, or null for all"
+            )
+        split = self.plan.split
+        return draw_given_pool(kept, np.intersect1d(others, ids), split.train_size, split.test, self.plan.seed)
+
+    def trained_on(self, model: Fitted) -> Ids:
+        """Return the ids of the points that a model trains on: of its half, and those that all models train on."""
+        import numpy as np
+
+        half = self.drawn.pools[model.pool][model.half]
+        return half if self.given is None else np.sort(np.concatenate([half, self.given.filler]))
+
+    @cached_property
     def models(self) -> dict[str, Fitted]:
-        """All models by name, pool by pool, targets first."""
+        """All models by name, pool by pool, targets first; the given target is one of them, and is never trained."""
         found, split = {}, self.plan.split
+        if self.given is not None:
+            found[GIVEN] = Fitted(GIVEN, 0, "target", 0, self.given.member, 0)
         for pool in range(split.pools):
             together = None if self.data.groups is None else self.data.groups[self.drawn.pools[pool]]
-            groups: tuple[tuple[Group, int], ...] = (("target", 2), ("shadow", split.shadows))
+            judged: Group = "target" if self.given is None else "own"
+            groups: tuple[tuple[Group, int], ...] = ((judged, 2), ("shadow", split.shadows))
             for group, count in groups:
                 for pair in range(count // 2):
-                    twins = draw_twins(2 * split.train_size, self.plan.seed, pool, group, pair, groups=together)
+                    twins = draw_twins(self.drawn.pools.shape[1], self.plan.seed, pool, group, pair, groups=together)
                     for side in range(2):
                         index = 2 * pair + side
                         name = f"{pool}-{group}-{index}"
@@ -126,8 +165,8 @@ class MiaDesign(ABC):
         ]
 
     def judged(self, pool: int) -> list[Fitted]:
-        """Return the models that attacks judge at the points of a pool: its targets, then null models."""
-        return [*self.of(pool, "target"), *self.null_models(pool)]
+        """Return the models that attacks judge at the points of a pool: its targets, then null or own models."""
+        return [*self.of(pool, "target"), *self.null_models(pool), *self.of(pool, "own")]
 
     def taught(self, pool: int) -> Canaries:
         """Return the classes of a pool's points as models are taught them, and which are canaries."""
@@ -136,12 +175,19 @@ class MiaDesign(ABC):
         return canary_labels(labels, self.plan.split.canaries, len(self.classes), seed)
 
     def asked(self, pool: int) -> Ids:
-        """Return the places (D,) in a pool of the points that are asked with hundreds of labels: no canaries."""
+        """Return the places (D,) in a pool of the points that are asked with hundreds of labels: no canaries.
+
+        Half of them are members of a given target, so that no luck decides how well its promised rates are resolved.
+        """
         import numpy as np
 
         ordinary = np.flatnonzero(~self.taught(pool).planted)
         order = numpy_generator(derive_seed(self.plan.seed, "mia asked", pool)).permutation(ordinary)
-        return np.sort(order[: self.plan.audit.hop_skip_jump.points])
+        count = self.plan.audit.hop_skip_jump.points
+        if self.given is not None:
+            member = self.given.member[order]
+            order = np.concatenate([order[member][: count // 2], order[~member][: count - count // 2]])
+        return np.sort(order[:count])
 
     def known_asked(self, pool: int) -> Ids:
         """Return the places among the test points of the known non-members that are asked with hundreds of labels.
@@ -164,11 +210,11 @@ class MiaDesign(ABC):
 
     def model_of(self, model: Fitted) -> Model:
         """Return the architecture of a model: shadows may have one of their own."""
-        return self.plan.model if model.group == "target" else self.plan.shadow_model or self.plan.model
+        return self.plan.model if model.group != "shadow" else self.plan.shadow_model or self.plan.model
 
     def recipe_of(self, model: Fitted) -> Recipe:
         """Return the recipe of a model: shadows may have one of their own."""
-        return self.plan.recipe if model.group == "target" else self.plan.shadow_recipe or self.plan.recipe
+        return self.plan.recipe if model.group != "shadow" else self.plan.shadow_recipe or self.plan.recipe
 
     def architecture(self, model: Fitted) -> tuple[type]:
         """Return the class of the architecture of a model."""
@@ -185,4 +231,4 @@ class MiaDesign(ABC):
         try:
             return self.model_of(model).architecture().build(self.data.shape, len(self.classes), seed)
         except BadInput as error:
-            raise BadInput(under("model" if model.group == "target" else "shadow_model", str(error))) from None
+            raise BadInput(under("model" if model.group != "shadow" else "shadow_model", str(error))) from None

@@ -38,7 +38,10 @@ def lost(plan: MiaPlan, document: Mapping[str, Any]) -> list[Line]:
 
 
 def failed_controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
-    """Return the controls that failed: promised rates of ``counted`` lines, and canaries that none of them finds."""
+    """Return the controls that failed: promised rates of ``counted`` lines, and canaries that none of them finds.
+
+    Beside a given target: own models that none of them finds, and members that are told apart without the model.
+    """
     void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
     found = [f"promised rate: not kept, so that {'; '.join(void)} is void"] if void else []
     attacks = {line.place[0] for line in counted}
@@ -46,6 +49,17 @@ def failed_controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequenc
     if tested and not any((row["auc_low"] or 0.0) > 0.5 for row in tested):
         row = max(tested, key=lambda row: row["auc"])
         found.append(f"canaries: without power, AUC {row['auc']:.3f} by {row['attack']} on points with a wrong label")
+    own = [row for row in document.get("own", ()) if row["attack"] in attacks]
+    if own and not any((row["auc_low"] or 0.0) > 0.5 for row in own):
+        row = max(own, key=lambda row: row["auc"])
+        found.append(
+            f"own models: without power, AUC {row['auc']:.3f} by {row['attack']} on models of the plan's recipe"
+        )
+    found += [
+        f"without the model: members differ by what they are, AUC {row['auc']:.3f} by inputs and labels alone"
+        for row in document.get("blind", ())
+        if row["differ"]
+    ]
     return found
 
 

@@ -13,12 +13,14 @@ from orchestrator.mia.judged import SCORES
 from orchestrator.mia.result.document import summed_up
 from orchestrator.mia.result.metrics import comparison, metrics
 from orchestrator.mia.stages.asking import ask
+from orchestrator.mia.stages.given import bring
 from orchestrator.mia.stages.scoring import score
 from orchestrator.mia.stages.training import train
 from orchestrator.mia.stages.walking import walk
 from orchestrator.report.result import main_setting_of
 
 STAGES = (
+    Stage("given", bring, "given"),
     Stage("train", train, "model"),
     Stage("ask", ask, "evidence"),
     Stage("walk", walk, "evidence"),

@@ -12,6 +12,7 @@ from pydantic import Field
 from audits.training.recipe import Recipe
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Classes, Compute, Data, Model, Positive, Section, Share, Tracking
+from orchestrator.engine.plan.target import Target
 
 TRAINED = Recipe(epochs=30, batch_size=50)
 ATTACKS = (
@@ -25,6 +26,8 @@ ATTACKS = (
     "label_gap",
     "boundary_distance",
 )
+NULLS_NEEDED = 10
+"""Expected false positives below which a promised rate cannot be told from its neighbours."""
 PRIORS = (0.01, 0.1)
 """Shares of members among the points that somebody asks about, for which a call's worth is told."""
 
@@ -64,7 +67,9 @@ class Split(Section):
     ``strangers``: shadows of other pools, and ``null_models``: their targets, that saw no point of the pool. Both cost
     no training; the former are in the attacker's null, the latter are judged, to see whether promised rates hold.
     ``canaries``: points of each pool with a wrong label, the positive control; ``test``: points outside of all pools,
-    known non-members for the attacker and a measure of accuracy.
+    known non-members for the attacker and a measure of accuracy. With a target there is one pool, of up to
+    ``train_size`` of its members and as many known non-members; all models train on as many points as it did, and there
+    are no models of other pools and no canaries.
     """
 
     pools: Positive = 6
@@ -77,11 +82,22 @@ class Split(Section):
     classes: Classes = None
 
 
+class GivenTarget(Target):
+    """A given model, which is audited instead of models that the plan trains (``audits.mia.given_pool``).
+
+    ``by_chance``: that members were drawn at random from members and non-members together, which no file can show; a
+    lower bound on ε is told only then.
+    """
+
+    by_chance: bool = False
+
+
 class MiaPlan(BasePlan):
     """A whole plan of a membership audit."""
 
     audit: Audit = Audit()
     data: Data = Data()
+    target: GivenTarget | None = None
     split: Split = Split()
     model: Model = Model()
     recipe: Recipe = TRAINED
@@ -98,5 +114,10 @@ class MiaPlan(BasePlan):
 
     @property
     def non_members(self) -> int:
-        """Points of all pools that a target did not train on, each once: what promised rates are resolved by."""
+        """Points of all pools that a target did not train on, each once: what promised rates are resolved by.
+
+        With a given target it is at most so many.
+        """
+        if self.target is not None:
+            return self.split.train_size
         return self.split.pools * (2 * self.split.train_size - self.split.canaries)

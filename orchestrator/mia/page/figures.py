@@ -34,10 +34,11 @@ def forest(run: MiaRun) -> Figure:
         dots = list(per_target_auc(run.cells[row.attack]).values()) if row.attack in run.cells else []
         axes.plot(dots, [height] * len(dots), "o", markersize=3, color=colour, alpha=0.28, markeredgewidth=0)
         point(axes, row.auc, height, colour, row.above_chance)
-    for canary in run.canaries:
-        colour = ACCESS.get(canary.access, MUTED)
-        point(beside, canary.auc, attacks.index(canary.attack), colour, canary.auc.above(0.5))
-    for panel, title in ((axes, "ordinary points"), (beside, "canaries (control)")):
+    for control in run.own if run.given else run.canaries:
+        colour = ACCESS.get(control.access, MUTED)
+        point(beside, control.auc, attacks.index(control.attack), colour, control.auc.above(0.5))
+    titles = ("the given model", "own models (control)") if run.given else ("ordinary points", "canaries (control)")
+    for panel, title in zip((axes, beside), titles, strict=True):
         panel.axvline(0.5, **CHANCE)
         panel.set_title(title)
         panel.grid(axis="y", visible=False)
@@ -48,7 +49,7 @@ def forest(run: MiaRun) -> Figure:
     axes.set_xlim(min(low, 0.45), max(high, 0.6))
     beside.set_xlim(0.4, 1.02)
     figure.subplots_adjust(wspace=0.06, bottom=0.5 / figure.get_figheight(), top=1.0 - 0.5 / figure.get_figheight())
-    figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over pools (dashed: chance)", fontsize=9, y=0.0)
+    figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over {run.over} (dashed: chance)", fontsize=9, y=0.0)
     legend(figure, run)
     return figure
 
@@ -130,7 +131,8 @@ def rates(run: MiaRun) -> Figure:
         axes.set_xlim(left=0.0)
     panels[0].set_yticks(range(len(run.attacks)), [words(name) for name in run.attacks])
     panels[0].set_ylim(len(run.attacks) - 0.5, -0.5)
-    figure.supxlabel("found: circles, targets’ non-members; squares, null models", fontsize=9)
+    text = "found: circles, targets’ non-members; squares, null models"
+    figure.supxlabel("found: non-members of the given model" if run.given else text, fontsize=9)
     return figure
 
 
@@ -153,7 +155,7 @@ def shadows(run: MiaRun) -> Figure | None:
         value_axis(axes, counts, logarithmic=is_logarithmic(counts))
         axes.set_title(title)
         axes.axhline(0.5 if name == "auc" else run.rates[0], **CHANCE)
-    figure.supxlabel("shadows of each pool", fontsize=9)
+    figure.supxlabel("shadows" if run.given else "shadows of each pool", fontsize=9)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4)
     return figure

@@ -12,17 +12,19 @@ from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import (
     all_grids,
     attack_grid,
+    blind_grid,
     canary_grid,
     discovery_grid,
     epsilon_grid,
     exposure_grid,
     fit_grid,
+    own_grid,
     second_rate_grid,
     setting_grid,
     shadow_grid,
     terminal_grids,
 )
-from orchestrator.mia.page.verdict import leak, power, promises, verdict
+from orchestrator.mia.page.verdict import fair, leak, luck, power, promises, verdict
 from orchestrator.mia.result.rows import ExposedPoint
 from orchestrator.report import writing
 from orchestrator.report.metrics import rows_of
@@ -48,6 +50,10 @@ def fill(run: MiaRun, out: Path, images: Images) -> Path:
         attacks=attack_grid(run),
         rates=[second_rate_grid(run, rate) for rate in run.rates[1:]],
         canaries=canary_grid(run),
+        own=own_grid(run),
+        blind=blind_grid(run),
+        given=run.given,
+        over=run.over,
         shadows=shadow_grid(run),
         epsilons=epsilon_grid(run),
         discoveries=discovery_grid(run),
@@ -66,7 +72,12 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
 
 def lines(run: MiaRun) -> list[str]:
     """Return what the judge finds, and the controls that failed."""
-    said = [leak(run), *(sentence for sentence in (promises(run), power(run)) if sentence.kind == "bad")]
+    controls = [sentence for sentence in (fair(run), promises(run), power(run)) if sentence is not None]
+    said = [
+        leak(run),
+        *(sentence for sentence in controls if sentence.kind == "bad"),
+        *([luck(run)] if run.given else []),
+    ]
     return [f"{sentence.head}: {sentence.text}" for sentence in said]
 
 
@@ -87,6 +98,10 @@ def _effort(run: MiaRun) -> str:
     value = run.result.value
     sizes = {name: value(run.main_setting, f"split.{name}") for name in ("pools", "train_size", "shadows")}
     parts = [f"{value(run.main_setting, 'model.name')} on {value(run.main_setting, 'data.name')}"]
+    if run.blind is not None:
+        parts.append(f"a given model, asked about {run.blind.points} points of which half are its members")
+        parts.append(f"{sizes['shadows']} shadow models")
+        return writing.effort(run.result, parts)
     pools = "pool" if sizes["pools"] == 1 else "pools"
     parts.append(f"{sizes['pools']} {pools}, each cut into two targets of {sizes['train_size']} points")
     parts.append(f"{sizes['shadows']} shadow models a pool")

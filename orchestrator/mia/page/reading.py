@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from audits.statistics.summary import Cell, cells
 from orchestrator.mia.result.areas import judged_points
 from orchestrator.mia.result.controls import judged
-from orchestrator.mia.result.rows import CanaryRow, DiscoveryRow, EpsilonRow, MiaResult, MiaRow, ShadowRow
+from orchestrator.mia.result.rows import (
+    BlindRow,
+    CanaryRow,
+    DiscoveryRow,
+    EpsilonRow,
+    MiaResult,
+    MiaRow,
+    OwnRow,
+    ShadowRow,
+)
 from orchestrator.report.result import of_setting, read_run, run_of
 from orchestrator.report.words import access_level
 
@@ -89,6 +98,26 @@ class MiaRun:
     def discoveries(self) -> list[DiscoveryRow]:
         """Discoveries of the main setting."""
         return self.ordered(of_setting(self.result.discoveries, self.main_setting))
+
+    @cached_property
+    def blind(self) -> BlindRow | None:
+        """How a given target's members are told from non-members without it; None where targets were trained."""
+        return next(iter(of_setting(self.result.blind, self.main_setting)), None)
+
+    @property
+    def given(self) -> bool:
+        """Whether the target was given, not trained."""
+        return self.blind is not None
+
+    @property
+    def over(self) -> str:
+        """What intervals are over."""
+        return "points and shadows" if self.given else "pools"
+
+    @cached_property
+    def own(self) -> list[OwnRow]:
+        """The models of the plan's own recipe that are judged beside a given target, in the order of the attacks."""
+        return self.ordered(of_setting(self.result.own, self.main_setting))
 
     def ordered(self, rows: list[Any]) -> list[Any]:
         """Return rows in the order of the attacks."""

@@ -13,11 +13,25 @@ from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.rows import Estimate
 from orchestrator.report.words import WHO
 
+OF_POOLS = (
+    Column("FPR, null\nmodels", narrow="short"),
+    Column("TPR,\nROC", narrow="nothing", explanation="with the threshold of the other targets’ non-members"),
+)
+"""Columns that take more than one pool."""
+
 
 def all_grids(run: MiaRun) -> list[Grid]:
     """Return the tables of a run."""
     found = [setting_grid(run), attack_grid(run), *(second_rate_grid(run, rate) for rate in run.rates[1:])]
-    found += [canary_grid(run), shadow_grid(run), epsilon_grid(run), discovery_grid(run), exposure_grid(run, {})]
+    found += [
+        canary_grid(run),
+        own_grid(run),
+        blind_grid(run),
+        shadow_grid(run),
+        epsilon_grid(run),
+        discovery_grid(run),
+        exposure_grid(run, {}),
+    ]
     return [each for each in (*found, fit_grid(run)) if each]
 
 
@@ -46,32 +60,30 @@ def rate_grid(run: MiaRun, rate: float, name: str) -> Grid:
         Column("p (Holm)", narrow="nothing"),
         Column(f"TPR at {percent(rate, 0)}"),
         Column("found FPR"),
-        Column("FPR, null\nmodels", narrow="short"),
-        Column("TPR,\nROC", narrow="nothing", explanation="with the threshold of the other targets’ non-members"),
+        *([] if run.given else OF_POOLS),
         Column("right calls\nat 1 % members", narrow="nothing"),
         Column("right calls\nat 10 %", narrow="nothing"),
         Column("queries", narrow="nothing"),
     )
     rows = run.rows(rate=rate)
     groups = tuple(
-        group(words(access), [line(row) for row in rows if row.access == access], WHO.get(access, ""))
+        group(words(access), [line(row, run.given) for row in rows if row.access == access], WHO.get(access, ""))
         for access in dict.fromkeys(row.access for row in rows)
     )
     title = f"Attacks at a promised false-positive rate of {percent(rate, 0)}"
-    caption = "* beyond chance after Holm’s correction; brackets are over pools"
+    caption = f"* beyond chance after Holm’s correction; brackets are over {run.over}"
     return Grid(name, title, columns, groups, grouped_by="access", caption=caption)
 
 
-def line(row: MiaRow) -> list[Entry]:
-    """Return the line of an attack at one promised rate."""
+def line(row: MiaRow, given: bool) -> list[Entry]:
+    """Return the line of an attack at one promised rate; of a given target without what only other pools tell."""
     return [
         Entry(words(row.attack)),
         entry(row.auc, mark="*" if row.above_chance else ""),
         Entry(small_p(row.auc_p_holm)),
         VOID if row.void else entry(row.tpr),
         rate_entry(row.found_fpr, row.found_fpr_off),
-        rate_entry(row.null_fpr, row.null_fpr_off),
-        Entry(number(row.roc_tpr)),
+        *([] if given else [rate_entry(row.null_fpr, row.null_fpr_off), Entry(number(row.roc_tpr))]),
         VOID if row.void else percent_entry(row.worth_1),
         VOID if row.void else percent_entry(row.worth_10),
         Entry(f"{row.queries_per_point:g}"),
@@ -102,6 +114,30 @@ def canary_grid(run: MiaRun) -> Grid | None:
         body.append([words(row.attack), seen, entry(plain.auc if plain else None), str(row.canaries)])
     columns = [left("attack"), "AUC, canaries", "AUC, other points", "canaries"]
     return grid("canaries", "Positive control: points with a wrong label", columns, body)
+
+
+def own_grid(run: MiaRun) -> Grid | None:
+    """Return how attacks judge models of the plan's own recipe beside a given target; None without one."""
+    if not run.own:
+        return None
+    body = []
+    for row in run.own:
+        given = run.row(row.attack)
+        seen = entry(row.auc, tone=bold(row.auc.above(0.5)))
+        broken = row.found_fpr.above(row.promised_fpr)
+        body.append([words(row.attack), seen, entry(given.auc if given else None), rate_entry(row.found_fpr, broken)])
+    rate = percent(run.own[0].promised_fpr, 0)
+    columns = [left("attack"), "AUC, own models", "AUC, given model", f"found FPR at {rate}, own"]
+    return grid("own", "Positive control: two models of the plan’s own recipe", columns, body)
+
+
+def blind_grid(run: MiaRun) -> Grid | None:
+    """Return how members are told from non-members without a given target; None without one."""
+    if run.blind is None:
+        return None
+    body = [["without the model", entry(run.blind.auc, tone=red(run.blind.differ)), str(run.blind.points)]]
+    columns = [left("told apart by inputs and labels"), "AUC", "points"]
+    return grid("blind", "Members and non-members without the model", columns, body)
 
 
 def shadow_grid(run: MiaRun) -> Grid | None:
@@ -188,12 +224,16 @@ def exposure_grid(run: MiaRun, images: Images) -> Grid | None:
     return grid("exposed", f"Members of which {words(run.judge)} is surest", columns, body)
 
 
+GROUPS = {"own": "own models"}
+"""Groups of models whose plural is not that of their name."""
+
+
 def fit_grid(run: MiaRun) -> Grid:
     """Return how the models fit."""
     body = [
         [
             row.setting,
-            f"{row.group}s",
+            GROUPS.get(row.group, f"{row.group}s"),
             str(row.models),
             number(row.train_accuracy),
             number(row.test_accuracy),

@@ -5,6 +5,7 @@ The attack of the verdict is fixed by the plan (``audit.judge``), never by what 
 
 from __future__ import annotations
 
+from audits.statistics.one_target import SAYS
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import powerless
@@ -15,7 +16,17 @@ from orchestrator.report.sentence import Sentence
 
 def verdict(run: MiaRun) -> list[Sentence]:
     """Return the statements about the main setting, in the order in which they should be read."""
-    found = [leak(run), labels_alone(run), promises(run), power(run), exposure(run), bound(run), fit(run), luck(run)]
+    found = [
+        leak(run),
+        labels_alone(run),
+        fair(run),
+        promises(run),
+        power(run),
+        exposure(run),
+        bound(run),
+        fit(run),
+        luck(run),
+    ]
     return [sentence for sentence in found if sentence is not None]
 
 
@@ -74,11 +85,11 @@ def promises(run: MiaRun) -> Sentence:
     every = [row for rate in run.rates for row in run.rows(rate=rate)]
     broken = [row for row in every if row.found_fpr_off or row.null_fpr_off]
     null = every[0].null_models if every else 0
-    who = (
-        f"points that targets did not train on, and on {null} null models"
-        if null
-        else "points that targets did not train on"
-    )
+    who = "points that targets did not train on"
+    if run.given:
+        who = f"{every[0].non_members} points that the given model did not train on" if every else who
+    elif null:
+        who = f"{who}, and on {null} null models"
     if not broken:
         rule = f"none of {len(every)} attack × rate cells is above its promise after Holm’s correction"
         return Sentence("good", head, f"They hold as far as this run can see: on {who}, {rule}.")
@@ -89,6 +100,8 @@ def promises(run: MiaRun) -> Sentence:
 
 def power(run: MiaRun) -> Sentence:
     """Say whether the positive control is found: points with a wrong label."""
+    if run.given:
+        return own_power(run)
     head = "Control: canaries"
     if not run.canaries:
         return Sentence("bad", head, "Not in this run: nothing shows what a null result would be worth.")
@@ -103,6 +116,30 @@ def power(run: MiaRun) -> Sentence:
         head,
         f"{said}, which is not told from chance: the model memorises nothing, or the attack is blind.{rest}",
     )
+
+
+def own_power(run: MiaRun) -> Sentence:
+    """Say whether attacks find members of the plan's own models, beside a given one."""
+    head = "Control: own models"
+    if not run.own:
+        return Sentence("bad", head, "Not in this run: nothing shows what a null result would be worth.")
+    row = next((each for each in run.own if each.attack == run.judge), run.own[0])
+    said = f"{words(row.attack)} judges two models of the plan’s own recipe with AUC {estimate(row.auc)}"
+    if row.auc.above(0.5):
+        return Sentence("good", head, f"The audit has power: {said}.")
+    text = f"{said}, which is not told from chance: the recipe memorises nothing, or the attack is blind."
+    return Sentence("bad", head, text)
+
+
+def fair(run: MiaRun) -> Sentence | None:
+    """Say whether members of a given model differ from others by what they are; None where targets were trained."""
+    if run.blind is None:
+        return None
+    head, said = "Control: without the model", f"by inputs and labels alone, AUC {estimate(run.blind.auc)}"
+    if run.blind.differ:
+        text = f"Members are told from non-members {said}: what attacks find may be that, and no membership."
+        return Sentence("bad", head, text)
+    return Sentence("good", head, f"Members are not told from non-members {said}.")
 
 
 def exposure(run: MiaRun) -> Sentence | None:
@@ -142,8 +179,9 @@ def fit(run: MiaRun) -> Sentence | None:
     row = next((each for each in run.result.fit if (each.setting, each.group) == (run.main_setting, "target")), None)
     if row is None:
         return None
+    who = "The given model has" if run.given else "Targets have"
     text = (
-        f"Targets have a training accuracy of {number(row.train_accuracy)} and a test accuracy of "
+        f"{who} a training accuracy of {number(row.train_accuracy)} and a test accuracy of "
         f"{number(row.test_accuracy)}: a gap of {number(row.gap)}, which alone would give an AUC of "
         f"{number(0.5 + row.gap / 2)} (label gap)."
     )
@@ -153,6 +191,13 @@ def fit(run: MiaRun) -> Sentence | None:
 def luck(run: MiaRun) -> Sentence:
     """Say how many intervals would miss the truth by luck."""
     intervals, missed = f"{len(run.attacks)} AUC intervals ({percent(run.level, 0)})", run.result.expected_misses
+    if run.given:
+        return Sentence(
+            "plain",
+            "Scope",
+            f"{SAYS} Of {intervals} about {missed:.1f} may miss the truth by luck. A null result is no proof of "
+            "safety: stronger attacks may come.",
+        )
     text = (
         f"Of {intervals} about {missed:.1f} may miss the truth by luck; attacks share models and points, so "
         "that misses come together. Intervals speak about "

@@ -12,6 +12,7 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.statistics.discoveries import discovery_rows, family_q_values
 from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.intervals import clustered_rate
+from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.models import METRICS
 from orchestrator.mia.result.areas import Columns, estimate_over, judged_points, rows_where
 from orchestrator.mia.result.rows import DiscoveryRow, EpsilonRow, ExposedPoint, FitRow, ShadowRow
@@ -46,7 +47,8 @@ def shadow_rows(setting: str, details: Details, plan: MiaPlan) -> list[ShadowRow
         for side in ("inside", "outside"):
             hits = [sum(call[side] for row in pool for call in row["calls"] if call["fpr"] == rate) for pool in own]
             sizes = [sum(row[side] for row in pool) for pool in own]
-            rates[side] = Estimate(sum(hits) / sum(sizes), *clustered_rate(hits, sizes, level))
+            ends = clustered_rate(hits, sizes, level) if plan.target is None else (None, None)
+            rates[side] = Estimate(sum(hits) / sum(sizes), *ends)
         rows.append(
             ShadowRow(
                 setting=setting,
@@ -143,9 +145,10 @@ def exposed(columns: Columns, setting: Setting, details: Details) -> list[Expose
 def fit_rows(setting: Setting, store: Store) -> list[FitRow]:
     """Return mean accuracies of the targets and of the shadows of a setting."""
     found: dict[str, list[dict[str, float]]] = {}
-    for job in setting.of("train"):
-        group = job.member.split("-")[1]
-        found.setdefault(group, []).append(json.loads(store.get("train", job.key).read(METRICS)))
+    for job in setting.of("given", "train"):
+        if job.member != POINTS:
+            group = "target" if job.stage == "given" else job.member.split("-")[1]
+            found.setdefault(group, []).append(json.loads(store.get(job.stage, job.key).read(METRICS)))
     rows = []
     for group, models in found.items():
         train, test = (mean_of(models, name) for name in ("train_accuracy", "test_accuracy"))

@@ -12,6 +12,14 @@ from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.mia.result.areas import canary_rows, table
 from orchestrator.mia.result.controls import control_warnings, judged, void_cells
 from orchestrator.mia.result.details import details_of, discovered, epsilon_rows, exposed, fit_rows, shadow_rows
+from orchestrator.mia.result.given import (
+    blind_rows,
+    given_notes,
+    given_warnings,
+    kept_bounds,
+    of_one_model,
+    own_rows,
+)
 from orchestrator.mia.result.rows import MiaResult
 from orchestrator.report.result import SettingRow, head_of, main_setting
 
@@ -29,16 +37,19 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     columns = {name: finished.scores[name].to_numpy(zero_copy_only=False) for name in finished.scores.column_names}
     level = plan.audit.level
     unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
-    rows = judged(table(columns, plan, finished.design.data.groups), level, unlike)
+    details = {setting.name: details_of(setting, store) for setting in settings}
+    found = of_one_model(table(columns, plan, finished.design.data.groups), columns, details, level)
+    rows = judged(found, level, unlike)
     void = void_cells(rows)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     main = main_setting(plan.resolved(), changes)
-    details = {setting.name: details_of(setting, store) for setting in settings}
-    shadows, epsilons = [], []
+    shadows, epsilons, own_models, blind = [], [], [], []
     for setting in settings:
         own: MiaPlan = setting.plan  # type: ignore[assignment]  # plans of this kind are
         shadows += shadow_rows(setting.name, details[setting.name], own)
         epsilons += epsilon_rows(setting.name, details[setting.name], own)
+        own_models += own_rows(setting.name, columns, details[setting.name], own)
+        blind += blind_rows(setting.name, details[setting.name])
     shown = next(setting for setting in settings if setting.name == main)
     return MiaResult(
         **head_of(finished),
@@ -46,17 +57,27 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         table=rows,
         canaries=tuple(canary_rows(columns, level)),
         shadows=tuple(replace(row, void=(row.setting, row.attack) in void) for row in shadows),
-        epsilons=tuple(epsilons),
+        epsilons=tuple(kept_bounds(epsilons, blind)),
         discoveries=tuple(replace(row, void=(row.setting, row.attack) in void) for row in discovered(columns, plan)),
         exposed=tuple(
             replace(point, void=(main, plan.judge) in void) for point in exposed(columns, shown, details[main])
         ),
         fit=tuple(row for setting in settings for row in fit_rows(setting, store)),
+        own=tuple(own_models),
+        blind=tuple(blind),
         judge=shown.plan.judge,  # type: ignore[attr-defined]  # plans of this kind have one
         level=level,
         expected_misses=expected_misses(len({row.attack for row in rows if row.setting == main}), level),
-        warnings=warnings_of(finished, [*control_warnings(rows)]),
-        notes=tuple(dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])),
+        warnings=warnings_of(finished, [*given_warnings(settings, blind, store), *control_warnings(rows)]),
+        notes=tuple(
+            dict.fromkeys(
+                [
+                    *given_notes(shown, details[main]),
+                    *plan.notes,
+                    *(line for setting in settings for line in setting.plan.notes),
+                ]
+            )
+        ),
     ).document()
 
 

@@ -10,7 +10,16 @@ import numpy as np
 from audits.statistics.summary import cells, per_target_auc
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.mia.result.areas import judged_points
-from orchestrator.mia.result.rows import CanaryRow, DiscoveryRow, EpsilonRow, FitRow, MiaRow, ShadowRow
+from orchestrator.mia.result.rows import (
+    BlindRow,
+    CanaryRow,
+    DiscoveryRow,
+    EpsilonRow,
+    FitRow,
+    MiaRow,
+    OwnRow,
+    ShadowRow,
+)
 from orchestrator.report.metrics import flat, rows_of
 
 if TYPE_CHECKING:
@@ -24,6 +33,8 @@ FIELDS = {
     "epsilons": EpsilonRow,
     "discoveries": DiscoveryRow,
     "fit": FitRow,
+    "own": OwnRow,
+    "blind": BlindRow,
 }
 
 

@@ -149,8 +149,41 @@ class ExposedPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnRow:
+    """The positive control beside a given target: how an attack judges two models of the plan's own recipe.
+
+    Rates are at the first promised one.
+    """
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{attack}.own.{metric}", ("auc", "tpr", "found_fpr")),)
+
+    setting: str
+    attack: str
+    access: str
+    auc: Estimate
+    promised_fpr: float
+    tpr: Estimate
+    found_fpr: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlindRow:
+    """How well a given target's members are told from non-members by inputs and labels alone, without the model.
+
+    ``differ``: the interval lies above ½, so that what attacks find may be no membership.
+    """
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("blind.{metric}", ("auc",)),)
+
+    setting: str
+    points: int
+    auc: Estimate
+    differ: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class FitRow:
-    """Mean accuracies of targets or shadows, over models, and by how much training accuracy exceeds the other."""
+    """Mean accuracies of targets, shadows or own models, and by how much training accuracy exceeds the other."""
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{group}.{metric}", ("train_accuracy", "test_accuracy", "gap")),)
 
@@ -175,6 +208,8 @@ class MiaResult(FinishedRun):
     discoveries: tuple[DiscoveryRow, ...]
     exposed: tuple[ExposedPoint, ...]
     fit: tuple[FitRow, ...]
+    own: tuple[OwnRow, ...] = ()
+    blind: tuple[BlindRow, ...] = ()
     judge: str
     level: float
     expected_misses: float

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from audits.data.tensors import TensorSet
 from orchestrator.mia.stages.context import Context
 
@@ -18,6 +20,15 @@ def pool_points(context: Context, pool: int, places: Ids | slice = slice(None)) 
     """Return points of a pool, those at ``places``, under the classes that models are taught."""
     design = context.design
     return labelled(context, design.drawn.pools[pool][places], design.taught(pool).labels[places])
+
+
+def own_points(context: Context, model: Fitted) -> TensorSet:
+    """Return the points that a model trains on, under the classes that it is taught."""
+    design = context.design
+    if design.given is None:
+        return pool_points(context, model.pool, np.flatnonzero(model.half))
+    ids = design.trained_on(model)
+    return labelled(context, ids, design.labels(ids))
 
 
 def outside_points(context: Context, places: Ids | slice = slice(None)) -> TensorSet:

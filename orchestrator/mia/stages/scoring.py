@@ -21,6 +21,7 @@ from orchestrator.engine.run.scores import SCORES
 from orchestrator.engine.store.payloads import pack_json, pack_table, unpack_arrays
 from orchestrator.mia.stages.asking import ANSWERS, JUDGED, SHADOWS, STRANGERS
 from orchestrator.mia.stages.context import Context
+from orchestrator.mia.stages.given_details import without_model, without_pairs
 from orchestrator.mia.stages.points import outside_points, pool_points
 from orchestrator.mia.stages.walking import DISTANCES
 
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from audits.arrays import Bools
     from audits.mia.answers import Case
     from audits.mia.attacks import Finding
-    from orchestrator.mia.design import MiaDesign
+    from orchestrator.mia.design import Fitted, MiaDesign
 
 DETAILS = "details.json"
-TARGET, NULL = "target", "null"
+TARGET, NULL, OWN = "target", "null", "own"
 
 
 def score(context: Context, job: Job) -> dict[str, bytes]:
@@ -42,24 +43,31 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     case = case_at(context, job.unit)
     findings: dict[str, Finding] = {}
     budget: list[dict[str, Any]] = []
+    without: list[dict[str, Any]] = []
     for name in design.plan.audit.attacks:
         found = attempts.of(name, partial(judged, design, job.unit, case, name))
         if found is not None:
             findings[name] = found[0]
             budget += found[1]
+            without += found[2]
     attempts.require_one(design.plan.audit.attacks)
     tables = [pa.table(columns(design, job.unit, name, found)) for name, found in findings.items()]
     told = {
         "budget": budget,
         "guesses": [row for name, found in findings.items() for row in guesses(context, job.unit, name, found)],
         "recognised": recognised(design, job.unit, findings),
+        **({} if design.given is None else {"without": without, "blind": without_model(design, case)}),
     }
     return {SCORES: pack_table(pa.concat_tables(tables)), DETAILS: pack_json(told), **attempts.files()}
 
 
-def judged(design: MiaDesign, pool: int, case: Case, attack: str) -> tuple[Finding, list[dict[str, Any]]]:
-    """Return the finding of an attack, and what it finds with some of the shadows."""
-    return MIA_ATTACKS[attack]().judge(case), at_budgets(design, pool, case, attack)
+def judged(
+    design: MiaDesign, pool: int, case: Case, attack: str
+) -> tuple[Finding, list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the finding of an attack, what it finds with some of the shadows, and without each pair of them."""
+    found = MIA_ATTACKS[attack]().judge(case)
+    again = [] if design.given is None else without_pairs(design, case, attack)
+    return found, at_budgets(design, pool, case, attack), again
 
 
 def case_at(context: Context, pool: int) -> Case:
@@ -100,8 +108,8 @@ def columns(design: MiaDesign, pool: int, attack: str, found: Finding) -> dict[s
         "attack": [attack] * (models * points),
         "access": [MIA_ATTACKS[attack].access] * (models * points),
         "pool": np.full(models * points, pool, np.int32),
-        "role": np.repeat([TARGET if model.pool == pool else NULL for model in models_judged], points).tolist(),
-        "target": np.repeat(np.array([2 * model.pool + model.index for model in models_judged], np.int32), points),
+        "role": np.repeat([role_of(model, pool) for model in models_judged], points).tolist(),
+        "target": np.repeat(np.array([number_of(model) for model in models_judged], np.int32), points),
         "point_id": np.tile(ids[places], models),
         "label": np.tile(design.data.labels[ids[places]].astype(np.int32), models),
         "canary": np.tile(taught.planted[places], models),
@@ -113,6 +121,18 @@ def columns(design: MiaDesign, pool: int, attack: str, found: Finding) -> dict[s
     }
 
 
+def role_of(model: Fitted, pool: int) -> str:
+    """Return what a judged model is to a pool."""
+    if model.group == "own":
+        return OWN
+    return TARGET if model.pool == pool else NULL
+
+
+def number_of(model: Fitted) -> int:
+    """Return the number of a judged model in tables: own models stand behind the one target, which is given."""
+    return 1 + model.index if model.group == "own" else 2 * model.pool + model.index
+
+
 def at_budgets(design: MiaDesign, pool: int, case: Case, attack: str) -> list[dict[str, Any]]:
     """Return AUC and calls by each target of an attack with some of the shadows, twice as many from row to row.
 
@@ -120,11 +140,11 @@ def at_budgets(design: MiaDesign, pool: int, case: Case, attack: str) -> list[di
     """
     if MIA_ATTACKS[attack].shadows < FEWEST:
         return []
-    member, ordinary = members(design, pool)[:2], case.ordinary
+    member, ordinary = members(design, pool)[: len(design.of(pool, "target"))], case.ordinary
     rows = []
     for count in budgets(design.plan.split.shadows):
         found = MIA_ATTACKS[attack]().judge(case.with_shadows(count))
-        for target in range(2):
+        for target in range(len(member)):
             inside, outside = member[target] & ordinary, ~member[target] & ordinary
             calls = {rate: found.decide(rate)[target] for rate in design.plan.audit.fpr}
             rows.append(
@@ -154,18 +174,23 @@ def guesses(context: Context, pool: int, attack: str, found: Finding) -> list[di
     """Return what an attack guesses about pairs of points: of the first target, and of a null model by its coins.
 
     Of the first twin alone: both hang on the same coins. Nothing of attacks that ask some points only, and where points
-    come in groups, which are in or out together.
+    come in groups, which are in or out together. Of a given target only where its coins are said to be random.
     """
     design = context.design
-    if MIA_ATTACKS[attack].subset or design.data.groups is not None:
+    if MIA_ATTACKS[attack].subset or design.data.groups is not None or not random_coins(design):
         return []
     half, seed = members(design, pool)[0], context.seed(Purpose.PAIR, str(pool))
-    rows = {TARGET: 0, **({NULL: 2} if len(found.score) > 2 else {})}
+    rows = {TARGET: 0, **({NULL: 2} if design.null_models(pool) else {})}
     return [
         {"attack": attack, "role": role, "share": share, **asdict(pair_guesses(found.score[row], half, share, seed))}
         for role, row in rows.items()
         for share in SHARES
     ]
+
+
+def random_coins(design: MiaDesign) -> bool:
+    """Say whether chance decided who is in the half of a target: of a given one as its plan says."""
+    return design.plan.target is None or design.plan.target.by_chance
 
 
 def recognised(design: MiaDesign, pool: int, findings: Mapping[str, Finding]) -> dict[str, Any]:

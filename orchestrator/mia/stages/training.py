@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from audits.training.fit import train_model
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.models import trained_files
 from orchestrator.mia.stages.context import Context
-from orchestrator.mia.stages.points import outside_points, pool_points
+from orchestrator.mia.stages.points import outside_points, own_points
 
 
 def train(context: Context, job: Job) -> dict[str, bytes]:
     """Train one model and measure how well it fits its half, canaries included, and points outside of all pools."""
     design = context.design
     model = design.models[job.member]
-    recipe, points = design.recipe_of(model), pool_points(context, model.pool, np.flatnonzero(model.half))
+    recipe, points = design.recipe_of(model), own_points(context, model)
     return trained_files(
         model.name,
         lambda: train_model(lambda seed: design.build(model, seed), points, recipe, model.seed),
