@@ -24,7 +24,7 @@ from orchestrator.cli.main import main
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import plan_from
+from orchestrator.kinds import check_against_data, plan_from
 from tests.cases.runs import audited, jobs_of
 
 pytestmark = pytest.mark.slow
@@ -209,7 +209,7 @@ def test_forgotten_points_are_members(done: Done, tmp_path: Path) -> None:
     odd = tmp_path / "forget.txt"
     odd.write_text("\n".join(map(str, [*FORGET[:30], 69999])))
     with pytest.raises(BadInput, match=r"target.forget has 1 points that are not target.members, first 69999"):
-        jobs_of(plan_of(done.place, "finetuned", **{"target.forget": str(odd)}))
+        check_against_data(plan_of(done.place, "finetuned", **{"target.forget": str(odd)}))
 
 
 def test_scores_are_judged_compared_and_gated_as_those_of_every_run(
@@ -232,7 +232,7 @@ def test_shadows_train_on_the_members_where_others_are_few(done: Done, tmp_path:
     np.savetxt(tmp_path / "others.txt", others, fmt="%d")
     few = {"target.non_members": str(tmp_path / "others.txt"), "audit.attacks": ["single_query"], "recipe.epochs": 1}
     with pytest.raises(BadInput, match=r"400 points are known as non-members.*set target.around to retained"):
-        jobs_of(plan_of(done.place, "untouched", **few))
+        check_against_data(plan_of(done.place, "untouched", **few))
     plan = plan_of(done.place, "untouched", **few, **{"target.around": "retained"})
     assert {job.document["count"] for job in jobs_of(plan, "train")} == {200}
     result = audited(plan, tmp_path / "out")
@@ -243,3 +243,9 @@ def test_attacks_that_read_more_than_a_target_shows_are_refused(tmp_path: Path) 
     changes = {"target.weights": "http://localhost:1/answers", "target.served": {"gives": "labels"}}
     with pytest.raises(BadInput, match=r"u_lira reads posteriors, but target.weights.*shows labels alone"):
         plan_of(tmp_path, "untouched", **changes)
+
+
+def test_what_is_not_read_beside_a_target_is_named(tmp_path: Path) -> None:
+    assert not any("not read" in line for line in plan_of(tmp_path, "untouched").warnings)
+    changed = plan_of(tmp_path, "untouched", **{"split.targets": 3, "split.forget": 0.2})
+    assert "split.targets, split.forget: not read, for the target is given" in changed.warnings
