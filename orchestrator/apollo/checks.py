@@ -15,7 +15,7 @@ from orchestrator.apollo.components import complete
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.presets import untuned_warnings
 from orchestrator.apollo.split_checks import split_problems
-from orchestrator.apollo.target_checks import sizes_of, target_problems, target_warnings
+from orchestrator.apollo.target_checks import check_points, sizes_of, target_problems, target_warnings
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of
@@ -167,6 +167,8 @@ def check_fit(plan: ApolloPlan, facts: Description) -> None:
         raise BadInput(
             f"split.forget.ids has {max(design.forget_ids)}; {plan.data.name} has the points 0 to {facts.points - 1}"
         )
+    if plan.target is not None and facts.points:
+        check_points(plan, plan.target, facts.points)
     if not (facts.shape and (facts.classes or facts.present)):
         return
     check_build(plan.model, plan.recipe, facts, "model")

@@ -200,21 +200,23 @@ class GivenJobs(KeyedJobs):
         return self.read_points()
 
     def read_points(self) -> dict[str, Ids]:
-        """Return the given lists of points as their files say them; raises BadInput for points that are in two lists.
+        """Return the given lists of points as their files say them (``points_of``)."""
+        return points_of(self.the_target, len(self.data))
 
-        Without ``non_members`` these are all others.
-        """
-        import numpy as np
 
-        target, count = self.the_target, len(self.data)
-        found = {
-            field: read_members(text, count, f"target.{field}") for field, text in target.named(target.POINTS).items()
-        }
-        members = found["members"]
-        others = found.setdefault("non_members", np.setdiff1d(np.arange(count, dtype=np.int64), members))
-        if len(both := np.intersect1d(members, others)):
-            raise BadInput(
-                f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "
-                "is one or the other"
-            )
-        return found
+def points_of(target: Target, count: int) -> dict[str, Ids]:
+    """Return the given lists of points by field; raises BadInput for points that are in two lists.
+
+    ``count``: points of the data set. Without ``non_members`` these are all others.
+    """
+    import numpy as np
+
+    found = {field: read_members(text, count, f"target.{field}") for field, text in target.named(target.POINTS).items()}
+    members = found["members"]
+    others = found.setdefault("non_members", np.setdiff1d(np.arange(count, dtype=np.int64), members))
+    if len(both := np.intersect1d(members, others)):
+        raise BadInput(
+            f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "
+            "is one or the other"
+        )
+    return found

@@ -127,6 +127,16 @@ def given_partition(split: Split, seed: int, points: Mapping[str, Ids], around: 
     return Partition(split, (target, *shadows, *offline), (asked,), test, given_warnings(split, points, around))
 
 
+def check_forget(points: Mapping[str, Ids]) -> dict[str, Ids]:
+    """Return given lists of points; raises ``BadInput`` where points were forgotten that are no members."""
+    if len(odd := np.setdiff1d(points["forget"], points["members"])):
+        raise BadInput(
+            f"target.forget has {len(odd)} points that are not target.members, first {odd[0]}; members are the points "
+            "that the original was trained on, those that were unlearned among them"
+        )
+    return dict(points)
+
+
 def check_given(split: Split, points: Mapping[str, Ids], around: Around) -> None:
     """Refuse sizes that the given points cannot fill, with the numbers that would do."""
     forget, members, others = (len(points[name]) for name in ("forget", "members", "non_members"))
