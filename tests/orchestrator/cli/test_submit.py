@@ -78,9 +78,19 @@ def test_credentials_of_the_environment_do_not_travel(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("address", "says"), [("http://127.0.0.1:1", "ray dashboard"), ("auto", "give that of the")])
-def test_no_job_server_is_one_line(address: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        JobServer(address)
+def test_no_job_server_is_one_line_and_leaves_no_folder(
+    address: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["audit", "tmia", "tmia-smoke", *STORE, "--out", str(tmp_path / "out")]
+    assert main(["submit", "--address", address, *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_address_of_another_form_is_refused_before_the_store(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--address", "ray://x:10001", "audit", "tmia", "tmia-smoke", "--store", "here"]) == 2
+    assert "give that of the head's dashboard" in capsys.readouterr().err
 
 
 class Guarded(BaseHTTPRequestHandler):
