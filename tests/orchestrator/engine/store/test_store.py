@@ -299,7 +299,7 @@ def test_an_unknown_kind_of_place_is_bad_input() -> None:
         Store("nope://user:secret@there").keys("train")
     for uri in ("s3://", "s3:///folder", "gs://user@/folder"):
         with pytest.raises(StoreUnusable, match="it names no bucket"):
-            Store(uri)
+            Store(uri).keys("train")
 
 
 def test_a_store_travels_to_workers_and_to_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
