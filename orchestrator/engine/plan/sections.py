@@ -42,7 +42,7 @@ def checked_gpus(value: Any) -> float | Literal["auto"]:
 def checked_address(value: Any) -> str | None:
     """Return ``value`` if it can be that of a Ray cluster: null (none), auto, or HOST:PORT."""
     if value is None or value == "auto":
-        return value
+        return value  # type: ignore[no-any-return]  # narrowed by the line above
     host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
     if host and "/" not in host and port.isdecimal() and 1024 <= int(port) <= 65535:
         return str(value)
