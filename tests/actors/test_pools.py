@@ -186,6 +186,10 @@ def test_sizes_are_numbers_or_auto() -> None:
     assert size_workers("auto", 0.0) == len(os.sched_getaffinity(0))
     with pytest.raises(BadInput, match="workers = 'all'"):
         size_workers("all", 0.0)
+    for requested, gpus, cpus in ((1, 0.0, 1000.0), (2, 1000.0, 1.0), ("auto", 0.0, 1000.0)):
+        with pytest.raises(BadInput, match=r"no worker with .* fits: there are 1 node"):
+            size_workers(requested, gpus, cpus=cpus)
+    assert size_workers(0, 0.0, cpus=1000.0) == 0
 
 
 @pytest.fixture
