@@ -35,7 +35,7 @@ from benchmarks.peers_mia_answers import Handed
 SEED = 1
 PEERS = {
     "leakpro": "pip install git+https://github.com/aidotse/LeakPro",
-    "sacroml": "pip install sacroml",
+    "sacroml": "pip install --editable '.[peers]'",
 }
 """Package → how to get it."""
 
