@@ -14,7 +14,8 @@ from audits.statistics.one_target import Interval, one_target_auc, one_target_ra
 from audits.statistics.summary import Cell, Row, cells
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.apollo.stages.scoring import WITHOUT
-from orchestrator.engine.given import POINTS, STAGE
+from orchestrator.engine.given import POINTS
+from orchestrator.engine.given_files import STAGE
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.store.payloads import unpack_arrays
 

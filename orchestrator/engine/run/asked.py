@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.engine.given import STAGE, target_of
+from orchestrator.engine.given_files import STAGE, target_of
 from orchestrator.engine.run.worker import ASKED
 from orchestrator.engine.store.payloads import unpack_json
 

@@ -14,7 +14,8 @@ from audits.targets.programs import RUNS
 from audits.targets.recorded import check_columns, of_points, of_record
 from audits.targets.weights import Weights, check_bytes, read_weights, with_weights
 from audits.training.loop import accuracy
-from orchestrator.engine.given import IDS, record_of
+from orchestrator.engine.given import IDS
+from orchestrator.engine.given_files import record_of
 from orchestrator.engine.plan.errors import under
 from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.run.models import METRICS, model_files

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
-from orchestrator.engine.given import with_digests
+from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import read_plan_file

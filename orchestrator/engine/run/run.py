@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.data import data_of
-from orchestrator.engine.given import with_digests
+from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.kind import Design, Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan

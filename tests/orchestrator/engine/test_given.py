@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from audits.errors import BadInput
-from orchestrator.engine.given import digest_of
+from orchestrator.engine.given_files import digest_of
 from orchestrator.engine.plan.target import Target
 
 
