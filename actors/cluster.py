@@ -43,17 +43,17 @@ def size_workers(requested: int | str, gpus: float, *, cpus: float = 1.0) -> int
     """Return the number of workers for ``requested`` on this machine: a number, or "auto" = as many as fit.
 
     "auto" counts usable CPUs and GPUs; ``gpus`` and ``cpus`` are per worker. Raises BadInput for other words and when
-    not one worker fits.
+    not one worker fits. A number may be more than fit: workers then share CPUs.
     """
-    if isinstance(requested, int):
-        return Workers(requested, cpus=cpus, gpus=gpus).count
-    if requested != "auto":
+    if requested == 0:
+        return 0
+    if not isinstance(requested, int) and requested != "auto":
         raise BadInput(f"workers = {requested!r}: give a number or 'auto'")
     cluster = Cluster((Node("this machine", float(usable_cpus()), float(_usable_gpus() if gpus else 0)),))
     count = cluster.room(cpus, gpus)
     if not count:
-        raise BadInput(f"no worker with {cpus:g} CPUs and {gpus:g} GPUs fits: there are {cluster}")
-    return count
+        raise BadInput(f"no worker with {Workers(1, cpus=cpus, gpus=gpus).size} fits: there are {cluster}")
+    return count if requested == "auto" else Workers(int(requested), cpus=cpus, gpus=gpus).count
 
 
 def usable_cpus() -> int:

@@ -138,10 +138,15 @@ def source_folders() -> list[Path]:
     return [root / name for name in SOURCE_PACKAGES if (root / name).is_dir()]
 
 
-def _connect(address: str) -> JobSubmissionClient:
+def require_form(address: str) -> None:
+    """Raise BadInput for an address that can be no job server's; nobody is asked."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(f"address {address!r}: give that of the head's dashboard, such as {ADDRESS}")
+
+
+def _connect(address: str) -> JobSubmissionClient:
+    require_form(address)
     quiet: dict[str, str | None] = {**QUIET, **NOT_OURS}
     with environment(quiet):
         from ray.exceptions import AuthenticationError

@@ -68,20 +68,18 @@ def reveal(text: str) -> str:
 
     Raises BadInput when this process does not know the credentials, or when they cannot be part of an address.
     """
-    before, shown = split_off(text)
     if not is_masked(text):
         return text
-    address = _real.get(shown)
-    if address is None:
-        raise BadInput(f"{text!r}: {UNKNOWN}")
-    if malformed(address):
-        raise BadInput(
-            f"{text!r}: the credentials hold characters that end an address; write / as %2F, ? as %3F, # as "
-            "%23 and @ as %40, or put them into the environment"
-        )
-    return before + address
+    if why := unusable_by(text):
+        raise BadInput(f"{text!r}: {why}")
+    before, shown = split_off(text)
+    return before + _real[shown]
 
 
+MALFORMED = (
+    "the credentials hold characters that end an address; write / as %2F, ? as %3F, # as %23 and @ as %40, or put them "
+    "into the environment"
+)
 UNKNOWN = (
     "its credentials are kept in no file, so *** stands for them; give the address again, or put the credentials into "
     "the environment (AWS_ACCESS_KEY_ID, MLFLOW_TRACKING_USERNAME, …) and write the address without ***@"
@@ -96,9 +94,14 @@ def is_masked(text: str) -> bool:
     )
 
 
-def is_known(text: str) -> bool:
-    """Return whether ``reveal`` can return the address in ``text``."""
-    return not is_masked(text) or split_off(text)[1] in _real
+def unusable_by(text: str) -> str:
+    """Return why ``reveal`` cannot return the address in ``text``; "" if it can."""
+    if not is_masked(text):
+        return ""
+    address = _real.get(split_off(text)[1])
+    if address is None:
+        return UNKNOWN
+    return MALFORMED if malformed(address) else ""
 
 
 def without_mask(text: str) -> str:

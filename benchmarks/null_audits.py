@@ -9,12 +9,12 @@ from typing import Any
 from benchmarks.null_checks import Check, Found, area, ends, exposed, rate
 from benchmarks.null_kinds import APOLLO, GNQ, MIA, TMIA
 from orchestrator.engine.gate import failures, gates_of
-from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.kind import Kind
+from orchestrator.engine.kind import Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Run
+from orchestrator.engine.run.standing import Left
 from orchestrator.engine.setting import Setting
 from orchestrator.kinds import load_plan
 
@@ -52,7 +52,7 @@ class Untracked(Run):
     def report(self, document: Mapping[str, Any]) -> None:
         """Draw nothing."""
 
-    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]]) -> None:
+    def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
         """Log nothing while the run goes on."""
 
     def track(self, document: dict[str, Any]) -> None:

@@ -16,12 +16,14 @@ Peers are called, not copied (``benchmarks/peers_mia_forms.py``); one that is no
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,17 +33,18 @@ import numpy as np
 from audits.arrays import Floats
 from audits.errors import BadInput
 from audits.mia.attacks import MIA_ATTACKS
+from audits.statistics.controls import corrected
 from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.roc import auc, roc, tpr_at_fpr
 from audits.statistics.summary import paired_difference
 from benchmarks.peers_mia_answers import Handed, handed, opened
 from benchmarks.peers_mia_forms import OURS, PEERS, Form, case, forms, missing, words
-from benchmarks.record import SCHEMA, add_output_options, described, environment, number, rounded, table, write
+from benchmarks.peers_mia_tables import RATES, tables
+from benchmarks.record import SCHEMA, add_output_options, environment, rounded, write
 from orchestrator.engine.store.store import Store, default_store_uri
 from orchestrator.kinds import load_plan
 
 PLAN = "mia-fashion14"
-RATES = (0.01, 0.05)
 WARM = 100
 """Points of each kind on which every attack runs before it is timed: it pays for start-up."""
 
@@ -76,7 +79,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for name in missing():
         print(f"{name} is not installed, its rows are left out ({PEERS[name]})", file=sys.stderr)
-    os.environ.setdefault("TQDM_DISABLE", "1")
     logging.disable(logging.INFO)
     try:
         with TemporaryDirectory() as folder:
@@ -96,12 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def head(plan: str, options: argparse.Namespace, at: Mapping[str, Any]) -> dict[str, Any]:
     """Return what names a record: the command, and the versions of the peers."""
-    words = ["python -m benchmarks.peers_mia", *([options.plan] if options.plan else [])]
+    told = ["python -m benchmarks.peers_mia", *([options.plan] if options.plan else [])]
     return {
         "schema": SCHEMA,
         "benchmark": "peers_mia",
         "section": "peers_mia cpu",
-        "command": " ".join([*words, *(["--quick"] if options.quick else [])]),
+        "command": " ".join([*told, *(["--quick"] if options.quick else [])]),
         "environment": at,
         "repeats": 1,
         "plan": plan,
@@ -144,7 +146,7 @@ def measured(targets: Sequence[Handed]) -> dict[str, Any]:
 
 def said(form: Form, target: Handed) -> Said:
     """Return what an attack says about a target."""
-    with form.prepared(target) as scores:
+    with form.prepared(target) as scores, redirect_stderr(io.StringIO()):  # peers draw bars
         began = time.process_time()
         score = scores()
         seconds = time.process_time() - began
@@ -175,11 +177,23 @@ def compared(kinds: Sequence[Form], found: Mapping[str, Sequence[Said]]) -> list
         row["cpu_seconds"] = rounded(float(np.median([one.seconds for one in own])))
         if form.package:
             ours = mine[form.ours]
-            row["difference"] = shorter(asdict(paired_difference(by_pool(ours), by_pool(own))))
+            row["difference"] = difference(ours, own, lambda one: one.auc)
+            for place, rate in enumerate(RATES):
+                row[f"roc_tpr_{rate:g}_difference"] = difference(ours, own, lambda one, at=place: one.rates[at])
             ratios = [its.seconds / one.seconds for one, its in zip(ours, own, strict=True)]
             row["seconds_ratio"] = rounded(float(np.median(ratios)))
         rows.append(row)
+    beside = [row["difference"] for row in rows if row["package"]]
+    for found_of, p in zip(beside, corrected([one["p"] for one in beside]), strict=True):
+        found_of["p_holm"] = p
     return rows
+
+
+def difference(ours: Sequence[Said], its: Sequence[Said], number: Callable[[Said], float]) -> dict[str, Any]:
+    """Return ours − its of a number, paired in pools, with its p-value."""
+    own, other = (means((one.pool, number(one)) for one in said) for said in (ours, its))
+    found = paired_difference(own, other)
+    return shorter({"mean": found.mean, "low": found.low, "high": found.high, "p": found.p})
 
 
 def promise(attack: str, found: Sequence[Promised]) -> dict[str, Any]:
@@ -189,11 +203,6 @@ def promise(attack: str, found: Sequence[Promised]) -> dict[str, Any]:
         row[f"tpr_{rate:g}"] = over_pools((one.pool, one.tpr[place]) for one in found)
         row[f"fpr_{rate:g}"] = over_pools((one.pool, one.fpr[place]) for one in found)
     return row
-
-
-def by_pool(said: Iterable[Said]) -> dict[int, float]:
-    """Return the mean AUC over the targets of each pool."""
-    return means((one.pool, one.auc) for one in said)
 
 
 def means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
@@ -214,50 +223,6 @@ def over_pools(values: Iterable[tuple[int, float]]) -> dict[str, float]:
 def shorter(values: Mapping[str, float]) -> dict[str, float]:
     """Return the values with four significant digits."""
     return {name: rounded(value) for name, value in values.items()}
-
-
-def tables(record: Mapping[str, Any]) -> str:
-    """Return the record as Markdown."""
-    rows = [
-        [
-            one["name"],
-            ends(one["auc"]),
-            f"{ends(one['difference'], '+.4f')}: {verdict(one['difference'])}" if one["package"] else "–",
-            *(f"{one[f'roc_tpr_{rate:g}']['mean']:.3f}" for rate in RATES),
-            number(one["cpu_seconds"]),
-            number(one["seconds_ratio"]) if one["package"] else "–",
-        ]
-        for one in record["attacks"]
-    ]
-    first = table(
-        ["attack", "AUC", "AUC of ours − its, paired", "TPR at 1 % FPR, off the ROC", "at 5 %",
-         "CPU seconds a target", "its / ours"], rows,
-    )  # fmt: skip
-    shares = [(what, rate) for rate in RATES for what in ("tpr", "fpr")]
-    second = table(
-        ["ours, with thresholds", *(f"{what.upper()} at a promised {rate:.0%}" for what, rate in shares),
-         "CPU seconds a target"],
-        [[one["name"], *(ends(one[f"{what}_{rate:g}"]) for what, rate in shares), number(one["cpu_seconds"])]
-         for one in record["promised"]],
-    )  # fmt: skip
-    peers = ", ".join(f"{name} {found}" for name, found in record["peers"].items()) or "no peer installed"
-    facts = (
-        f"{record['plan']}: {record['pools']} pools, {record['targets']} targets, {record['shadows']} shadows a pool, "
-        f"{record['points']} points each; {peers}.\n"
-    )
-    return described(record) + "\n" + facts + "\n" + first + "\n\n" + second
-
-
-def verdict(difference: Mapping[str, float]) -> str:
-    """Return on which side of the peer ours is, if the interval leaves no doubt."""
-    if difference["low"] > 0:
-        return "**ours higher**"
-    return "**ours lower**" if difference["high"] < 0 else "no difference"
-
-
-def ends(value: Mapping[str, float], form: str = ".3f") -> str:
-    """Return a number with its interval."""
-    return f"{value['mean']:{form}} [{value['low']:{form}}, {value['high']:{form}}]"
 
 
 if __name__ == "__main__":

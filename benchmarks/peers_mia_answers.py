@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from audits.arrays import Bools, Floats, Ids, Labels
@@ -90,6 +91,7 @@ def opened(plan: BasePlan, store: Store) -> WorkerContext[MiaDesign]:
     todo = [job for job in design.jobs() if job.stage in stages and not store.has(job.stage, job.key)]
     if any(job.stage == "train" for job in todo):
         print(f"training {sum(job.stage == 'train' for job in todo)} models", file=sys.stderr)
+    torch.set_num_threads(plan.compute.threads)
     for job in sorted(todo, key=lambda job: stages.index(job.stage)):
         context.perform(job)
     return context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from audits.credentials import UNKNOWN, is_known, mask
+from audits.credentials import mask, unusable_by
 from audits.errors import BadInput, did_you_mean
 from audits.own.entry_points import Offer, offers, refusals
 from audits.own.permission import require_permission
@@ -73,8 +73,8 @@ def load_plan(
     """
     changes = [*map(parse_override, overrides), *mask(dict(values or {})).items()]
     raw = apply_overrides(read_plan(source), changes)
-    if forgotten := [f"{path} is {shown(text)}: {UNKNOWN}" for path, text in texts_of(raw) if not is_known(text)]:
-        raise PlanProblems(forgotten)
+    if unusable := [f"{path} is {shown(text)}: {why}" for path, text in texts_of(raw) if (why := unusable_by(text))]:
+        raise PlanProblems(unusable)
     require_permission(list(code_of(raw)))  # before the modules of the kind are imported, which takes seconds
     return plan_from(raw)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 
 # Read when torch and Ray are first imported, so set before any test module is.
@@ -52,9 +53,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 
 @cache
-def on_a_cluster(file: Path) -> bool:
-    """Say whether tests of a file need a Ray cluster: it marks them so."""
-    return "pytest.mark.cluster" in file.read_text(encoding="utf-8")
+def on_a_cluster(file: Path, long: bool) -> bool:
+    """Say whether tests of a file need a Ray cluster: it marks them so. ``long``: also tests that are marked long."""
+    text = file.read_text(encoding="utf-8")
+    if long or "pytest.mark.cluster" not in text:
+        return "pytest.mark.cluster" in text
+    nodes = ast.parse(text).body
+    of_all = [ast.unparse(node) for node in nodes if isinstance(node, ast.Assign)]
+    marks = [{ast.unparse(each) for each in node.decorator_list} for node in nodes if isinstance(node, ast.FunctionDef)]
+    single = any("pytest.mark.cluster" in own and "pytest.mark.long" not in own for own in marks)
+    return single or any("pytest.mark.cluster" in line for line in of_all)
+
+
+def long_too(config: pytest.Config) -> bool:
+    """Say whether tests that are marked long are not left out."""
+    return "not long" not in config.getoption("markexpr")
 
 
 class WholeFiles(LoadFileScheduling):
@@ -62,7 +75,7 @@ class WholeFiles(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "cluster" if on_a_cluster(self.config.rootpath / file) else file
+        return "cluster" if on_a_cluster(self.config.rootpath / file, long_too(self.config)) else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,9 +84,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles |
     return WholeFiles(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the longest files first, those with clusters before all; skip ``gpu`` tests without a GPU."""
-    clusters = {file for file in {item.path for item in items} if on_a_cluster(file)}
+    clusters = {file for file in {item.path for item in items} if on_a_cluster(file, long_too(config))}
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in clusters, item.path not in slow))  # stable
     for item in items:

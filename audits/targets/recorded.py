@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,8 +124,9 @@ def answers_of(table: pa.Table, file: str, reading: Reading, names: Sequence[str
     if reading.gives == "labels":
         columns = [LABEL]
     else:
-        own = sorted(reading.class_names, key=reading.class_names.__getitem__) if reading.class_names else names  # type: ignore[arg-type,union-attr]  # a Reading keeps a mapping
-        called = [[str(index) for index in range(reading.classes)], [str(name) for name in own]]
+        own = dict(reading.class_names) if isinstance(reading.class_names, Mapping) else {}
+        named = sorted(own, key=lambda name: own[name]) if own else [str(name) for name in names]
+        called = [[str(index) for index in range(reading.classes)], named]
         columns = next((each for each in called if set(each) <= set(table.column_names)), called[0])
     for name in columns:
         if name not in table.column_names:

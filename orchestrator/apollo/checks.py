@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from audits.apollo.attacks import ATTACKS
 from audits.apollo.design.exposure import chosen, points_ranked
 from audits.apollo.design.split import overlap_warnings
 from audits.errors import BadInput
@@ -14,16 +15,20 @@ from orchestrator.apollo.components import complete
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.presets import untuned_warnings
 from orchestrator.apollo.split_checks import split_problems
-from orchestrator.apollo.target_checks import sizes_of, target_problems, target_warnings
+from orchestrator.apollo.target_checks import check_points, sizes_of, target_problems, target_warnings
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.errors import PlanProblems
-from orchestrator.engine.plan.fits import check_build, facts_of
+from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of
 from orchestrator.engine.plan.shadows import unlike_shadows
+from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.plan.wording import multiple, repeats
+from orchestrator.engine.run.given import check_target
 
 if TYPE_CHECKING:
     from audits.data.dataset import Description
 
+AT_POINTS = frozenset({"point", "posteriors", "logits", "population"})
+"""Kinds of evidence for which a target is asked about points of the data set alone."""
 NULLS_NEEDED = 10  # expected false positives below which a promised rate cannot be told from its neighbours
 
 
@@ -35,7 +40,16 @@ def contradictions(plan: ApolloPlan) -> list[str]:
         *repeated_labels(plan),
         *rate_problems(plan),
         *watching_problems(plan),
+        *access_problems(plan),
     ]
+
+
+def access_problems(plan: ApolloPlan) -> list[str]:
+    """Return the attacks that read more of a given model than it shows, or ask what it has no answers to."""
+    known = {name: ATTACKS[name] for name in plan.audit.attacks if name in ATTACKS}
+    asking = [name for name, attack in known.items() if not AT_POINTS.issuperset(attack.reads)]
+    accesses = {name: attack.access for name, attack in known.items()}
+    return unreadable(accesses, plan.target, asking) if plan.target else []
 
 
 def search_problems(plan: ApolloPlan) -> list[str]:
@@ -153,9 +167,15 @@ def check_fit(plan: ApolloPlan, facts: Description) -> None:
         raise BadInput(
             f"split.forget.ids has {max(design.forget_ids)}; {plan.data.name} has the points 0 to {facts.points - 1}"
         )
+    if plan.target is not None and facts.points:
+        check_points(plan, plan.target, facts.points)
     if not (facts.shape and (facts.classes or facts.present)):
         return
     check_build(plan.model, plan.recipe, facts, "model")
+    if plan.target is not None:
+        check_target(
+            plan, lambda: build_without_numbers(plan.model, facts.shape, len(facts.classes)), len(facts.classes)
+        )
     if watched(plan):
         made_auditable(plan.model.architecture().build(facts.shape, len(facts.classes), seed=0))
     if plan.shadow_model or plan.shadow_recipe:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.apollo.design.given import given_partition, given_split
+from audits.apollo.design.given import check_forget, given_partition, given_split
 from audits.apollo.design.partition import make_partition, ranked_pool, ranking_members
 from audits.apollo.design.pools import check_grouping
 from audits.data.duplicates import Borders, borders
-from audits.errors import BadInput
 from audits.models import MODELS
 from orchestrator.apollo.components import CONTROLS
 from orchestrator.engine.given import GivenJobs
@@ -67,13 +66,7 @@ class ApolloDesign(GivenJobs):
 
     def read_points(self) -> dict[str, Ids]:
         """Return the given lists of points; raises BadInput where points were forgotten that are no members."""
-        found = super().read_points()
-        if len(odd := np.setdiff1d(found["forget"], found["members"])):
-            raise BadInput(
-                f"target.forget has {len(odd)} points that are not target.members, first {odd[0]}; members are the "
-                "points that the original was trained on, those that were unlearned among them"
-            )
-        return found
+        return check_forget(super().read_points())
 
     @property
     def given_code(self) -> tuple[type, ...]:

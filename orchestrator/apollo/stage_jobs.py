@@ -108,7 +108,7 @@ class StageJobs(RankingJobs):
         """Return where the model stands that ``unlearned`` was made of; None of a given model, if it was not given."""
         if not self.is_given(member, entry):
             return self.trained(member)
-        return self.given_model("original") if self.plan.target.original else None
+        return self.given_model("original") if self.the_target.named(("original",)) else None
 
     @cached_property
     def _references(self) -> dict[tuple[str, str], Reference]:

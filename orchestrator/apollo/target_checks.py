@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audits.apollo.design.given import check_forget, given_partition, given_split
 from audits.statistics.one_target import SAYS
+from audits.targets.rules import is_rule
 from orchestrator.apollo.components import CONTROLS
+from orchestrator.apollo.split import Split
 from orchestrator.apollo.split_checks import retained_problems, size_problems
+from orchestrator.engine.given import points_of
 
 if TYPE_CHECKING:
-    from audits.apollo.design.split import Split
-    from orchestrator.apollo.plan import ApolloPlan
+    from audits.apollo.design.split import Split as Design
+    from orchestrator.apollo.plan import ApolloPlan, ApolloTarget
+
+UNREAD = ("targets", "target_pool", "forget")
+"""Fields of ``split`` about targets that the plan would make."""
 
 
-def sizes_of(plan: ApolloPlan) -> Split:
+def sizes_of(plan: ApolloPlan) -> Design:
     """Return the sizes of the design as far as the plan alone tells them; pools and forget set are the target's."""
     split = plan.split.design()
     if plan.target is None:
@@ -59,6 +67,17 @@ def target_problems(plan: ApolloPlan) -> list[str]:
     return [*lines, *size_problems(sizes_of(plan)), *retained_problems(sizes_of(plan))]
 
 
+def check_points(plan: ApolloPlan, target: ApolloTarget, count: int) -> None:
+    """Refuse lists of points that the design cannot be drawn from; files that are gone pass if their sha256 is known.
+
+    ``count``: points of the data set.
+    """
+    lists = [text for text in target.named(target.POINTS).values() if not is_rule(text)]
+    if all(Path(name).expanduser().exists() or name not in target.sha256 for name in lists):
+        points = check_forget(points_of(target, count))
+        given_partition(given_split(plan.split.design(), points, target.around), plan.seed, points, target.around)
+
+
 def target_warnings(plan: ApolloPlan) -> tuple[str, ...]:
     """Return what every audit of a given model must say."""
     named = [entry.label for entry in plan.unlearning if entry.method not in CONTROLS]
@@ -67,7 +86,13 @@ def target_warnings(plan: ApolloPlan) -> tuple[str, ...]:
         if len(named) == 1
         else f" ({len(named)} methods are named: the target is judged once by the shadows of each)"
     )
+    standard = Split()
+    unread = [name for name in UNREAD if getattr(plan.split, name) != getattr(standard, name)]
+    set_aside = (
+        [f"{', '.join(f'split.{name}' for name in unread)}: not read, for the target is given"] if unread else []
+    )
     return (
+        *set_aside,
         SAYS,
         "shadows are trained by the plan's recipe and unlearned by its method, which need not be the target's: "
         "promised rates depend on it; the rate found on the target's known non-members shows how far they hold, and "

@@ -14,6 +14,7 @@ import click
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.store.garbage import collect, find_garbage
 from orchestrator.engine.store.inventory import age_text, find_artefact, find_run, nearest, size_text, what_it_is
+from orchestrator.engine.store.patience import LIMIT, SHORT
 from orchestrator.engine.store.store import Store, default_store_uri
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_store(uri: str | None, stage: str | None, as_json: bool) -> None:
     """List artefacts, what they take, and the recorded runs."""
-    store = _open(uri)
+    store = _open(uri, SHORT)
     problems: list[str] = []
     artefacts = list(store.artefacts(stage, on_damage=lambda _stage, _key, error: problems.append(str(error))))
     runs = store.runs()
@@ -113,8 +114,8 @@ def collect_garbage(
         click.echo(line)
 
 
-def _open(uri: str | None) -> Store:
-    return Store(uri or default_store_uri())
+def _open(uri: str | None, patience: float = LIMIT) -> Store:
+    return Store(uri or default_store_uri(), patience)
 
 
 def _listing(store: Store, artefacts: list[Artefact], runs: list[Run], problems: list[str]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from actors.cluster import usable_cpus
 from audits.credentials import hide, mask
 from audits.errors import BadInput
 from orchestrator.cli.data_sets import data_sets
+from orchestrator.engine.store.faults import StoreSilent
+from orchestrator.engine.store.patience import SHORT
 from orchestrator.engine.store.store import Store, default_store_uri
 
 LOW_DISK = 2e9  # bytes
@@ -123,7 +125,7 @@ def free_memory() -> int | None:
 
 def store_place(uri: str | None) -> Iterator[Finding]:
     """Check that the store can be opened, and that a local one can be written and has room."""
-    store = Store(uri or default_store_uri())
+    store = Store(uri or default_store_uri(), SHORT)
     origin = "--store" if uri else "ORCH_STORE" if os.environ.get("ORCH_STORE") else "default"
     fix = "name another place with --store or ORCH_STORE"
     if "://" not in store.uri:
@@ -131,7 +133,7 @@ def store_place(uri: str | None) -> Iterator[Finding]:
         return
     try:
         store.keys("train")
-    except (BadInput, OSError) as error:
+    except (BadInput, OSError, StoreSilent) as error:
         yield Finding("FAIL", "store", f"{store.uri} ({origin}): {error}", fix)
     else:
         yield Finding("ok", "store", f"{store.uri} ({origin})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -12,6 +13,7 @@ import traceback
 import warnings
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -116,11 +118,24 @@ def main(argv: list[str] | None = None) -> int:
         return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
         complain("stopped; finished models are kept; run the same command again to go on")
+        if argv is None:
+            end_at_once()
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("ORCH_DEBUG") == "1":
             raise
         return explain(error, session)
+
+
+def end_at_once() -> NoReturn:
+    """End an interrupted process without the interpreter's own clean-up.
+
+    That takes up to ten seconds on a busy machine, and Ray's threads crash in it (exit code 139) where a second Ctrl-C
+    broke off Ray's start.
+    """
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    os._exit(INTERRUPTED)
 
 
 def invoke(arguments: list[str], session: Session) -> int:

@@ -48,10 +48,11 @@ def target_options(function: F) -> F:
         click.option(
             "--target",
             "targets",
-            metavar="FILE",
+            metavar="FILE|ADDRESS",
             multiple=True,
             help="Audit a model of yours: its weights (.safetensors, .pt, .pth), of the architecture in the plan's "
-            "section model; repeated: checkpoints of one training, in order. Short for --set target.weights=…",
+            "section model, a program (TorchScript, .onnx), an address (http://…) or recorded answers (.parquet); "
+            "repeated: checkpoints of one training, in order. Short for --set target.weights=…",
         ),
     ):
         function = option(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -17,7 +18,7 @@ from uuid import uuid4
 
 import click
 
-from actors.submit import ADDRESS, Ended, JobServer, source_folders
+from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.credentials import is_masked, mask
 from audits.errors import BadInput
 from orchestrator.cli import audit, sweep
@@ -79,9 +80,10 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
             raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
         ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
     else:
+        require_form(address)
         work = read_command(session, words, out)
-        session.log = claim_folder(work.out, work.plan, force=work.force)
         server = JobServer(address)
+        session.log = claim_folder(work.out, work.plan, force=work.force)
         name = start(server, work)
         click.echo(f"job {name} at {address}", err=work.as_json)
         ended = follow(server, name, work.out, as_json=work.as_json)
@@ -184,7 +186,12 @@ def start(server: JobServer, work: Work) -> str:
         if groups is not None and not Path(groups).is_absolute() and ".." not in Path(groups).parts:
             (Path(folder) / groups).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(groups, Path(folder) / groups)
-        server.submit(name, shlex.join(process), Path(folder), variables)
+        try:
+            server.submit(name, shlex.join(process), Path(folder), variables)
+        except KeyboardInterrupt:  # the server may have it, and nobody would know its name
+            with contextlib.suppress(BadInput, JobServerLost):
+                server.cancel(name)
+            raise
     return name
 
 

@@ -22,11 +22,13 @@ from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.keyed_jobs import KeyedJobs
 from orchestrator.engine.plan.served import READ
 from orchestrator.engine.store.payloads import unpack_arrays
+from orchestrator.engine.store.places import ANSWERS
 from orchestrator.engine.store.store import default_store_uri
 
 if TYPE_CHECKING:
     from audits.arrays import Ids
     from orchestrator.engine.plan.base import BasePlan
+    from orchestrator.engine.plan.served import Served
     from orchestrator.engine.plan.target import Target
 
 STAGE = "given"
@@ -34,8 +36,6 @@ POINTS = "points"
 """The job that brings the lists of points in; others are named after the field of the model that they bring."""
 IDS = "ids.safetensors"
 READ_AT_ONCE = 2**22
-RECORD = "answers"
-"""The folder in a store that keeps what served models answered."""
 ASKED_AS = ("form", "columns", "template", "item", "answers", "encoding", "value_range")
 """The fields of ``target.served`` on which answers depend, beside those that say how they read."""
 
@@ -61,16 +61,16 @@ def with_digests(plan: P) -> P:
         return plan
     found = {name: digest_of(name, target.sha256.get(name)) for name in target.files}
     changes: dict[str, Any] = {} if found == target.sha256 else {"target.sha256": found}
-    if target.form() == "address" and (record := record_of(plan, target)) != target.served.record:
-        changes["target.served.record"] = record
+    if target.served is not None and target.form() == "address":
+        record = record_of(plan, target.served)
+        changes |= {} if record == target.served.record else {"target.served.record": record}
     return plan.changed(changes) if changes else plan
 
 
-def record_of(plan: BasePlan, target: Any) -> str:
+def record_of(plan: BasePlan, served: Served) -> str:
     """Return the folder in which a served model's answers are kept; raises BadInput where the plan must name it."""
-    told: str | None = target.served.record
-    if told is not None:
-        return str(Path(told).expanduser().absolute())
+    if served.record is not None:
+        return str(Path(served.record).expanduser().absolute())
     store = plan.compute.store or default_store_uri()
     parts = urlsplit(store) if "://" in store else None
     if plan.compute.address or (parts and parts.scheme != "file"):
@@ -79,7 +79,7 @@ def record_of(plan: BasePlan, target: Any) -> str:
             f"target.served.record is missing: answers are recorded in a folder, and none is known {where}; name one "
             "that all workers share"
         )
-    return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), RECORD)
+    return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), ANSWERS)
 
 
 def digest_of(name: str, known: str | None = None) -> str:
@@ -200,21 +200,23 @@ class GivenJobs(KeyedJobs):
         return self.read_points()
 
     def read_points(self) -> dict[str, Ids]:
-        """Return the given lists of points as their files say them; raises BadInput for points that are in two lists.
+        """Return the given lists of points as their files say them (``points_of``)."""
+        return points_of(self.the_target, len(self.data))
 
-        Without ``non_members`` these are all others.
-        """
-        import numpy as np
 
-        target, count = self.the_target, len(self.data)
-        found = {
-            field: read_members(text, count, f"target.{field}") for field, text in target.named(target.POINTS).items()
-        }
-        members = found["members"]
-        others = found.setdefault("non_members", np.setdiff1d(np.arange(count, dtype=np.int64), members))
-        if len(both := np.intersect1d(members, others)):
-            raise BadInput(
-                f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "
-                "is one or the other"
-            )
-        return found
+def points_of(target: Target, count: int) -> dict[str, Ids]:
+    """Return the given lists of points by field; raises BadInput for points that are in two lists.
+
+    ``count``: points of the data set. Without ``non_members`` these are all others.
+    """
+    import numpy as np
+
+    found = {field: read_members(text, count, f"target.{field}") for field, text in target.named(target.POINTS).items()}
+    members = found["members"]
+    others = found.setdefault("non_members", np.setdiff1d(np.arange(count, dtype=np.int64), members))
+    if len(both := np.intersect1d(members, others)):
+        raise BadInput(
+            f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "
+            "is one or the other"
+        )
+    return found

@@ -125,11 +125,6 @@ def weaknesses(plan: MiaPlan) -> tuple[str, ...]:
         lines.append("split.canaries is 0: without a positive control a null result says little; use 20 or more a pool")
     if plan.audit.judge not in plan.audit.attacks:
         lines.append(f"audit.judge {plan.audit.judge} is not among audit.attacks: {plan.judge} takes its place")
-    if plan.compute.address and "://" not in (plan.compute.store or ""):
-        lines.append(
-            "compute.store is a folder: every node of the cluster must see the same one; "
-            "use a shared file system or a URI such as s3://"
-        )
     return tuple(lines)
 
 

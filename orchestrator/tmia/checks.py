@@ -18,7 +18,7 @@ from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.tmia.design import check_channels
-from orchestrator.tmia.given_checks import check_target, set_aside, target_problems
+from orchestrator.tmia.given_checks import check_target, set_aside, target_problems, target_warnings
 from orchestrator.tmia.plan import TmiaPlan, sizes
 from orchestrator.tmia.shared_pool import pool_sets
 
@@ -193,7 +193,7 @@ def variant_problems(plan: TmiaPlan) -> list[str]:
 def weaknesses(plan: TmiaPlan) -> tuple[str, ...]:
     """Return what will weaken the result."""
     split = sizes(plan)
-    lines = list(warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler))
+    lines = [*target_warnings(plan), *warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler)]
     if plan.target is None and plan.split.targets < 6:
         lines.append(f"split.targets is {plan.split.targets}: intervals over targets say little; use 10 or more")
     for name, changes in plan.variants.items():

@@ -64,7 +64,10 @@ class TmiaDesign(ABC):
         plan: TmiaPlan
         data: Dataset
         device: str
-        given_points: dict[str, Ids]
+
+        @property
+        def given_points(self) -> dict[str, Ids]:
+            """The points that the target names, by field."""
 
     @abstractmethod
     def train_job(self, model: Fitted) -> Job:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from audits.errors import BadInput
-from audits.targets.members import is_rule, read_members
-from audits.targets.weights import read_weights
+from audits.targets.members import read_members
+from audits.targets.rules import is_rule
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.plan.errors import under
 from orchestrator.engine.plan.fits import build_without_numbers
+from orchestrator.engine.plan.target import unreadable
+from orchestrator.engine.run.given import check_target as check_model
 
 if TYPE_CHECKING:
     from audits.data.dataset import Description
@@ -18,19 +18,28 @@ if TYPE_CHECKING:
 
 FIXED = ("audit.mode", "data", "model", "split.classes", "transfer.classes", "transfer.data")
 """What one given model is and is asked about: it cannot differ between variants."""
-SHOWN = ("labels", "posteriors", "white_box")
-"""What a given model shows: its weights, so all that an attack may read of a target."""
+ADAPTIVE = ("distance", "votes")
+"""What is found by asking about inputs of an attack's own making."""
 
 
 def target_problems(plan: TmiaPlan) -> list[str]:
     """Return what is wrong with a plan because it has a target."""
     if plan.target is None:
         return []
+    known = {name: ATTACKS[name] for name in plan.audit.attacks if name in ATTACKS}
     lines = [
-        f"audit.attacks: {name} reads {ATTACKS[name].access}, which a given model does not show; leave it out"
-        for name in plan.audit.attacks
-        if name in ATTACKS and ATTACKS[name].access not in SHOWN
+        f"audit.attacks: {name} reads the truth about other targets, of which there are none beside a given one; leave "
+        "it out"
+        for name, attack in known.items()
+        if attack.access == "oracle"
     ]
+    shown = {name: attack.access for name, attack in known.items() if attack.access != "oracle"}
+    lines += unreadable(shown, plan.target, [name for name in shown if set(known[name].reads) & set(ADAPTIVE)])
+    if plan.target.controls % 2:
+        lines.append(
+            f"target.controls is {plan.target.controls}; allowed: even, as controls train on opposite halves of the "
+            "candidates, or 0"
+        )
     if plan.audit.reconstruction.pairs == "paper":
         lines.append(
             "audit.reconstruction.pairs is 'paper', which asks the target about the attacker's points as well; with a "
@@ -61,6 +70,17 @@ def set_aside(plan: TmiaPlan) -> tuple[str, ...]:
     )
 
 
+def target_warnings(plan: TmiaPlan) -> tuple[str, ...]:
+    """Return what every audit of a given model must say."""
+    if plan.target is None:
+        return ()
+    return (
+        "reference models are trained by the plan's recipe, which need not be the target's: promised rates depend on "
+        "it; the rate found on the target's known non-members shows how far they hold, and voids them where it is "
+        "above",
+    )
+
+
 def check_target(plan: TmiaPlan, facts: Description, asked: Description, classes: int) -> None:
     """Refuse lists of points and weights that do not fit the data set and the architecture.
 
@@ -73,11 +93,8 @@ def check_target(plan: TmiaPlan, facts: Description, asked: Description, classes
     for field, text in target.named(target.POINTS).items():
         if facts.points and (is_rule(text) or there(text)):
             read_members(text, facts.points, f"target.{field}")
-    if asked.shape and there(target.weights):
-        try:
-            read_weights(target.weights, build_without_numbers(plan.model, asked.shape, classes))
-        except BadInput as error:
-            raise BadInput(under("target", str(error))) from None
+    if asked.shape:
+        check_model(plan, lambda: build_without_numbers(plan.model, asked.shape, classes), classes)
 
 
 def there(file: str) -> bool:

@@ -151,7 +151,7 @@ class TmiaTarget(Target):
     models of the plan's own recipe that are judged beside it, so that a null result has a power.
     """
 
-    controls: Annotated[int, Field(ge=0, multiple_of=2)] = 2
+    controls: Annotated[int, Field(ge=0)] = 2
 
 
 class TmiaPlan(BasePlan):

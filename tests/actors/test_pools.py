@@ -186,6 +186,10 @@ def test_sizes_are_numbers_or_auto() -> None:
     assert size_workers("auto", 0.0) == len(os.sched_getaffinity(0))
     with pytest.raises(BadInput, match="workers = 'all'"):
         size_workers("all", 0.0)
+    for requested, gpus, cpus in ((1, 0.0, 1000.0), (2, 1000.0, 1.0), ("auto", 0.0, 1000.0)):
+        with pytest.raises(BadInput, match=r"no worker with .* fits: there are 1 node"):
+            size_workers(requested, gpus, cpus=cpus)
+    assert size_workers(0, 0.0, cpus=1000.0) == 0
 
 
 @pytest.fixture
@@ -243,7 +247,7 @@ def failing(folder: Path) -> list[FileJob]:
 def test_two_workers_write_the_files_of_no_worker_and_a_failing_job_stops_them_as_itself(
     tmp_path: Path, cluster: Workers, engine: Engine
 ) -> None:
-    """Runs to the end: ``tests/orchestrator/engine/run/test_determinism.py``, by a whole audit."""
+    """Runs to the end: whole audits, in ``toy/test_toy.py`` (train) and ``engine/run/test_killed_driver.py``."""
     none, two = tmp_path / "none", tmp_path / "two"
     train(chain(none), none, Workers(0))
     seen: list[tuple[int, int]] = []
@@ -272,7 +276,7 @@ def test_workers_that_cannot_be_placed_are_refused_at_once(tmp_path: Path, clust
 
 @pytest.mark.cluster
 def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path: Path, cluster: Workers) -> None:
-    """The first failing trial is raised after all others have run; trials that failed are run again, too."""
+    """The first failing trial is raised after all others have run. An interrupt stops the trials and arrives as one."""
     seen: list[tuple[int, int]] = []
 
     def tried(trial: Any) -> None:
@@ -282,26 +286,29 @@ def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path:
     def written() -> dict[str, str]:
         return {path.name: path.read_text() for path in tmp_path.iterdir()}
 
+    every = ["1x", "1y", "2x", "2y", "3x", "3y"]
     with pytest.raises(RuntimeError, match="OddError: odd 2: in a trial"):
         tried(fail_twice)
-    assert written() == dict.fromkeys(["1x", "1y", "2x", "2y", "3x", "3y"], "5;")
-    assert seen == [(count, 6) for count in range(7)]
-    tried(note_trial)
-    assert written() == dict.fromkeys(["1x", "1y", "2x", "2y", "3x", "3y"], "5;5;")
+    assert written() == dict.fromkeys(every, "5;")
     assert seen == [(count, 6) for count in range(7)]
 
+    handler = signal.getsignal(signal.SIGINT)
 
-@pytest.mark.cluster
-def test_an_interrupt_stops_the_trials_and_arrives_as_one(tmp_path: Path, cluster: Workers) -> None:
-    trial = partial(signal_once, tmp_path, os.getpid(), signal.SIGINT)
-    before = signal.getsignal(signal.SIGINT)
+    def interrupting(folder: Path, config: dict[str, Any]) -> dict[str, float]:
+        return signal_once(folder, driver, signal.SIGINT, config)
+
+    driver = os.getpid()
     with pytest.raises(KeyboardInterrupt):
-        run_trials(GRID, trial, cluster, name="grid", on_progress=ignore)
-    assert signal.getsignal(signal.SIGINT) is before
-    assert not (tmp_path / "2y").exists()
-    run_trials(GRID, trial, cluster, name="grid", on_progress=ignore)
-    assert (tmp_path / "2y").read_text() == "5;"
-    assert signal.getsignal(signal.SIGINT) is before
+        tried(interrupting)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert seen[-1] != (6, 6)
+    before = written()
+    assert before["2y"] == "5;"
+    (tmp_path / "sent").unlink()
+    tried(note_trial)
+    assert written() == {name: before[name] + "5;" for name in every}
+    assert seen == [(count, 6) for count in range(7)]
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 @pytest.mark.cluster

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from audits import credentials
-from audits.credentials import hide, is_known, is_masked, mask, remember, remembered, reveal, without_mask
+from audits.credentials import hide, is_masked, mask, remember, remembered, reveal, unusable_by, without_mask
 from audits.data.catalogue import load
 from audits.errors import BadInput
 
@@ -67,7 +67,7 @@ def test_credentials_are_masked_and_come_back(given: str, shown: str) -> None:
 def test_addresses_without_secrets_stay_as_they_are(plain: str) -> None:
     assert mask(plain) == plain
     assert reveal(plain) == plain
-    assert not is_masked(plain) and is_known(plain)
+    assert not is_masked(plain) and not unusable_by(plain)
     assert remembered() == {}
 
 
@@ -90,7 +90,7 @@ def test_another_process_knows_what_it_is_told(monkeypatch: pytest.MonkeyPatch) 
     shown = mask(f"s3://a:{SECRET}@bucket/x")
     told = remembered()
     monkeypatch.setattr(credentials, "_real", {})
-    assert not is_known(shown)
+    assert unusable_by(shown) == credentials.UNKNOWN
     with pytest.raises(BadInput, match=r"\*\*\*@bucket/x.*give the address again.*environment"):
         reveal(shown)
     remember(told)

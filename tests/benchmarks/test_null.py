@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
 from benchmarks import null
+from benchmarks.null_audits import Untracked
 from benchmarks.null_checks import Check, Found, rate
 from benchmarks.null_kinds import APOLLO, GNQ, MIA, TMIA
 from orchestrator.engine.data import data_of
+from orchestrator.engine.run.run import Run
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.store import Store
 from orchestrator.gnq.stages import defending
@@ -18,6 +22,12 @@ from orchestrator.kinds import load_plan
 def laid_out(kind, **changes):
     plan = load_plan(f"{kind.name}-smoke", values=changes)
     return kind.lay_out(plan, data_of(plan.data.name, plan.data.root), "cpu")
+
+
+def test_a_run_without_page_and_tracking_is_called_as_any_run_is():
+    for name in ("report", "watch", "track"):
+        own, every = (inspect.signature(getattr(kind, name)).parameters for kind in (Untracked, Run))
+        assert [*own] == [*every]
 
 
 def test_no_target_of_apollo_was_trained_on_what_it_is_asked_about_but_for_identity():

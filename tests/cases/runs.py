@@ -20,6 +20,7 @@ from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
+from orchestrator.report import writing
 from tune_spaces.registry import Sweep
 
 
@@ -50,6 +51,16 @@ def begun(plan: BasePlan, out: Path, name: str, *, shown: bool = False, rebuild:
     """Return a run of ``plan`` that leaves its files in ``out``, whatever is there."""
     terminal = Terminal(claim_folder(out, plan, force=True))
     return (Run if shown else UnshownRun)(kind_named(plan.kind), plan, out, terminal, name=name, rebuild=rebuild)
+
+
+def draw_only(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let pages hold those of their figures alone whose names begin with one of ``names``: drawing takes longest."""
+    draw = writing.draw
+
+    def few(makers: writing.Makers, folder: Path) -> dict[str, str]:
+        return draw({name: make for name, make in makers.items() if name.startswith(names)}, folder)
+
+    patch.setattr(writing, "draw", few)
 
 
 def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[Job, ...]:

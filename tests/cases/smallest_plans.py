@@ -54,23 +54,39 @@ MIA: dict[str, Any] = {
     "recipe.epochs": 2,
 }  # fmt: skip
 REMOVAL = {"method": "remove", "ranking": "gnq_log", "share": 0.2}
+ALL_DEFENCES: list[dict[str, Any]] = [
+    REMOVAL,
+    {"method": "remove", "ranking": "random", "share": 0.2},
+    {"method": "noise", "ranking": "gnq_log", "share": 0.2, "strength": 1.0},
+    {
+        "method": "dp_sgd",
+        "recipe": {"learning_rate": 0.01, "epochs": 2, "batch_size": 10, "noise_multiplier": 1.0, "max_grad_norm": 1.0},
+    },
+]
 SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
     "apollo": (
         "apollo-smoke",
         {**APOLLO, "audit.attacks": list(ATTACKS), "audit.radii": True, "audit.disclosure": True},
     ),
-    "apollo, exposed points": ("apollo-smoke", {**APOLLO, "split.points": "exposed", "split.ranking_models": 1}),
-    "apollo, memorised points": ("apollo-smoke", {**APOLLO, "split.points": "memorised", "split.ranking_models": 4}),
+    "apollo, exposed points": (
+        "apollo-smoke",
+        {**APOLLO, "audit.attacks": ["single_query"], "split.points": "exposed", "split.ranking_models": 1},
+    ),
+    "apollo, memorised points": (
+        "apollo-smoke",
+        {**APOLLO, "audit.attacks": ["single_query"], "split.points": "memorised", "split.ranking_models": 4},
+    ),
     "tmia": (
         "tmia-smoke",
         {**TMIA, "variants": {}, "audit.attacks": list(TMIA_ATTACKS), "audit.selectors": list(SELECTORS)},
     ),
-    "gnq": ("gnq-smoke", GNQ),
+    "gnq": ("gnq-smoke", {**GNQ, "defences": ALL_DEFENCES}),
     "mia": ("mia-smoke", MIA),
     "gnq, looks apart": (
         "gnq-smoke",
         {
             **GNQ,
+            "audit.attacks": ["loss"],
             "audit.looks": "apart",
             "audit.inversion": None,
             "audit.gradient_inversion": None,

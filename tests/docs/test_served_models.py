@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from torch import nn
 
 from audits.queries.oracles import label_oracle, logit_oracle, posterior_oracle
@@ -21,9 +22,11 @@ from audits.queries.served.endpoint import mlflow_endpoint
 from audits.queries.served.oracles import HttpLabels, HttpPosteriors
 from audits.queries.served.patience import Pace
 from audits.queries.served.reading import Reading
+from orchestrator.kinds import check_against_data, plan_from
 from tests.cases.endpoint import serving
-from tests.docs.commands import python_blocks
+from tests.docs.commands import BLOCK, ROOT, python_blocks
 
+PAGE = ROOT / "docs" / "served-models.md"
 AT_MLFLOW, SERVER, AT_SERVER = (block for path, block in python_blocks() if path.name == "served-models.md")
 
 
@@ -53,6 +56,17 @@ def check_the_first_page(url: str, net: nn.Module, capsys: pytest.CaptureFixture
     assert torch.equal(scope["log_probabilities"], posterior_oracle(net).ask(x, ids))
     assert torch.equal(scope["again"], scope["labels"])
     assert capsys.readouterr().out.splitlines()[0] in AT_MLFLOW  # the tally
+
+
+def test_the_plans_of_the_page_are_valid(tmp_path: Path) -> None:
+    """Both are checked without a server; ``tests/long/test_served_target.py`` carries such plans out."""
+    whole, section = (
+        yaml.safe_load(block) for language, block in BLOCK.findall(PAGE.read_text()) if language == "yaml"
+    )
+    check_against_data(plan_from(whole))
+    Path("members.txt").write_text("\n".join(map(str, range(500))))
+    whole["audit"]["attacks"] = ["label_gap", "boundary_distance"]  # what labels allow
+    check_against_data(plan_from(whole | section))
 
 
 def test_the_page_on_mlflow_says_what_happens(capsys: pytest.CaptureFixture[str]) -> None:

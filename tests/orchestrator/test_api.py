@@ -23,10 +23,10 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.run import Run
 from orchestrator.kinds import load_plan
 from tests.cases.runs import audited
-from tests.cases.smallest_plans import GNQ
+from tests.cases.smallest_plans import ALL_DEFENCES, GNQ
 from tests.docs.commands import python_blocks
 
-VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field}
+VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field} | {"defences": ALL_DEFENCES[:3]}
 
 
 PAGE, GIVEN = (block for path, block in python_blocks() if path.name == "python.md")

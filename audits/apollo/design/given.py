@@ -37,14 +37,9 @@ from typing import Literal
 import numpy as np
 
 from audits.apollo.design.forget_sets import Fixed, FractionRule, Inside, Rule
-from audits.apollo.design.partition import (
-    Partition,
-    draw_candidates,
-    draw_offline_shadows,
-    draw_retained,
-    draw_shadows,
-)
+from audits.apollo.design.partition import Partition, draw_candidates, draw_retained
 from audits.apollo.design.population import Member
+from audits.apollo.design.shadow_sets import draw_offline_shadows, draw_shadows
 from audits.apollo.design.split import Split, overlap_warnings
 from audits.arrays import Ids
 from audits.errors import BadInput
@@ -132,6 +127,16 @@ def given_partition(split: Split, seed: int, points: Mapping[str, Ids], around: 
     return Partition(split, (target, *shadows, *offline), (asked,), test, given_warnings(split, points, around))
 
 
+def check_forget(points: Mapping[str, Ids]) -> dict[str, Ids]:
+    """Return given lists of points; raises ``BadInput`` where points were forgotten that are no members."""
+    if len(odd := np.setdiff1d(points["forget"], points["members"])):
+        raise BadInput(
+            f"target.forget has {len(odd)} points that are not target.members, first {odd[0]}; members are the points "
+            "that the original was trained on, those that were unlearned among them"
+        )
+    return dict(points)
+
+
 def check_given(split: Split, points: Mapping[str, Ids], around: Around) -> None:
     """Refuse sizes that the given points cannot fill, with the numbers that would do."""
     forget, members, others = (len(points[name]) for name in ("forget", "members", "non_members"))
@@ -190,7 +195,7 @@ def around_retained(split: Split, forget: int, members: int, others: int) -> lis
 
 def given_warnings(split: Split, points: Mapping[str, Ids], around: Around) -> tuple[str, ...]:
     """Return what a reader must know about shadows unlike the target in size, and about few forgotten points."""
-    members, warnings = len(points["members"]), []
+    members, warnings = len(points["members"]), list[str]()
     if around == "non_members":
         warnings += overlap_warnings(split)
     elif split.candidates_forget != split.candidates_unseen:

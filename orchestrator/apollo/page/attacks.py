@@ -47,7 +47,8 @@ def main_lines(run: ApolloRun, access: str) -> list[list[object]]:
         accuracy = number(run.utility(name).test_accuracy)
         for row in (row for row in run.rows() if (row.access, row.unlearner) == (access, name)):
             each = [rows[name, row.attack, rate] for rate in run.rates if (name, row.attack, rate) in rows]
-            told = f"bootstrap over targets {bounds(row.auc_bootstrap)}; pooled scores {number(row.auc_pooled)}"
+            over = "over points alone" if run.given else "bootstrap over targets"
+            told = f"{over} {bounds(row.auc_bootstrap)}; pooled scores {number(row.auc_pooled)}"
             area = entry(row.auc, mark="*" if row.above_chance else "", tooltip=told)
             rates = [part for one in each for part in rate_entries(one)]
             asked = f"{round(row.queries_per_point, 1):g}"

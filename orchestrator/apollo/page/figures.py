@@ -68,7 +68,8 @@ def forest(run: ApolloRun) -> Figure:
     margin = 0.5 / figure.get_figheight()
     between = 0.5 / (0.34 * len(attacks))
     figure.subplots_adjust(wspace=0.09, hspace=between, bottom=margin, top=1.0 - margin)
-    figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over targets (dashed: chance)", fontsize=9, y=0.0)
+    over = "points and shadows" if run.given else "targets"
+    figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over {over} (dashed: chance)", fontsize=9, y=0.0)
     _forest_legend(figure, run)
     return figure
 

@@ -93,6 +93,29 @@ GLOSSARY = {
 }
 
 
+OF_ONE_MODEL = {
+    "AUC": "Probability that a forgotten point gets a higher score than an unseen one: ½ is chance, 1 is certainty.",
+    "Interval": (
+        "Over points and shadows: the variance over points plus that of a jackknife, in which the attack judges again "
+        "without each pair of shadows. It says nothing about other models, of the same training either."
+    ),
+    "TPR on the ROC": "Its threshold comes from the unseen points of other targets, of which one model has none.",
+    "Identity": (
+        "Control that unlearns nothing, a model of the plan’s own on the given one’s members: the attack is then plain "
+        "membership inference, usually the most one can see."
+    ),
+    "Retrain": (
+        "Control trained from scratch by the plan on the given model’s members without the forget set: perfect "
+        "unlearning. No attack may see anything."
+    ),
+    "Target, shadow model": (
+        "The target is the given model. Shadows are trained and unlearned by the attacker to learn what forgotten and "
+        "unseen points look like."
+    ),
+}
+"""What the glossary says otherwise where one given model was audited."""
+
+
 def words(name: str) -> str:
     """Return a component's name as the report writes it."""
     return shared.words(name, NAMES)

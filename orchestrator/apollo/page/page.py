@@ -13,7 +13,7 @@ from orchestrator.apollo.page.budget import budget_curves
 from orchestrator.apollo.page.by_setting import setting_grids
 from orchestrator.apollo.page.exposure import exposure_grid, shown_images
 from orchestrator.apollo.page.forget_requests import foretold, request_words
-from orchestrator.apollo.page.glossary import GLOSSARY, words
+from orchestrator.apollo.page.glossary import GLOSSARY, OF_ONE_MODEL, words
 from orchestrator.apollo.page.paper_rule import paper_rule_figure, tau_curves
 from orchestrator.apollo.page.radii import REFERENCES, figure_name, method_radii
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
@@ -77,7 +77,9 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         radius_figures=[
             (figure_name(row), words(row.unlearner), REFERENCES[row.reference]) for row in run.result.radii
         ],
-        glossary=GLOSSARY,
+        glossary=GLOSSARY | (OF_ONE_MODEL if run.given else {}),
+        given=run.given,
+        over="points" if run.given else "targets",
         words=words,
     )
 

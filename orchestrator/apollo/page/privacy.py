@@ -27,7 +27,8 @@ MOST_COLUMNS = 4
 
 def accuracy_losses(run: ApolloRun, unlearner: str) -> list[float]:
     """Return, per target, the test accuracy that unlearning cost; from ``identity`` where it was not kept itself."""
-    whole = {row.target: row.test_accuracy for row in run.result.utility if row.unlearner == "identity"}
+    kept = [row for row in run.result.utility if row.unlearner == "identity"]
+    whole = {row.target: row.test_accuracy for row in kept if not run.given}  # which is not its original there
     losses = []
     for row in run.result.utility:
         before = whole.get(row.target) if row.test_accuracy_before is None else row.test_accuracy_before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from orchestrator.apollo.page.attacks import main_grid, matrix_grids
+from orchestrator.apollo.page.attacks import main_grid, matrix_grids, unlearner
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
 from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.glossary import words
@@ -149,12 +149,21 @@ def utility_grid(run: ApolloRun) -> Grid:
         use = run.utility(name)
         if not use.targets:
             continue
-        flags = ", ".join(f"{flag} ({count} of {use.targets} targets)" for flag, count in use.flags.items())
+        flags = ", ".join(
+            flag if run.given else f"{flag} ({count} of {use.targets} targets)" for flag, count in use.flags.items()
+        )
         accuracies = map(number, (use.retain_accuracy, use.forget_accuracy, use.test_accuracy))
         spent = (DASH if math.isnan(each) else f"{each:.2f}" for each in (use.distance, use.seconds))
-        body.append([words(name), *accuracies, *spent, Entry(flags, tone=red(bool(flags)))])
+        body.append(
+            [
+                unlearner(run, name) if run.given else words(name),
+                *accuracies,
+                *spent,
+                Entry(flags, tone=red(bool(flags))),
+            ]
+        )
     columns = [left("unlearning"), "retained\npoints", "forgotten\npoints", "test\npoints", "distance\n‖θ_u − θ‖"]
-    title = "Accuracy after unlearning, means over targets"
+    title = "Accuracy after unlearning" + ("" if run.given else ", means over targets")
     return grid("utility", title, [*columns, "seconds\na model", left("flags")], body)
 
 

@@ -16,7 +16,7 @@ from orchestrator.apollo.components import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
-from orchestrator.apollo.result.one_target import of_one_target
+from orchestrator.apollo.result.one_target import of_one_target, told_of_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
     AttackRow,
@@ -74,7 +74,8 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     repeated = settings if main == POOLED else [setting for setting in settings if setting.name == main]
     details = details_of(repeated, store)
     requests, correlations = disclosure_rows(columns, settings, store, main, plan.audit.level)
-    warnings = [*plan.warnings, *shadow_warnings(settings, plan.warnings), *finished.design.warnings, *lost]
+    notes, misfits = told_of_target(settings, store)
+    warnings = [*misfits, *plan.warnings, *shadow_warnings(settings, plan.warnings), *finished.design.warnings, *lost]
     found = ApolloResult(
         **head_of(finished),
         settings=(*([SettingRow(setting=POOLED, overrides={})] if first == POOLED else []), *changes),
@@ -93,7 +94,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         disclosure=tuple(requests),
         disclosure_correlations=tuple(correlations),
         warnings=tuple(dict.fromkeys([*warnings, *control_warnings(rows)])),
-        notes=tuple(plan.notes),
+        notes=(*plan.notes, *notes),
         holm={
             setting: read_row(HolmFamily, family, "holm")
             for setting, family in holm_overview(table, plan.audit.level).items()
@@ -161,7 +162,7 @@ def flag(found: Mapping[str, float], method: str) -> str:
     if "test_accuracy_before" not in found:
         return ""
     same = abs(found["test_accuracy"] - found["test_accuracy_before"]) <= SAME_ACCURACY
-    if method != "identity" and same and found["distance"] < DID_NOT_MOVE * found["norm"]:
+    if method != "identity" and same and "distance" in found and found["distance"] < DID_NOT_MOVE * found["norm"]:
         return "did not move"
     if found["test_accuracy"] < found["test_accuracy_before"] - UTILITY_LOST:
         return "utility lost"

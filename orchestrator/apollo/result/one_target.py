@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from audits.statistics.one_target import Interval, one_target_auc, one_target_ra
 from audits.statistics.summary import Cell, Row, cells
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.apollo.stages.scoring import WITHOUT
+from orchestrator.engine.given import POINTS, STAGE
+from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.store.payloads import unpack_arrays
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from orchestrator.engine.store.store import Store
 
 Arrays = Mapping[str, NDArray[Any]]
+MISFIT = 0.5
+"""Accuracy at its own points below which a given model does not seem to belong to the data as they are."""
 Place = tuple[str, str, int]
 """Setting, unlearner, target."""
 
@@ -34,6 +39,20 @@ def of_one_target(
     """
     kept, found = left_out(settings, store), {place(cell): cell for cell in cells(scores)}
     return [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
+
+
+def told_of_target(settings: Sequence[Setting], store: Store) -> tuple[list[str], list[str]]:
+    """Return notes and warnings about the given models: what reading them changed, and which misfit their data."""
+    notes, warnings = list[str](), list[str]()
+    for job in {job.key: job for setting in settings for job in setting.of(STAGE) if job.member != POINTS}.values():
+        metrics = json.loads(store.get(STAGE, job.key).read(METRICS))
+        notes += metrics["notes"]
+        if (right := metrics["train_accuracy"]) < MISFIT:
+            warnings.append(
+                f"target.{job.member} gets {right:.0%} of the points right that it was trained on and kept; are the "
+                "inputs scaled as in its training, and are the classes in the same order?"
+            )
+    return notes, warnings
 
 
 def place(of: Cell | Row) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ from orchestrator.apollo.stages.context import Context
 from orchestrator.apollo.stages.stored import builder_of
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.run.given import given_files, points_files
+from orchestrator.engine.run.given import model_given, points_files
 
 
 def given(context: Context, job: Job) -> dict[str, bytes]:
@@ -16,5 +16,4 @@ def given(context: Context, job: Job) -> dict[str, bytes]:
         return points_files(design.read_points())
     (member,) = design.targets
     retained, test = context.tensors(member.retain), context.tensors(design.partition.test)
-    file = design.the_target.named((job.member,))[job.member]
-    return given_files(file, lambda: builder_of(context, member)(0), retained, test, design.device)
+    return model_given(context, job, lambda: builder_of(context, member)(0), retained, test)

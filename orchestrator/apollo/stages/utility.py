@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def utility(context: Context, job: Job) -> dict[str, bytes]:
     """Measure one unlearned target: accuracies, distance from the original model, seconds it took.
 
-    What takes an original is left out of a given model without one, and so are the seconds, which nobody counted.
+    What takes an original is left out of a given model without one, the distance of one that shows no weights, and the
+    seconds of all of them, which nobody counted.
     """
     member, entry = context.design.member(job.member), context.design.by_label[job.label]
     before, after = context.design.before(member, entry), context.design.unlearned(member, entry)
@@ -31,11 +32,9 @@ def utility(context: Context, job: Job) -> dict[str, bytes]:
     }
     if before is not None:
         original = stored_model(context, before, member)
-        found |= {
-            "test_accuracy_before": accuracy(original, test),
-            "distance": distance(model, original),
-            "norm": distance(original, None),
-        }
+        found["test_accuracy_before"] = accuracy(original, test)
+        if all(list(each.parameters()) for each in (model, original)):
+            found |= {"distance": distance(model, original), "norm": distance(original, None)}
     if not context.design.is_given(member, entry):
         found["seconds"] = 0.0 if before == after else context.store.get(after.stage, after.key).seconds
     return {METRICS: pack_json(found)}

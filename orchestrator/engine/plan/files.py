@@ -51,6 +51,15 @@ class PlanRules:
             seen.add(key)
         return super().construct_mapping(node, deep)  # type: ignore[misc,no-any-return]  # of the loader
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of ``node``; what its type does not have (the date 2020-13-45) is refused by its place."""
+        try:
+            return super().construct_object(node, deep)  # type: ignore[misc]  # of the loader
+        except ValueError as error:
+            kind = node.tag.rpartition(":")[2]
+            problem = f"{node.value} is read as {kind}: {error}; write it in quotes if it is meant as text"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
 
 class PlanLoader(PlanRules, yaml.SafeLoader):
     """PyYAML's safe loader that keeps the rules of plans and reads ``2e-3`` as a number."""

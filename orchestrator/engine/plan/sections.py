@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from audits.errors import BadInput
 from audits.models import make_model
 from orchestrator.engine.plan.errors import shown
+from orchestrator.engine.store.open import require_place
 
 if TYPE_CHECKING:
     from audits.models import Architecture
@@ -36,6 +37,28 @@ def checked_gpus(value: Any) -> float | Literal["auto"]:
     if number and (0 <= value <= 1 or (value > 0 and value == int(value))):
         return float(value)
     raise BadInput(f'compute.gpus_per_worker is {shown(value)}; allowed: "auto", 0 to 1, or a whole number')
+
+
+def checked_address(value: Any) -> str | None:
+    """Return ``value`` if it can be that of a Ray cluster: null (none), auto, or HOST:PORT."""
+    if value is None or value == "auto":
+        return value  # type: ignore[no-any-return]  # narrowed by the line above
+    host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    if host and "/" not in host and port.isdecimal() and 1024 <= int(port) <= 65535:
+        return str(value)
+    raise BadInput(
+        f"compute.address is {shown(value)}; allowed: null (this machine), auto (on a node of the cluster), or the "
+        "HOST:PORT of its control store, port 1024 to 65535; from elsewhere use orch submit"
+    )
+
+
+def checked_store(value: Any) -> str | None:
+    """Return ``value`` if it can be the place of a store: null (the usual one), a path or a URI."""
+    if not isinstance(value, str | None):
+        raise BadInput(f"compute.store is {shown(value)}; allowed: a path, or a URI such as s3://bucket/folder")
+    if value is not None:
+        require_place(value)
+    return value
 
 
 Positive = Annotated[int, Field(ge=1)]
@@ -91,8 +114,8 @@ class Compute(Section):
     head: bool = False
     threads: Positive = 1
     chunk: Positive = 128
-    address: str | None = None
-    store: str | None = None
+    address: Annotated[str | None, PlainValidator(checked_address)] = None
+    store: Annotated[str | None, PlainValidator(checked_store)] = None
 
 
 class Tracking(Section):

@@ -53,9 +53,9 @@ def check_target(plan: BasePlan, shaped: Callable[[], nn.Module], classes: int) 
     target: Target = plan.target  # type: ignore[attr-defined]  # of kinds that know targets
     for field, name in target.named(target.MODELS).items():
         form, reading = target.form(field), reading_of(target, field, classes)
-        if form == "address":
+        if form == "address" and target.served is not None:
             endpoint_of(target)
-            record_of(plan, target)
+            record_of(plan, target.served)
         elif Path(name).expanduser().exists() or name not in target.sha256:
             check_file(name, form, target, shaped, reading)
 

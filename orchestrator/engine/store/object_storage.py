@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from audits.credentials import reveal
 from orchestrator.engine.store.faults import StoreUnusable, one_line
-from orchestrator.engine.store.patience import Patience, cause
+from orchestrator.engine.store.patience import LIMIT, Patience, cause
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ _IN_URIS_ONLY = ("tls_ca_dir_path", "tls_verify_certificates")  # what the const
 class ObjectStorage:
     """Files behind a URI. On object stores one PUT is atomic; elsewhere a file is written aside and moved."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, patience: float = LIMIT) -> None:
         import pyarrow as pa
 
         parts = urlsplit(uri)
         self.place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        self.patience = Patience(self.place)
+        self.patience = Patience(self.place, patience)
         try:
             self._files, root = self.patience.ask(lambda: _open(reveal(uri)))
         except (pa.ArrowException, OSError, ValueError) as error:

@@ -5,17 +5,47 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
+from audits.credentials import mask
+from audits.errors import did_you_mean
 from orchestrator.engine.store.disk import Disk
+from orchestrator.engine.store.faults import StoreUnusable
 from orchestrator.engine.store.object_storage import ObjectStorage
+from orchestrator.engine.store.patience import LIMIT
 from orchestrator.engine.store.storage import Storage
 
+BUCKETS = ("s3", "gs", "gcs", "abfs", "abfss")
+"""Schemes in which the place of the host names a bucket or a container."""
+SCHEMES = (*BUCKETS, "file", "hdfs", "viewfs")
 
-def open_storage(uri: str) -> Storage:
-    """Return the storage at a local path or a URI; raises StoreUnusable when there is no such kind of place."""
+
+def open_storage(uri: str, patience: float = LIMIT) -> Storage:
+    """Return the storage at a local path or a URI; raises StoreUnusable when there is no such kind of place.
+
+    ``patience``: seconds for which a request is made again.
+    """
+    require_place(uri)
     scheme = urlsplit(uri).scheme if "://" in uri else ""
     if not scheme:
         return Disk(os.path.abspath(os.path.expanduser(uri)))
     if scheme == "file":
         return Disk(unquote(urlsplit(uri).path))
 
-    return ObjectStorage(uri)
+    return ObjectStorage(uri, patience)
+
+
+def require_place(uri: str) -> None:
+    """Raise StoreUnusable for a URI that can be no store, by its text alone (credentials in it are masked)."""
+    if "://" not in uri:
+        return
+    scheme, _, rest = uri.partition("://")
+    host = rest.partition("?")[0].partition("/")[0].rpartition("@")[2]
+    problem = ""
+    if scheme not in SCHEMES:
+        problem = (
+            f"there are no stores of scheme {scheme!r}{did_you_mean(scheme, SCHEMES)}; give a local path or a URI such "
+            f"as s3://bucket/folder (schemes: {', '.join(SCHEMES)})"
+        )
+    elif scheme in BUCKETS and not host:
+        problem = f"it names no bucket; write {scheme}://bucket/folder"
+    if problem:
+        raise StoreUnusable(f"store {mask(uri)} cannot be opened: {problem}")

@@ -14,6 +14,8 @@ from orchestrator.engine.store.faults import StoreSilent, one_line
 
 LIMIT = 60.0
 """Seconds for which one request is made again."""
+SHORT = 5.0
+"""The same for commands that only look, and lose nothing when they end."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 8.0
 TELL_AFTER = 4.0
 """Seconds of silence after which one line says what is being waited for."""

@@ -12,5 +12,7 @@ CLAIMS: Final = "claims"
 """Who does which job just now."""
 INDEX: Final = "index"
 """Keys that are known to be there, stage by stage."""
+ANSWERS: Final = "answers"
+"""What served models answered, a folder for each."""
 
-NO_STAGES: Final = (RUNS, PROBES, CLAIMS, INDEX)
+NO_STAGES: Final = (RUNS, PROBES, CLAIMS, INDEX, ANSWERS)

@@ -24,6 +24,7 @@ from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnus
 from orchestrator.engine.store.index import remove_index
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
+from orchestrator.engine.store.patience import LIMIT
 from orchestrator.engine.store.payloads import wrong_format
 from orchestrator.engine.store.places import NO_STAGES, RUNS
 from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
@@ -83,18 +84,20 @@ class Store:
     """A content-addressed store at ``uri``: a local path or a URI of a pyarrow file system (s3://, gs://, file://).
 
     Cheap to make and to pickle: nothing is opened before the first use. ``uri`` has credentials masked; a pickle takes
-    them along. Every method may raise StoreUnusable.
+    them along. ``patience``: seconds for which a request to a silent object store is made again. Every method may raise
+    StoreUnusable.
     """
 
-    def __init__(self, uri: str | os.PathLike[str]) -> None:
+    def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT) -> None:
         text = mask(os.fspath(uri))
+        self.patience = patience
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
         self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         known = {shown: real for shown, real in remembered().items() if shown == self.uri}
-        return {"uri": self.uri, "_storage": None, "_claims": None, "credentials": known}
+        return {"uri": self.uri, "patience": self.patience, "_storage": None, "_claims": None, "credentials": known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         remember(state.pop("credentials"))
@@ -107,7 +110,7 @@ class Store:
     def storage(self) -> Storage:
         """The place behind the store, opened at the first use."""
         if self._storage is None:
-            self._storage = open_storage(self.uri)
+            self._storage = open_storage(self.uri, self.patience)
         return self._storage
 
     @property

@@ -115,7 +115,9 @@ def said(row: TmiaCell) -> str:
     lost = f" Pairs without a statistic, which count as not called: {row.failed}." if row.failed else ""
     if row.void:
         where = "null models" if row.null_fpr_off else "the target’s own non-members"
-        return f"{who}: void, the level β does not hold on {where}."
+        given = isinstance(row, GivenCell) and row.auc.bounded
+        scores = f" Its scores rest on no level: AUC {rate(row.auc)}." if given else ""
+        return f"{who}: void, the level β does not hold on {where}.{scores}"
     if not row.pairs:
         return f"{who}: no pair was attacked, precision and coverage are undefined."
     if not called:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from audits.statistics.one_target import SAYS
+from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
@@ -26,7 +27,11 @@ def of_given_model(
 ) -> GivenResult:
     """Return the result of a given model: with its controls, and what a reader must know about it."""
     found = {each.name: getattr(result, each.name) for each in fields(TmiaResult)}
-    warnings = [*own_rate_warnings(result.table), *alike_warnings(alike), *unlike_fits(result.fit)]
+    warnings = [
+        *own_rate_warnings(result.table),
+        *alike_warnings(alike),
+        *unlike_fits(result.fit, teachers_in_question(result)),
+    ]
     warnings += points_alone(result.table)
     found["warnings"] = tuple(dict.fromkeys([*result.warnings, *warnings]))
     found["notes"] = tuple(dict.fromkeys([*result.notes, *notes, SAYS]))
@@ -68,16 +73,25 @@ def alike_warnings(rows: Sequence[AlikeRow]) -> list[str]:
     ]
 
 
-def unlike_fits(rows: Sequence[FitRow]) -> list[str]:
-    """Return a warning for each setting in which models of the plan's recipe fit otherwise than the given one."""
+def teachers_in_question(result: TmiaResult) -> list[str]:
+    """Return the settings in which the given model is a student whose own training points are not known."""
+    return [entry.setting for entry in result.settings if entry.mode == "II"]
+
+
+def unlike_fits(rows: Sequence[FitRow], untold: Collection[str] = ()) -> list[str]:
+    """Return a warning for each setting in which models of the plan's recipe fit otherwise than the given one.
+
+    ``untold``: settings in which the accuracy on training points is not known.
+    """
     lines = []
     for own in (row for row in rows if row.group == "target"):
-        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group == "null"]
+        groups = ("null", SEEDED["null"])
+        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group in groups]
         for row in beside:
             pairs = [("train", own.train_accuracy, row.train_accuracy), ("test", own.test_accuracy, row.test_accuracy)]
             told = [
                 f"{what} {mine:.3f}, theirs {theirs:.3f}"
-                for what, mine, theirs in pairs
+                for what, mine, theirs in pairs[own.setting in untold :]
                 if mine is not None and theirs is not None and abs(mine - theirs) > GAP
             ]
             if told:

@@ -9,7 +9,7 @@ import numpy as np
 from audits.seeds import derive_seed, numpy_generator
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.run.given import given_files, points_files
+from orchestrator.engine.run.given import model_given, points_files
 from orchestrator.tmia.design import TEST_POINTS
 from orchestrator.tmia.stages.context import Context
 from orchestrator.tmia.stages.stored import tensors
@@ -28,17 +28,17 @@ def bring(context: Context, job: Job) -> dict[str, bytes]:
     if job.member == POINTS:
         return points_files(design.read_points())
     side = design.asked_side
-    target = design.plan.target
-    assert target is not None, "a plan without a target is given nothing"
     inside, outside = (
         [design.points(side)] * 2 if side == "other" else [design.known("members"), design.known("non_members")]
     )
-    return given_files(
-        target.weights,
-        lambda: design.build(side, len(design.classes(side)), 0),
+    classes = len(design.classes(side))
+    return model_given(
+        context,
+        job,
+        lambda: design.build(side, classes, 0),
         tensors(context, side, sample(inside)),
         tensors(context, side, sample(outside)),
-        design.device,
+        classes,
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from audits.errors import BadInput
 from audits.statistics.intervals import clopper_pearson, delong_interval
-from audits.statistics.one_target import jackknife_variance, one_target_auc, one_target_rate
+from audits.statistics.one_target import jackknife_variance, one_target_auc, one_target_rate, one_target_rate_p
 
 
 def audit_again(rng, shadows, points=200):
@@ -66,3 +66,14 @@ def test_the_jackknife_of_means_of_pairs_is_the_variance_of_a_mean():
     without = [np.delete(values, i).mean() for i in range(8)]
     assert jackknife_variance(without) == pytest.approx(values.var(ddof=1) / 8)
     assert jackknife_variance([0.3]) == 0.0
+
+
+def test_the_p_value_of_a_rate_is_that_of_its_interval():
+    rng = np.random.default_rng(7)
+    full, member, without = audit_again(rng, 16)
+    calls, fewer = full[member] > 1, [each[member] > 1 for each in without]
+    _, low, high = one_target_rate(calls, fewer, 0.9)
+    assert one_target_rate_p(calls, low, fewer, 0.9) == pytest.approx(0.05, abs=1e-6)
+    assert one_target_rate_p(calls, high, fewer, 0.9, below=True) == pytest.approx(0.05, abs=1e-6)
+    assert one_target_rate_p(calls, low / 2, fewer, 0.9) < 0.05 < one_target_rate_p(calls, low / 2 + high / 2, fewer)
+    assert one_target_rate_p(np.zeros(20), 0.05) == 1.0

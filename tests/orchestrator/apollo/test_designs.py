@@ -23,7 +23,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
 from orchestrator.report.pictures import MOST_POINTS
-from tests.cases.runs import audited, begun, context_of, jobs_of
+from tests.cases.runs import audited, begun, context_of, draw_only, jobs_of
 from tests.orchestrator.apollo.test_pipeline import tiny_plan
 
 ATTACKS = "audit.attacks=[apollo, random_directions, single_query, u_lira]"
@@ -118,7 +118,9 @@ def retained(tmp_path_factory):
         "audit.fpr=[0.5, 0.6]",
         "audit.search.steps=2",
     )
-    return plan, *paged(plan, place / "out"), place / "out", Store(place / "store")
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "radii", "budget")
+        return plan, *paged(plan, place / "out"), place / "out", Store(place / "store")
 
 
 def test_retained_points_are_scored_and_kept_out_of_rates(retained):

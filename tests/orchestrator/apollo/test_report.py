@@ -22,6 +22,7 @@ from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
 from orchestrator.report.rows import Estimate
 from tests.cases.apollo_result import AREA, ATTACKS, write_run
+from tests.cases.runs import draw_only
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,8 @@ def test_results_of_the_first_form_render_without_what_they_lack(audit):
     assert "promised FDR" not in PAGE.markdown(audit)
 
 
-def test_a_result_with_one_row_for_both_rules_of_the_paper_still_renders(tmp_path):
+def test_a_result_with_one_row_for_both_rules_of_the_paper_still_renders(tmp_path, monkeypatch):
+    draw_only(monkeypatch, "paper_rule", "tau_curves")
     result = write_run(tmp_path, targets=2, points=100)
     new = ("attack", "taus", "curve", "best_tau")
     rows = [{name: row[name] for name in row if name not in new} for row in result["paper_rule"][::2]]

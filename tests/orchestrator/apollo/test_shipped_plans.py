@@ -86,9 +86,15 @@ def miniature(name: str, place: Path) -> ApolloPlan:
     )
 
 
+def test_the_plan_of_cifar100_is_that_of_cifar10_on_other_images() -> None:
+    first, second = (load_plan(name).resolved() for name in ("apollo-cifar10", "apollo-cifar100"))
+    assert first | {"data": {**first["data"], "name": "cifar100"}} == second
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", [PLANS[0], pytest.param(PLANS[1], marks=pytest.mark.long), PLANS[2]])
 def test_each_plan_runs_in_miniature(tmp_path: Path, name: str) -> None:
+    """In short for CIFAR-100: the test above, and ``tests/audits/data/test_cifar.py`` of its files."""
     plan = miniature(name, tmp_path)
     check_against_data(plan)
     out = tmp_path / "out"

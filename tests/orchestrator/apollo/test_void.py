@@ -130,10 +130,14 @@ def test_where_shadows_are_unlike_the_targets_an_interval_above_the_promise_void
     judged_alone = judged([doubtful, *others], 0.95, unlike={"base"})
     assert [(each.found_fpr_off, each.void) for each in judged_alone] == [(True, True)] + [(False, False)] * 40
     assert judged(judged_alone, 0.95) == judged_alone, "a finished run that is read again says the same"
+    assert judged([doubtful, *others], 0.95, given={"scrub"}) == judged_alone, (
+        "nor does anybody vouch for a given model"
+    )
+    assert not any(each.void for each in judged([doubtful, *others], 0.95, given={"finetune"}))
     (line,) = control_warnings(judged_alone)
     assert line.startswith("control failed: apollo (setting base) calls 12.0%")
     result = SimpleNamespace(table=judged_alone, exposed=None)
-    run: Any = SimpleNamespace(rows=lambda: judged_alone, result=result, fpr=0.05, level=0.95)
+    run: Any = SimpleNamespace(rows=lambda: judged_alone, result=result, fpr=0.05, level=0.95, given=False)
     (broken,), (kept,) = promise_sentences(run)
     assert broken.kind == kept.kind == "bad" and "Not kept in 1 of 41 rows, by their intervals" in kept.text
 

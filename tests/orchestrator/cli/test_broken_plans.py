@@ -63,6 +63,16 @@ FILES: dict[str, tuple[str, str]] = {
     "negative learning rate": ("recipe: {learning_rate: -0.1}", "recipe.learning_rate"),
     "bad workers": ("compute: {workers: lots}", "compute.workers"),
     "bad device": ("compute: {device: gpu}", "compute.device"),
+    "store of no kind": ("compute: {store: 'ftp://host/folder'}", "no stores of scheme 'ftp'"),
+    "store without a bucket": ("compute: {store: 's3:///folder'}", "it names no bucket"),
+    "Ray's client as address": ("compute: {address: 'ray://host:10001'}", "compute.address"),
+    "dashboard as address": ("compute: {address: 'http://host:8265'}", "use orch submit"),
+    "address without a port": ("compute: {address: host}", "HOST:PORT"),
+    "secret with a slash": (
+        "data: {name: digits, root: 's3://KEY:WO/RD@bucket/x'}",
+        'data.root is "s3://***@bucket/x"',
+    ),
+    "day that is none": ("seed: 1\ndata:\n  name: 2020-13-45\n", "line 3, column 9"),
     "tabs": ("split:\n\tshadows: 16\n", "tab"),
     "key twice": ("seed: 1\nseed: 2\n", "given twice"),
     "garbled": ("audit: {kind: apollo\n", "line"),
@@ -91,6 +101,22 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     assert line.startswith("orch: ")
     assert "Traceback" not in line
     return line
+
+
+def test_an_interrupted_command_ends_before_ray_can_crash_in_the_interpreters_end() -> None:
+    script = """
+import atexit, os, signal, sys
+import orchestrator.cli.main as cli
+def interrupted(*_): raise KeyboardInterrupt
+cli.invoke = interrupted
+atexit.register(os.kill, os.getpid(), signal.SIGSEGV)
+sys.exit(cli.main())
+"""
+    root = Path(__file__).resolve().parents[3]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.startswith("orch: stopped; ")
 
 
 @pytest.mark.parametrize("name", FILES)

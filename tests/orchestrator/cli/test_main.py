@@ -244,6 +244,11 @@ def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(lines) == 2
     assert main(["validate", "apollo-smoke"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "apollo-smoke is valid"
+    larger = ["validate", "apollo-smoke", "--set", "compute.cpus_per_worker=1000"]
+    assert main(larger) == 0
+    assert "warning: on this machine no worker with 1000 CPUs fits" in capsys.readouterr().out
+    assert main([*larger, "--set", "compute.address=auto"]) == 0
+    assert "1000 CPUs" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["audits", "attacks", "unlearners", "models", "data", "sweeps", "plans"])

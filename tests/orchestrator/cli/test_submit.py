@@ -20,7 +20,7 @@ from audits.errors import BadInput
 from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
-from orchestrator.cli.submit import Screen, exit_code, read_command
+from orchestrator.cli.submit import Screen, exit_code, read_command, start
 
 STORE = ("--store", "/srv/store")
 
@@ -78,9 +78,36 @@ def test_credentials_of_the_environment_do_not_travel(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("address", "says"), [("http://127.0.0.1:1", "ray dashboard"), ("auto", "give that of the")])
-def test_no_job_server_is_one_line(address: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        JobServer(address)
+def test_no_job_server_is_one_line_and_leaves_no_folder(
+    address: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["audit", "tmia", "tmia-smoke", *STORE, "--out", str(tmp_path / "out")]
+    assert main(["submit", "--address", address, *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_address_of_another_form_is_refused_before_the_store(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--address", "ray://x:10001", "audit", "tmia", "tmia-smoke", "--store", "here"]) == 2
+    assert "give that of the head's dashboard" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_a_job_is_sent_leaves_none_behind() -> None:
+    told: list[str] = []
+
+    def sent(name: str, *_: object) -> None:
+        told.append(name)
+        raise KeyboardInterrupt
+
+    def gone(name: str) -> None:
+        told.append(name)
+        raise BadInput(f"no job {name!r}")
+
+    server = SimpleNamespace(submit=sent, cancel=gone)
+    with pytest.raises(KeyboardInterrupt):
+        start(server, read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE]))  # type: ignore[arg-type]
+    assert len(told) == 2 and told[0] == told[1]
 
 
 class Guarded(BaseHTTPRequestHandler):

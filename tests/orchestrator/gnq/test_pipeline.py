@@ -36,6 +36,7 @@ from orchestrator.gnq.stages.finished import seed_of
 from orchestrator.gnq.stages.scoring import score
 from orchestrator.gnq.stages.stored import ANSWERS, tensors, trace_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
+from orchestrator.report import writing
 from tests.cases.runs import UnshownRun, audited, swept
 from tune_spaces import SWEEPS
 
@@ -66,7 +67,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     out = tmp_path_factory.mktemp("gnq-run")
-    return audited(small_plan(store), out, shown=True), out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "draw", lambda *_: {})  # figures: test_report.py, and of runs test_failed_attacks.py
+        return audited(small_plan(store), out, shown=True), out
 
 
 def design_of(plan: GnqPlan, store: Path) -> GnqJobs:
@@ -290,6 +293,7 @@ def test_a_plan_without_mode_ridge_ranks_points_by_what_it_has(
 ) -> None:
     monkeypatch.setattr(Run, "watch", UnshownRun.watch)
     monkeypatch.setattr(Run, "track", UnshownRun.track)
+    monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
     plan = small_plan(store, audit__modes=["pinv"], audit__attacks=["loss", "lira"], defences=[])
     document = audited(plan, tmp_path / "out", shown=True).to_json()
     assert {row["ranked_by"] for row in document["points"]} == {"pinv_log"}
@@ -316,7 +320,7 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(Run, "watch", UnshownRun.watch)
     monkeypatch.setattr(Run, "track", UnshownRun.track)
-    monkeypatch.setattr("orchestrator.report.writing.draw", lambda *_: {})  # figures are tested elsewhere
+    monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
     recipe = {"learning_rate": 1e30, "epochs": 2, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
     plan = small_plan(store, defences=[*REMOVED_AT_RANDOM, {"method": "dp_sgd", "recipe": recipe}])
     document = audited(plan, tmp_path / "out", shown=True).to_json()

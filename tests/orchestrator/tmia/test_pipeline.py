@@ -27,6 +27,7 @@ from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import check_against_data, load_plan, open_design
+from orchestrator.report import writing
 from orchestrator.report.rows import Estimate, Span
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
@@ -72,7 +73,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     out = tmp_path_factory.mktemp("tmia-run")
-    return audited(small_plan(store), out, shown=True), out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "draw", lambda *_: {})  # figures: test_report.py, and of runs test_failed_attacks.py
+        return audited(small_plan(store), out, shown=True), out
 
 
 def artefacts(store: Path) -> Counter[str]:

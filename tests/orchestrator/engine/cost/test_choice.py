@@ -11,8 +11,9 @@ import pytest
 from orchestrator.engine.cost import choice
 from orchestrator.engine.cost.choice import EFFICIENCY, START_SECONDS, choose_workers, wall_seconds
 from orchestrator.engine.jobs.job import Job
-from orchestrator.kinds import kind_named, load_plan
+from orchestrator.kinds import kind_named
 from tests.cases.runs import audited
+from tests.cases.smallest_plans import smallest_plan
 
 APOLLO = kind_named("apollo")
 
@@ -76,10 +77,11 @@ def test_a_small_audit_says_that_it_stays_in_this_process(
     monkeypatch.setattr("orchestrator.engine.run.crew.connect", refuse)
     monkeypatch.setattr("orchestrator.engine.run.workers.size_workers", lambda *_, **__: 2)
     monkeypatch.setattr(choice, "START_SECONDS", 1e4)  # whatever the machine is busy with
-    values = {"compute.store": str(tmp_path / "store"), "compute.workers": "auto", "compute.device": "cpu"}
-    audited(load_plan("apollo-smoke", values=values), tmp_path / "out")
+    few = {"audit.attacks": ["single_query", "lira"], "audit.radii": False, "audit.disclosure": False}
+    asked = {**few, "compute.workers": "auto", "compute.device": "cpu"}
+    audited(smallest_plan("apollo", tmp_path / "store", **asked), tmp_path / "out")
     lines = capsys.readouterr().out.splitlines()
     (said,) = (line for line in lines if line.startswith("in this process, without Ray ("))
     assert said.endswith("with 2 workers and their start; compute.workers: auto)")
-    audited(load_plan("apollo-smoke", values=values), tmp_path / "out")
+    audited(smallest_plan("apollo", tmp_path / "store", **asked), tmp_path / "out")
     assert not any("compute.workers" in line for line in capsys.readouterr().out.splitlines())  # nothing is left

@@ -90,7 +90,7 @@ def test_bodies_call_nothing_that_their_keys_do_not_count(tmp_path: Path, monkey
     load_all_tables()
     done: set[tuple[str, str]] = set()
     for name in SMALLEST:
-        plan, store = smallest_plan(name, tmp_path / name), Store(str(tmp_path / name))
+        plan, store = smallest_plan(name, tmp_path / "store"), Store(str(tmp_path / "store"))  # work of equal keys once
         first = context_of(plan, store)
         work = [*carried_out(first, first.design.first_jobs())]
         then = context_of(plan, store)

@@ -34,7 +34,7 @@ SMALL = {
 assert {*SMALL} == {*KINDS} - {*OF_TARGETS.values()}  # kinds of given models train nothing that could be disturbed
 
 
-def small_plan(kind: str, store: Path, workers: int = 0, **compute: str) -> BasePlan:
+def small_plan(kind: str, store: Path, workers: int | str = 0, **compute: str) -> BasePlan:
     values = {"compute.store": str(store), "compute.workers": workers}
     values |= {f"compute.{name}": value for name, value in compute.items()}
     return load_plan(f"{kind}-smoke", values={**SMALL[kind], **values})

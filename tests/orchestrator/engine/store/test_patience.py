@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from audits.errors import BadInput
-from orchestrator.cli.main import BROKE, explain
+from orchestrator.cli import cache, diagnosis
+from orchestrator.cli.main import BROKE, explain, main
 from orchestrator.cli.session import Session
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.faults import StoreSilent, StoreUnusable
-from orchestrator.engine.store.patience import Patience
+from orchestrator.engine.store.patience import SHORT, Patience
 from orchestrator.engine.store.payloads import pack_arrays, pack_json
 from orchestrator.engine.store.store import Store
 from tests.orchestrator.engine.store.s3_server import DROP, objects, proxy_before, uri
@@ -98,6 +99,21 @@ def test_a_store_that_stays_away_ends_the_command_with_3(
     assert explain(error.value, Session()) == BROKE
     assert capsys.readouterr().err.startswith(f"orch: the store s3://{bucket}/some/store did not answer for 60 s: ")
     assert "secret" not in str(error.value)
+
+
+def test_commands_that_only_look_wait_for_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert SHORT <= 10.0
+    for module in (cache, diagnosis):
+        monkeypatch.setattr(module, "SHORT", 0.3)
+    nowhere = uri("127.0.0.1:1", "bucket")
+    assert main(["cache", "ls", "--store", nowhere]) == BROKE
+    assert "did not answer for 0 s" in capsys.readouterr().err
+    (finding,) = diagnosis.store_place(nowhere)
+    assert finding.status == "FAIL"
+    assert "did not answer for 0 s" in finding.found
+    assert "--store" in finding.fix
 
 
 @pytest.mark.parametrize(

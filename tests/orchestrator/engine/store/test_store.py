@@ -295,8 +295,11 @@ def test_a_store_without_permission_is_bad_input(store: Store, monkeypatch: pyte
 
 
 def test_an_unknown_kind_of_place_is_bad_input() -> None:
-    with pytest.raises(StoreUnusable, match=r"^store nope://there cannot be opened: .*s3://bucket/folder"):
+    with pytest.raises(StoreUnusable, match=r"^store nope://\*\*\*@there cannot be opened: .*s3://bucket/folder"):
         Store("nope://user:secret@there").keys("train")
+    for uri in ("s3://", "s3:///folder", "gs://user@/folder"):
+        with pytest.raises(StoreUnusable, match="it names no bucket"):
+            Store(uri).keys("train")
 
 
 def test_a_store_travels_to_workers_and_to_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

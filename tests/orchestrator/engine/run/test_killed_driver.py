@@ -1,0 +1,71 @@
+"""A driver that is killed, and a node that is lost: scores are those of an undisturbed run, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from actors.jobs import Workers
+from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named
+from tests.cases.processes import kill_all, start, wait_for
+from tests.cases.runs import jobs_of
+from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
+from tests.orchestrator.engine.run.test_determinism import OTHERS
+
+pytestmark = pytest.mark.cluster
+
+IMPATIENT = {
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_failure_threshold": "4",
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "20",
+}
+"""Ray's patience with a node that is gone, cut down: by default it takes a minute and a half to go on without it."""
+
+
+def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
+    reference: Callable[[str], bytes], tmp_path: Path
+) -> None:
+    """The second run is on a cluster of two nodes and loses one of them: that costs nothing but time.
+
+    A worker that dies where no node is lost: ``tests/actors/test_faults.py``.
+    """
+    plan = small_plan("apollo", tmp_path / "store", workers="auto")  # so few jobs are done in one process
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan.resolved()))
+    command = ("audit", "apollo", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "out"), "--force")
+    driver = start(*command, cwd=tmp_path)
+    try:
+        wait_for(lambda: trained(tmp_path) >= 3, driver)
+    finally:
+        kill_all(driver)
+    kept = trained(tmp_path) + len(Store(tmp_path / "store").keys("unlearn"))
+    models = sum(kind_named("apollo").stage(job.stage).makes == "model" for job in jobs_of(plan))
+    assert 3 <= kept < models
+    root = Path(__file__).resolve().parents[4]
+    surroundings = {**os.environ, **IMPATIENT, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "7" * 64}
+    surroundings["PYTHONPATH"] = str(root)
+    again = [sys.executable, "-m", "tests.orchestrator.engine.run.two_nodes", str(tmp_path), *command]
+    run = subprocess.run(again, env=surroundings, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert (tmp_path / "lost").exists()
+    said = re.search(r"population: (\d+) models, (\d+) reused, (\d+) to train or unlearn", run.stdout)
+    assert said and tuple(map(int, said.groups())) == (models, kept, models - kept)
+    stages = re.findall(r"^(.+): done, (\d+) of (\d+) in ", run.stdout, flags=re.MULTILINE)
+    assert len(stages) == 3 and all(done == total for _, done, total in stages)
+    assert (tmp_path / "out" / "scores.parquet").read_bytes() == reference("apollo")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", OTHERS)
+def test_scores_do_not_depend_on_the_number_of_workers(
+    cluster: Workers, reference: Callable[[str], bytes], tmp_path: Path, kind: str
+) -> None:
+    """In short: ``test_determinism.py``, and the test above with Ray, of Apollo's audit."""
+    assert scores(small_plan(kind, tmp_path / "store", workers=2), tmp_path / "out") == reference(kind)
