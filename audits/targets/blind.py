@@ -24,7 +24,7 @@ COMPONENTS = 32
 """Principal components of wider inputs that the classifier reads."""
 NUMBERS = 1024
 """Numbers of an input from which the components are made, at most: evenly spaced ones of larger inputs."""
-STRENGTH = 0.1
+STRENGTH = 1.0
 """Inverse of the penalty on coefficients of features of variance 1."""
 
 
