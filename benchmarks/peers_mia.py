@@ -21,9 +21,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,7 +33,6 @@ import numpy as np
 from audits.arrays import Floats
 from audits.errors import BadInput
 from audits.mia.attacks import MIA_ATTACKS
-from audits.statistics.controls import corrected
 from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.roc import auc, roc, tpr_at_fpr
 from audits.statistics.summary import paired_difference
@@ -177,23 +176,11 @@ def compared(kinds: Sequence[Form], found: Mapping[str, Sequence[Said]]) -> list
         row["cpu_seconds"] = rounded(float(np.median([one.seconds for one in own])))
         if form.package:
             ours = mine[form.ours]
-            row["difference"] = difference(ours, own, lambda one: one.auc)
-            for place, rate in enumerate(RATES):
-                row[f"roc_tpr_{rate:g}_difference"] = difference(ours, own, lambda one, at=place: one.rates[at])
+            row["difference"] = shorter(asdict(paired_difference(by_pool(ours), by_pool(own))))
             ratios = [its.seconds / one.seconds for one, its in zip(ours, own, strict=True)]
             row["seconds_ratio"] = rounded(float(np.median(ratios)))
         rows.append(row)
-    beside = [row["difference"] for row in rows if row["package"]]
-    for found_of, p in zip(beside, corrected([one["p"] for one in beside]), strict=True):
-        found_of["p_holm"] = p
     return rows
-
-
-def difference(ours: Sequence[Said], its: Sequence[Said], number: Callable[[Said], float]) -> dict[str, Any]:
-    """Return ours − its of a number, paired in pools, with its p-value."""
-    own, other = (means((one.pool, number(one)) for one in said) for said in (ours, its))
-    found = paired_difference(own, other)
-    return shorter({"mean": found.mean, "low": found.low, "high": found.high, "p": found.p})
 
 
 def promise(attack: str, found: Sequence[Promised]) -> dict[str, Any]:
@@ -203,6 +190,11 @@ def promise(attack: str, found: Sequence[Promised]) -> dict[str, Any]:
         row[f"tpr_{rate:g}"] = over_pools((one.pool, one.tpr[place]) for one in found)
         row[f"fpr_{rate:g}"] = over_pools((one.pool, one.fpr[place]) for one in found)
     return row
+
+
+def by_pool(said: Iterable[Said]) -> dict[int, float]:
+    """Return the mean AUC over the targets of each pool."""
+    return means((one.pool, one.auc) for one in said)
 
 
 def means(values: Iterable[tuple[int, float]]) -> dict[int, float]:

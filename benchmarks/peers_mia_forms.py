@@ -1,7 +1,7 @@
 """The membership attacks that are compared: ours, LeakPro's and SACRO-ML's, each on the answers that it is handed.
 
-Peers' own code makes every score, at the settings that they come with where the name says nothing else; only what
-trains, keeps and asks models is put aside, since these are trained and asked already.
+Peers' own code makes every score, at the settings that they come with; only what trains, keeps and asks models is put
+aside, since these are trained and asked already.
 
 - LeakPro (https://github.com/aidotse/LeakPro): ``prepare_attack`` and ``run_attack`` of ``AttackLiRA``, ``AttackRMIA``
   and ``AttackBASE``. Its ``ShadowModelHandler`` is replaced by one that hands out logits and who trained on what. Its
@@ -57,8 +57,8 @@ def forms() -> list[Form]:
     """Return our attacks, and those of the peers that can be imported."""
     found = [Form(f"ours, {words(name)}", name, "", partial(our, attack=name)) for name in OURS]
     found += [
-        Form(f"LeakPro, {name}", ours, "leakpro", partial(of_leakpro, attack=attack, settings=settings))
-        for name, (ours, attack, settings) in LEAKPRO.items()
+        Form(f"LeakPro, {name}", ours, "leakpro", partial(of_leakpro, attack=attack, online=online))
+        for name, (ours, attack, online) in LEAKPRO.items()
     ]
     for mode, ours in SACROML.items():
         for fixed in (False, True):
@@ -68,17 +68,13 @@ def forms() -> list[Form]:
 
 
 OURS = ("lira", "lira_offline", "rmia", "rmia_offline")
-PLAIN = {"temperature": 1.0, "gamma": 1.0}
-"""As ours; LeakPro's own are 2 and 2."""
-LEAKPRO: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "LiRA online": ("lira", "lira", {"online": True}),
-    "LiRA offline": ("lira_offline", "lira", {"online": False}),
-    "RMIA online": ("rmia", "rmia", {"online": True}),
-    "RMIA online, temperature 1, γ 1": ("rmia", "rmia", {"online": True, **PLAIN}),
-    "RMIA offline": ("rmia_offline", "rmia", {"online": False}),
-    "RMIA offline, temperature 1, γ 1": ("rmia_offline", "rmia", {"online": False, **PLAIN}),
-    "BASE online": ("rmia", "base", {"online": True}),
-    "BASE offline": ("rmia_offline", "base", {"online": False}),
+LEAKPRO = {
+    "LiRA online": ("lira", "lira", True),
+    "LiRA offline": ("lira_offline", "lira", False),
+    "RMIA online": ("rmia", "rmia", True),
+    "RMIA offline": ("rmia_offline", "rmia", False),
+    "BASE online": ("rmia", "base", True),
+    "BASE offline": ("rmia_offline", "base", False),
 }
 SACROML = {"online-carlini": "lira", "offline": "lira_offline", "offline-carlini": "lira_offline"}
 
@@ -120,7 +116,7 @@ def our(handed: Handed, attack: str) -> Iterator[Callable[[], Floats]]:
 
 
 @contextmanager
-def of_leakpro(handed: Handed, attack: str, settings: dict[str, Any]) -> Iterator[Callable[[], Floats]]:
+def of_leakpro(handed: Handed, attack: str, online: bool) -> Iterator[Callable[[], Floats]]:
     """Open an attack of LeakPro, whose scores come members first."""
     from leakpro.attacks.mia_attacks import base, lira, rmia
 
@@ -133,7 +129,7 @@ def of_leakpro(handed: Handed, attack: str, settings: dict[str, Any]) -> Iterato
 
     def scores() -> Floats:
         np.random.seed(SEED)  # from which it draws
-        opened = getattr(module, kind)(Audited(rows), {"num_shadow_models": len(rows.half), **settings})
+        opened = getattr(module, kind)(Audited(rows), {"num_shadow_models": len(rows.half), "online": online})
         opened.prepare_attack()
         return handed.back(np.ravel(opened.run_attack().signal_values))
 

@@ -180,8 +180,7 @@ def test_peers_are_compared_with_ours_that_asks_the_same_and_differences_are_pai
     for row in document["attacks"]:
         assert row["auc"]["low"] <= row["auc"]["mean"] <= row["auc"]["high"]
     same = rows["LeakPro, LiRA online"]
-    assert same["difference"] == {"mean": 0, "low": 0, "high": 0, "p": 1, "p_holm": 1}
-    assert same["roc_tpr_0.01_difference"] == {"mean": 0, "low": 0, "high": 0, "p": 1}
+    assert same["difference"] == {"mean": 0, "low": 0, "high": 0, "p": 1, "targets": 3}
     assert same["auc"] == rows["ours, LiRA online"]["auc"]
     online, offline = rows["ours, RMIA online"]["auc"]["mean"], rows["ours, RMIA offline"]["auc"]["mean"]
     told = rows["LeakPro, RMIA offline"]
@@ -189,17 +188,9 @@ def test_peers_are_compared_with_ours_that_asks_the_same_and_differences_are_pai
     assert [row["name"] for row in document["promised"]] == [peers_mia.words(name) for name in OURS]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "p_holm", "says"),
-    [
-        (0.1, 0.2, 0.01, "**ours higher**"),
-        (-0.1, 0.1, 1.0, "no difference"),
-        (-0.2, -0.1, 0.01, "**ours lower**"),
-        (-0.2, -0.1, 0.2, "**ours lower**, not after Holm"),
-    ],
-)
-def test_what_is_said_of_a_difference_is_what_its_interval_leaves(low, high, p_holm, says):
-    assert verdict({"low": low, "high": high, "p_holm": p_holm}) == says
+def test_what_is_said_of_a_difference_is_what_its_interval_leaves():
+    said = [verdict({"low": low, "high": high}) for low, high in ((0.1, 0.2), (-0.1, 0.1), (-0.2, -0.1))]
+    assert said == ["**ours higher**", "no difference", "**ours lower**"]
 
 
 WITHOUT = """
