@@ -20,8 +20,8 @@ from audits.seeds import derive_seed, numpy_generator
 from audits.statistics.one_target import Interval, one_target_auc
 
 FOLDS = 5
-COMPONENTS = 32
-"""Principal components of wider inputs that the classifier reads."""
+COMPONENTS, EACH = 32, 10
+"""Principal components of wider inputs that the classifier reads, at most, and points for each of them, at least."""
 NUMBERS = 1024
 """Numbers of an input from which the components are made, at most: evenly spaced ones of larger inputs."""
 STRENGTH = 1.0
@@ -56,14 +56,15 @@ def blind_scores(x: NDArray[Any], labels: Labels, member: Bools, seed: int = 0) 
 
 
 def described(x: NDArray[Any], labels: Labels) -> Floats:
-    """Return the features (N, F) of variance 1, and one-hot labels behind them: who is a member takes no part."""
+    """Return the features (N, F), one-hot labels among them, of variance 1: who is a member takes no part."""
     flat = x.reshape(len(x), -1)
     flat = flat[:, :: -(-flat.shape[1] // NUMBERS)].astype(np.float64)
     flat = scaled(flat)
-    if flat.shape[1] > COMPONENTS:
-        axes = np.linalg.svd(flat, full_matrices=False)[2][:COMPONENTS]
+    count = min(COMPONENTS, max(1, len(flat) // EACH))
+    if flat.shape[1] > count:
+        axes = np.linalg.svd(flat, full_matrices=False)[2][:count]
         flat = scaled(flat @ axes.T)
-    return np.column_stack([flat, labels[:, None] == np.unique(labels)])
+    return np.column_stack([flat, scaled((labels[:, None] == np.unique(labels)).astype(np.float64))])
 
 
 def scaled(values: Floats) -> Floats:

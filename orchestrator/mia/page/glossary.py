@@ -73,6 +73,9 @@ GLOSSARY = {
     ),
 }
 
+OF_POOLS = ("Member, non-member", "FPR on null models", "Canary", "Pool, twins", "Stranger")
+"""Terms of plans that train their targets."""
+
 
 def words(name: str) -> str:
     """Return the name of an attack or an access as the page writes it."""

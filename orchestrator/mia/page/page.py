@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.mia.page import figures, sweeps
-from orchestrator.mia.page.glossary import GLOSSARY, words
+from orchestrator.mia.page.glossary import GLOSSARY, OF_POOLS, words
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import (
     all_grids,
@@ -60,7 +60,7 @@ def fill(run: MiaRun, out: Path, images: Images) -> Path:
         exposed=exposure_grid(run, images),
         fit=fit_grid(run),
         overview=setting_grid(run),
-        glossary=GLOSSARY,
+        glossary={term: text for term, text in GLOSSARY.items() if not (run.given and term in OF_POOLS)},
     )
 
 

@@ -12,7 +12,8 @@ from audits.targets.blind import blind_auc, blind_scores
 def points(rng: np.random.Generator, shift: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     member = rng.permutation(np.arange(120) < 60)
     labels = rng.integers(0, 3, 120)
-    x = rng.normal(size=(120, 6, 8)) + labels[:, None, None] + shift * member[:, None, None]
+    pattern = np.where(np.arange(8) % 2, 1.0, -1.0)  # another source
+    x = rng.normal(size=(120, 6, 8)) + labels[:, None, None] + shift * member[:, None, None] * pattern
     return x.astype(np.float32), labels, member
 
 
@@ -25,7 +26,7 @@ def test_members_by_chance_are_not_told_apart() -> None:
 
 def test_members_that_differ_by_inputs_or_by_labels_are() -> None:
     rng = np.random.default_rng(1)
-    area, low, _ = blind_auc(*points(rng, 0.3))
+    area, low, _ = blind_auc(*points(rng, 0.5))
     assert area > 0.8 and low > 0.7
     x, labels, member = points(rng)
     assert blind_auc(np.zeros_like(x), np.where(member, labels, labels + 1), member)[1] > 0.6

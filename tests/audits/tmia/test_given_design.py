@@ -55,7 +55,7 @@ def test_a_training_set_of_another_size_is_warned_of():
     ("changes", "members", "others", "message"),
     [
         (
-            {"candidates": 122},
+            {"candidates": 122, "train_size": 70},
             60,
             500,
             "target.members has 60 points .*; allowed: up to 120",

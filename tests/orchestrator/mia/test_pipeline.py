@@ -146,5 +146,5 @@ def test_a_second_analysis_asks_no_model_anything(finished: Result, place: Path)
     again = audited(load_plan(PLAN, values=values), place / "again")
     assert again.document["population"]["trained"] == 0
     counts = {stage: len(keys) for stage, keys in kind_named("mia").present(Store(str(place / "store"))).items()}
-    assert counts == {"train": 24, "ask": POOLS, "walk": POOLS, "score": 2 * POOLS}
+    assert counts == {"given": 0, "train": 24, "ask": POOLS, "walk": POOLS, "score": 2 * POOLS}
     assert row_of(again, "table", attack="rmia")["auc"] == row_of(finished, "table", attack="rmia")["auc"]

@@ -89,7 +89,9 @@ def given_plan(folder: Path, weights: str = "weights.pt", **changes: Any) -> Tmi
 def finished(folder: Path) -> tuple[Result, Path]:
     plan = given_plan(folder)
     check_against_data(plan)
-    return audited(plan, folder / "out", shown=True), folder / "out"
+    result = audited(plan, folder / "out")
+    PAGE.write(folder / "out")
+    return result, folder / "out"
 
 
 def test_the_given_model_alone_is_in_the_table_and_controls_beside_it(finished: tuple[Result, Path]) -> None:
