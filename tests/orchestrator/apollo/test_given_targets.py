@@ -79,6 +79,7 @@ def plan_of(place: Path, model: str, **changes: Any):
         "recipe": {"learning_rate": 0.004, "epochs": 25, "batch_size": 40},
         "unlearning": [{"method": "finetune", "learning_rate": 0.004, "epochs": 2}],
         "compute": {"workers": 0, "store": str(place / "store")},
+        "seed": 1,
     }
     raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 400}
     plan = plan_from(raw)
