@@ -64,7 +64,7 @@ def test_the_plans_of_the_page_are_valid(tmp_path: Path) -> None:
         yaml.safe_load(block) for language, block in BLOCK.findall(PAGE.read_text()) if language == "yaml"
     )
     check_against_data(plan_from(whole))
-    Path("members.txt").write_text("\n".join(map(str, range(500))))
+    Path("members.txt").write_text("\n".join(map(str, range(1000))))
     whole["audit"]["attacks"] = ["label_gap", "boundary_distance"]  # what labels allow
     check_against_data(plan_from(whole | section))
 

@@ -17,6 +17,7 @@ from torch import nn
 from audits.models import make_model
 from orchestrator.cli.main import main
 from orchestrator.engine.data import data_of
+from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.kinds import KINDS, load_plan, open_design, plan_from
 from tests.cases.endpoint import Fault, serving, status
 from tests.cases.runs import audited, take_turns
@@ -47,7 +48,7 @@ def plan(weights: str, served: dict[str, Any] | None = None, **values: Any) -> A
     """Return a plan with a target, whose store is a folder of the current one."""
     target = {"weights": weights, "members": "0:60", "non_members": f"60:{POINTS}", "served": served}
     raw = {"audit": {"kind": "toy"}, "data": {"name": "digits"}, "model": MODEL, "target": target}
-    return plan_from({**raw, "compute": {"workers": 0, "store": "store"}}).changed(values)
+    return plan_from(apply_overrides({**raw, "compute": {"workers": 0, "store": "store"}}, values.items()))
 
 
 def scores_of(found: Any, out: str = "out") -> tuple[list[Any], dict[str, Any]]:
@@ -79,15 +80,12 @@ def test_a_served_model_gives_the_scores_of_its_weights(net: nn.Module, referenc
 
 
 def test_a_killed_audit_asks_nothing_twice(net: nn.Module, reference: list[Any], here: Path) -> None:
-    def die(handler: Any) -> None:
-        raise KeyboardInterrupt
-
     served = {"gives": "logits", "batch": 16, "patience": 0.0, "identity": "one"}
     with serving(net, faults=[None] * 5 + [status(503)]) as server:
         asked = plan(server.url, served)
         with pytest.raises(RuntimeError, match="what is recorded is kept"):
             audited(asked, Path("out"))
-        assert server.served == 5 * 16
+        assert server.served == 60 + 16  # four requests about members, one about others
         found, document = scores_of(asked)
         assert found == reference and document["served"]["served"] == server.served == 2 * POINTS
 
@@ -168,9 +166,9 @@ def test_torchscript_runs_with_permission_alone(
     assert "model.pt is a program (TorchScript)" in (said := capsys.readouterr().err) and "--allow-code" in said
     assert main(["validate", str(file), "--allow-code"]) == 0
     assert main(["validate", str(file), "--set", "target.weights=model.pt"]) == 0  # the user's own word
-    monkeypatch.setattr(torch.jit, "load", no_loading)
-    assert main(["audit", "toy", str(file), "--out", "out"]) == 2
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.jit, "load", no_loading)
+        assert main(["audit", "toy", str(file), "--out", "out"]) == 2
     assert scores_of(load_plan(str(file)))[0] == reference
     script(nn.Sequential(net, nn.Softmax(1)), "posteriors.ts")
     with pytest.raises(ValueError, match=r"posteriors\.ts gives probabilities .*target\.served\.gives: probabilities"):
