@@ -86,7 +86,7 @@ class ExchangedMia(MiaJobs):
 
     def of(self, pool: int, group: Group) -> list[Fitted]:
         """Return the models of a group that are asked about a pool, and pass for ones that trained on halves of it."""
-        if group == "shadow":
+        if group != "target":
             return super().of(pool, group)
         return [replace(self.models[f"{pool}-target-{index}"], pool=pool) for index in range(2)]
 

@@ -46,10 +46,12 @@ def contradictions(plan: ApolloPlan) -> list[str]:
 
 def access_problems(plan: ApolloPlan) -> list[str]:
     """Return the attacks that read more of a given model than it shows, or ask what it has no answers to."""
+    if plan.target is None:
+        return []
     known = {name: ATTACKS[name] for name in plan.audit.attacks if name in ATTACKS}
     asking = [name for name, attack in known.items() if not AT_POINTS.issuperset(attack.reads)]
     accesses = {name: attack.access for name, attack in known.items()}
-    return unreadable(accesses, plan.target, asking) if plan.target else []
+    return unreadable(accesses, plan.target, asking)
 
 
 def search_problems(plan: ApolloPlan) -> list[str]:

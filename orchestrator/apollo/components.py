@@ -11,6 +11,7 @@ from audits.apollo.attacks.base import FORMER
 from audits.errors import did_you_mean
 from audits.models import MODELS
 from audits.unlearning import UNLEARNERS
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.presets import preset_for, shipped_presets
 from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import shown
@@ -18,8 +19,6 @@ from orchestrator.engine.plan.errors import shown
 if TYPE_CHECKING:
     from orchestrator.apollo.plan import ApolloPlan, UnlearningMethod
     from orchestrator.engine.plan.sections import Model
-
-CONTROLS = ("identity", "retrain")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from audits.apollo.design.partition import make_partition, ranked_pool, ranking_
 from audits.apollo.design.pools import check_grouping
 from audits.data.duplicates import Borders, borders
 from audits.models import MODELS
-from orchestrator.apollo.components import CONTROLS
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.engine.given import GivenJobs
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ from typing import Any, get_args
 
 from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
-from orchestrator.apollo.plan import ApolloPlan
+from orchestrator.apollo.plan import CONTROLS, ApolloPlan
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.engine.gate import Headline, Line
 
 SUMMARY = ("auc", "tpr", "found_fpr")
-CONTROLS = ("identity", "retrain")
 
 
 def names(plan: ApolloPlan) -> dict[str, list[str]]:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from audits.unlearning import Unlearner
 
 
+CONTROLS = ("identity", "retrain")
+"""Methods whose tables show whether attacks can see anything, and whether they see anything else than unlearning."""
+
+
 class Search(Section):
     """Apollo's search: weights α and β, radius step ε in the ``norm``, steps T, step size, shadows used."""
 

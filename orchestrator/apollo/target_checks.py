@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from audits.apollo.design.given import check_forget, given_partition, given_split
 from audits.statistics.one_target import SAYS
 from audits.targets.rules import is_rule
-from orchestrator.apollo.components import CONTROLS
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.split import Split
 from orchestrator.apollo.split_checks import retained_problems, size_problems
 from orchestrator.engine.given import points_of

@@ -24,7 +24,8 @@ PUBLIC = {
         point_gradients reconstruct two_sided_auc vulnerability""",
     "audits.gradients": """LAYERS LayerRule OuterRule check_auditable from_rows gradients gram_rows made_auditable
         row_shards rule_of squared_norms white_box_features""",
-    "audits.mia": """Attack Case Distances Finding Inputs Labels MIA_ATTACKS Posteriors canary_labels case_of""",
+    "audits.mia": """Attack Case Distances Finding GivenPool Inputs Labels MIA_ATTACKS Posteriors canary_labels case_of
+        draw_given_pool""",
     "audits.models": "Architecture Layer MODELS layers_of make_model",
     "audits.queries": """ABSOLUTE Access Counter Endpoint Found HttpLabels HttpPosteriors LabelOracle PLAIN Pace
         PosteriorOracle RANK Reading Schedule distances distances_of_models label_oracle logit_oracle mlflow_endpoint
@@ -35,7 +36,7 @@ PUBLIC = {
         decided delong_interval exposed_points family_q_values holm ibragimov_mueller_t measure measure_null null_band
         p_values paired_difference per_target_auc permutation_p q_values radius_intervals spearman summarise tpr_at_fpr
         within_auc""",
-    "audits.targets": "Weights read_members read_weights with_weights",
+    "audits.targets": "Weights blind_auc blind_scores read_members read_weights with_weights",
     "audits.tmia": """ATTACKS Answers Attack CandidateUniqueness Case Clusters JUDGED JudgeSettings Labels Map
         MembershipDesign MembershipSplit NoiseVotes Pairs Posteriors Ruling SELECTORS Scores Selector WhiteBox chosen
         corrected_p k_means k_means_streamed make_membership make_pairs other_side rank_p scores_rows smoothed_p""",

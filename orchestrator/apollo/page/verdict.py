@@ -10,13 +10,13 @@ from audits.statistics.summary import Difference, paired_difference, per_target_
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.promises import promise_sentences
 from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.words import access_level
 
-CONTROLS = ("retrain", "identity")
 PAIRS = (
     ("apollo", "random_directions"),
     ("apollo", "single_query"),

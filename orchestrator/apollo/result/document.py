@@ -12,7 +12,7 @@ from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
-from orchestrator.apollo.components import CONTROLS
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows

@@ -19,7 +19,7 @@ from orchestrator.engine import keyed_jobs
 from orchestrator.engine.jobs import code_version as versions
 from orchestrator.engine.jobs.code_version import OURS, Source, code_version, counts, reached, source_of
 from orchestrator.kinds import KINDS, kind_named, open_design
-from tests.cases.smallest_plans import SMALLEST, smallest_plan
+from tests.cases.smallest_plans import GIVEN, SMALLEST, smallest_plan
 
 ROOT = Path(keyed_jobs.__file__).parents[2]
 BODIES = {f"{name} {stage.name}": stage.body.__module__ for name in KINDS for stage in kind_named(name).stages}
@@ -176,7 +176,7 @@ def test_how_a_model_is_built_decides_all_that_asks_models(copy: Copy) -> None:
     tree = ast.parse((copy.root / "orchestrator/tmia/design.py").read_text())
     (build,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "build")
     changed = copy.changed_by("orchestrator/tmia/design.py", planted(build.lineno))
-    assert changed == {"tmia train", "tmia select", "tmia query", "tmia look", "tmia score"}
+    assert changed == {f"tmia {stage}" for stage in ("given", "train", "select", "query", "look", "score")}
 
 
 def test_what_words_draws_and_shows_decides_nothing(copy: Copy) -> None:
@@ -207,7 +207,7 @@ def test_every_job_names_the_body_of_its_stage_and_its_own_components(
 ) -> None:
     monkeypatch.setattr(keyed_jobs, "code_version", lambda modules, root=None: ", ".join(modules))
     named: dict[str, set[str]] = {}
-    for name in SMALLEST:
+    for name in SMALLEST | GIVEN:
         plan = smallest_plan(name, tmp_path)
         design = open_design(plan)
         jobs = design.first_jobs() or design.jobs()
