@@ -99,17 +99,55 @@ SMALLEST: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
+GIVEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "apollo, given": (
+        "apollo-smoke",
+        {
+            **APOLLO,
+            "audit.attacks": ["single_query", "u_lira"],
+            "split.shadows": 8,
+            "model.settings.hidden": [8],
+            "target": {"members": "0:60", "forget": "0:30"},
+        },
+    ),
+    "tmia, given": (
+        "tmia-smoke",
+        {
+            **TMIA,
+            "variants": {},
+            "audit.attacks": ["label_gap", "tmia_posterior"],
+            "audit.selectors": ["none"],
+            "model": {"name": "mlp", "settings": {"hidden": [8]}},
+            "target": {"members": "0:200"},
+        },
+    ),
+    "mia, given": (
+        "mia-smoke",
+        {
+            "audit.fpr": [0.5],
+            "audit.attacks": ["lira", "label_gap"],
+            "split": {"train_size": 20, "shadows": 6, "test": 40},
+            "model.settings.hidden": [8],
+            "recipe.epochs": 2,
+            "target": {"members": "0:30"},
+        },
+    ),
+}
+"""Plans of kinds that audit a given model by the plan that otherwise trains targets."""
 
-def given_weights(folder: Path) -> str:
-    """Write the weights of a network that nobody trained, of the architecture of the plan ``gnq, given``."""
+
+def given_weights(folder: Path, shape: tuple[int, ...]) -> str:
+    """Write the weights of a network that nobody trained, of the architecture of the plans of given models."""
     folder.mkdir(exist_ok=True)
-    torch.save(make_model("mlp", {"hidden": [8]}).build((1, 14, 14), 10, seed=0).state_dict(), folder / "weights.pt")
-    return str(folder / "weights.pt")
+    file = folder / f"weights-{shape[-1]}.pt"
+    torch.save(make_model("mlp", {"hidden": [8]}).build(shape, 10, seed=0).state_dict(), file)
+    return str(file)
 
 
 def smallest_plan(name: str, store: Path, **more: Any) -> BasePlan:
-    """Return the plan ``name`` of ``SMALLEST``, for work in this process."""
-    base, values = SMALLEST[name]
-    if base == "gnq-target":
-        values = values | {"target.weights": given_weights(store.with_name(f"{store.name}-given"))}
+    """Return the plan ``name`` of ``SMALLEST`` or ``GIVEN``, for work in this process."""
+    base, values = (SMALLEST | GIVEN)[name]
+    if "given" in name:
+        shape = (1, 14, 14) if base == "gnq-target" else (1, 8, 8)
+        values = values | {"target.weights": given_weights(store.with_name(f"{store.name}-given"), shape)}
     return load_plan(base, values={**values, "compute.workers": 0, "compute.store": str(store), **more})

@@ -54,11 +54,11 @@ def new_net() -> nn.Module:
 def written(place: Path) -> None:
     """Write the files of a foreign script: an original, what became of it in three ways, and lists of points."""
     torch.manual_seed(5)
-    original = trained(new_net(), MEMBERS, 15)
+    original = trained(new_net(), MEMBERS, 25)
     torch.save(original.state_dict(), place / "original.pt")
     torch.save(original.state_dict(), place / "untouched.pt")
     torch.save(trained(original, RETAINED, 2).state_dict(), place / "finetuned.pt")
-    torch.save(trained(new_net(), RETAINED, 15).state_dict(), place / "retrained.pt")
+    torch.save(trained(new_net(), RETAINED, 25).state_dict(), place / "retrained.pt")
     np.savetxt(place / "members.txt", MEMBERS, fmt="%d")
     np.savetxt(place / "forget.txt", FORGET, fmt="%d")
 
@@ -76,9 +76,10 @@ def plan_of(place: Path, model: str, **changes: Any):
         "target": target | ({"original": str(place / "original.pt")} if model == "finetuned" else {}),
         "split": {"train_size": 200, "shadow_pool": 1600, "test_pool": 250, "shadows": 8, "offline_shadows": 2},
         "model": {"name": "mlp", "settings": {"hidden": [64]}},
-        "recipe": {"learning_rate": 0.004, "epochs": 15, "batch_size": 40},
+        "recipe": {"learning_rate": 0.004, "epochs": 25, "batch_size": 40},
         "unlearning": [{"method": "finetune", "learning_rate": 0.004, "epochs": 2}],
         "compute": {"workers": 0, "store": str(place / "store")},
+        "seed": 1,
     }
     raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 400}
     plan = plan_from(raw)

@@ -109,3 +109,10 @@ def test_a_student_of_a_resnet_18_that_was_tuned_elsewhere(tmp_path: Path, monke
     assert all(cell["auc"] is None or 0 <= cell["auc"] <= 1 for cell in cells.values())
     (fit,) = [row for row in document["fit"] if row["group"] == "target"]
     assert fit["train_accuracy"] > fit["test_accuracy"]
+    exposure = {
+        **{name: values[name] for name in ("compute.workers", "compute.store", "data.name", "model", "target")},
+        "audit.controls": 40,
+    }
+    points = audited(load_plan("gnq-target", values=exposure), tmp_path / "exposure", shown=True).scores.to_pandas()
+    assert points.groupby("group").size().to_dict() == {"members": 40, "controls": 40}
+    assert (points.uniqueness > 0).all() and points.bits.between(0, 1).all()

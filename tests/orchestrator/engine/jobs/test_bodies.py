@@ -19,7 +19,7 @@ from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named
 from tests.cases.runs import context_of
-from tests.cases.smallest_plans import SMALLEST, smallest_plan
+from tests.cases.smallest_plans import GIVEN, SMALLEST, smallest_plan
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +28,8 @@ MAKE_KEYS = (
     "orchestrator.apollo.jobs",
     "orchestrator.apollo.ranking_jobs",
     "orchestrator.apollo.stage_jobs",
+    "orchestrator.engine.given",
+    "orchestrator.engine.given_files",
     "orchestrator.engine.jobs",
     "orchestrator.engine.keyed_jobs",
     "orchestrator.gnq.given.jobs",
@@ -89,7 +91,7 @@ def test_bodies_call_nothing_that_their_keys_do_not_count(tmp_path: Path, monkey
     monkeypatch.setattr(keyed_jobs, "code_version", noted)
     load_all_tables()
     done: set[tuple[str, str]] = set()
-    for name in SMALLEST:
+    for name in SMALLEST | GIVEN:
         plan, store = smallest_plan(name, tmp_path / "store"), Store(str(tmp_path / "store"))  # work of equal keys once
         first = context_of(plan, store)
         work = [*carried_out(first, first.design.first_jobs())]
