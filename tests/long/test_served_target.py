@@ -76,7 +76,7 @@ COMMON: dict[str, Any] = {
 PLANS: dict[str, dict[str, Any]] = {
     "mia": {
         "audit": {
-            "kind": "mia", "fpr": [0.2], "bootstrap": 40, "permutations": 40,
+            "kind": "mia", "fpr": [0.2], "hop_skip_jump": {"points": 100}, "bootstrap": 40, "permutations": 40,
             "attacks": ["lira_offline", "rmia", "loss", "label_gap", "boundary_distance"],
         },
         "split": {"train_size": 150, "shadows": 6, "test": 100},

@@ -14,10 +14,12 @@ import pytest
 import torch
 from torch import nn
 
+from audits.errors import ServerSilent
 from audits.models import make_model
 from orchestrator.cli.main import main
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.overrides import apply_overrides
+from orchestrator.engine.run.attempts import Attempts
 from orchestrator.kinds import KINDS, load_plan, open_design, plan_from
 from tests.cases.endpoint import Fault, serving, status
 from tests.cases.runs import audited, take_turns
@@ -205,6 +207,14 @@ def test_a_server_that_fails_ends_in_one_line_or_not_at_all(fault: str, net: nn.
             assert "\n" not in str(caught.value)
         found, document = scores_of(asked)
         assert found == reference and document["served"]["served"] == server.served == 2 * POINTS
+
+
+def test_a_silent_server_is_no_attack_that_failed() -> None:
+    def ask() -> None:
+        raise ServerSilent("no answer")
+
+    with pytest.raises(ServerSilent):
+        Attempts().of("loss", ask)
 
 
 def test_plans_are_checked_and_priced_without_a_server(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
