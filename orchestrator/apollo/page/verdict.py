@@ -108,8 +108,8 @@ def _identity(run: ApolloRun) -> Sentence:
         return Sentence(
             "bad",
             head,
-            "No attack lies above chance even where nothing was unlearned: this audit has no power, and its null "
-            "results mean nothing.",
+            "No attack lies above chance, by its test and by its interval, even where nothing was unlearned: this "
+            "audit has no power, and its null results mean nothing.",
         )
     best = max(above, key=lambda row: float(row.auc))
     return Sentence(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
@@ -117,6 +118,10 @@ def cells_of(setting: Setting, store: Store) -> tuple[TmiaCell, ...]:
     return read_rows(form, placed(details(setting, store)["cells"], setting.name), "cells")
 
 
+GROUP_OF: dict[str, str] = {word: group for group, word in SEEDED.items()}
+"""The word for a group in names of models → the group."""
+
+
 def fit_rows(setting: Setting, store: Store) -> list[FitRow]:
     """Return one row for each side × group of models: mean accuracies, their gap, and a flag where it is too large."""
     asked_side = "other" if setting.plan.audit.mode == "II" else "own"
@@ -125,8 +130,8 @@ def fit_rows(setting: Setting, store: Store) -> list[FitRow]:
     for job in given:
         measured["asked", "target"] = [json.loads(store.get("given", job.key).read(METRICS))]
     for job in setting.of("train"):
-        side, group, _ = job.member.split("-")
-        place = "asked" if side == asked_side else "teacher"
+        side, word, _ = job.member.split("-")
+        place, group = "asked" if side == asked_side else "teacher", GROUP_OF[word]
         group = CONTROL if given and group == "target" else group
         measured.setdefault((place, group), []).append(json.loads(store.get("train", job.key).read(METRICS)))
     rows = []

@@ -103,6 +103,7 @@ def test_the_given_model_alone_is_in_the_table_and_controls_beside_it(finished: 
     }
     assert {row["control"] for row in document["controls"]} == {0, 1}
     assert {row["group"]: row["models"] for row in document["fit"]}.items() >= {"target": 1, "control": 2}.items()
+    assert {row["group"] for row in document["fit"]} == {"target", "control", "reference", "null"}
     assert SAYS in document["notes"] and SAYS in (out / "report.html").read_text()
     assert any("split.targets does not count" in note for note in document["notes"])
     groups = result.scores.filter(np.asarray(result.scores["attack"]) == "tmia_posterior").to_pydict()
