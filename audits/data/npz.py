@@ -5,7 +5,7 @@ from __future__ import annotations
 from audits.data.dataset import Dataset, Description
 from audits.data.points import arrays_of
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.user import LAYOUT, checked
+from audits.data.user import LAYOUT, checked, told
 
 HOW = "write it with numpy.savez(PATH, inputs=…, labels=…)"
 
@@ -14,22 +14,13 @@ def _load(request: Request) -> Dataset:
     request.allow(LAYOUT)
     path = request.local_path()
     if not path.is_file():
-        raise _told(request, None).missing()
+        raise told(request, None, HOW).missing()
     return checked(request.name, arrays_of(path, request.name), request.options.get(LAYOUT, "channels_first"))
 
 
 def _describe(request: Request) -> Description:
     request.allow(LAYOUT)
-    return _told(request, _load(request) if request.local_path().is_file() else None)
-
-
-def _told(request: Request, data: Dataset | None) -> Description:
-    where = [str(request.local_path())]
-    if data is None:
-        return Description(request.name, 0, (), (), None, where, False, "the owner's", HOW)
-    return Description(
-        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", HOW
-    )
+    return told(request, _load(request) if request.local_path().is_file() else None, HOW)
 
 
 CATALOGUE.register("npz")(

@@ -7,7 +7,7 @@ all columns of numbers beside the labels; labels are whole numbers or names. Not
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.user import LAYOUT, checked
+from audits.data.user import LAYOUT, checked, told
 from audits.errors import BadInput, did_you_mean
 from audits.own.code import first_line
 
@@ -203,7 +203,7 @@ def _load(request: Request) -> Dataset:
     request.allow(INPUTS, LABELS, SIZE, LAYOUT)
     path = request.local_path()
     if not path.exists():
-        raise _told(request, None).missing()
+        raise told(request, None, HOW).missing()
     table = read_table(path)
     columns: list[str] = table.column_names
     label = chosen(request, LABELS, USUAL_LABELS, columns)
@@ -219,13 +219,10 @@ def _load(request: Request) -> Dataset:
     else:
         inputs = inputs_of(request, table, given)
     encoded = inputs.dtype == np.uint8
-    found = checked(request.name, (inputs, labels), "channels_first" if encoded else layout_of(request.options))
+    found = checked(
+        request.name, (inputs, labels), "channels_first" if encoded else request.options.get(LAYOUT, "channels_first")
+    )
     return found if names is None else named(found, names)
-
-
-def layout_of(options: Mapping[str, str]) -> str:
-    """Return where the channels of inputs in lists of numbers stand."""
-    return options.get(LAYOUT, "channels_first")
 
 
 def named(found: Dataset, names: tuple[str, ...]) -> Dataset:
@@ -238,16 +235,7 @@ def named(found: Dataset, names: tuple[str, ...]) -> Dataset:
 
 def _describe(request: Request) -> Description:
     request.allow(INPUTS, LABELS, SIZE, LAYOUT)
-    return _told(request, _load(request) if request.local_path().exists() else None)
-
-
-def _told(request: Request, data: Dataset | None) -> Description:
-    where = [str(request.local_path())]
-    if data is None:
-        return Description(request.name, 0, (), (), None, where, False, "the owner's", HOW)
-    return Description(
-        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", HOW
-    )
+    return told(request, _load(request) if request.local_path().exists() else None, HOW)
 
 
 CATALOGUE.register("table")(

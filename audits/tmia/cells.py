@@ -213,14 +213,7 @@ def _cell(selection: str, seen: Judged, tested: Tested) -> dict[str, Any]:
         **_named("coverage", targets.coverage),
         **_named("fpr", targets.fpr),
         **_auc(seen.score, seen.member, tested.level),
-        "null_models": null.targets,
-        "null_candidates": null.candidates,
-        "null_fpr": null.fpr.value,
-        "null_fpr_low": null.fpr.low,
-        "null_fpr_high": null.fpr.high,
-        "null_false_positives": null.false_positives,
-        "null_pairs": null.non_members,
-        "null_expected": null.expected_false_positives if promises else None,
+        **null_fields(null, promises),
         "queries_per_point": seen.queries,
         "failed": int(np.isnan(seen.statistic["target"]).sum()),
     }
@@ -235,6 +228,20 @@ def _outcomes(seen: Judged, tested: Tested) -> tuple[Outcome, Outcome]:
         measure(decide, n_ref, seen.member, tested.beta, level=tested.level, draws=tested.draws, seed=tested.seed),
         null_outcome(seen, tested),
     )
+
+
+def null_fields(null: Outcome, promises: bool) -> dict[str, Any]:
+    """Return what a cell tells of null models; ``promises``: whether its attack has a level."""
+    return {
+        "null_models": null.targets,
+        "null_candidates": null.candidates,
+        "null_fpr": null.fpr.value,
+        "null_fpr_low": null.fpr.low,
+        "null_fpr_high": null.fpr.high,
+        "null_false_positives": null.false_positives,
+        "null_pairs": null.non_members,
+        "null_expected": null.expected_false_positives if promises else None,
+    }
 
 
 def null_outcome(seen: Judged, tested: Tested) -> Outcome:

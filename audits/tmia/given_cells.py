@@ -21,7 +21,7 @@ import numpy as np
 from audits.arrays import Bools, Floats
 from audits.statistics.one_target import Interval, one_target_auc, one_target_rate
 from audits.tmia.attacks import Ruling
-from audits.tmia.cells import Columns, Judged, Tested, judged, null_outcome
+from audits.tmia.cells import Columns, Judged, Tested, judged, null_fields, null_outcome
 
 ENDS = ("", "_low", "_high")
 UNDEFINED = (None, None, None)
@@ -115,14 +115,7 @@ def promise(seen: Judged, non_members: int, tested: Tested) -> dict[str, Any]:
         "targets": 1,
         "expected_false_positives": tested.beta * non_members if promises else None,
         **NO_SPAN,
-        "null_models": null.targets,
-        "null_candidates": null.candidates,
-        "null_fpr": null.fpr.value,
-        "null_fpr_low": null.fpr.low,
-        "null_fpr_high": null.fpr.high,
-        "null_false_positives": null.false_positives,
-        "null_pairs": null.non_members,
-        "null_expected": null.expected_false_positives if promises else None,
+        **null_fields(null, promises),
         "queries_per_point": seen.queries,
     }
 

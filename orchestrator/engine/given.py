@@ -7,6 +7,7 @@ see the files.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +64,9 @@ class GivenJobs(KeyedJobs):
         return {}
 
     @property
+    @abstractmethod
     def given_code(self) -> tuple[type, ...]:
         """The classes of the architectures that given models are of."""
-        raise NotImplementedError
 
     def about_given(self, name: str) -> dict[str, Any]:
         """Return what decides what a job brings in."""
