@@ -93,6 +93,18 @@ PLANS: dict[str, dict[str, Any]] = {
         "unlearning": [{"method": "finetune", "learning_rate": 0.004, "epochs": 2}],
         "target": {"members": "members.txt", "forget": "forget.txt"},
     },
+    "tmia": {
+        "audit": {
+            "kind": "tmia", "beta": 0.2, "asked": 16, "selectors": ["none"], "reference_samples": 200, "bootstrap": 40,
+            "attacks": ["tmia", "tmia_distance", "tmia_posterior", "rmia", "label_gap", "noise_votes"],
+            "noise": {"copies": 8}, "reconstruction": {"points": 10, "models": 4},
+        },
+        "split": {
+            "reference_models": 12, "null_models": 4, "candidates": 100, "train_size": 150, "attacker_points": 600,
+        },
+        "recipe": {"learning_rate": 0.004, "epochs": 10, "batch_size": 40},
+        "target": {"members": "members.txt"},
+    },
 }  # fmt: skip
 ASKED = {"gives": "logits", "template": {"images": "{inputs}"}, "answers": "$.results[*].scores", "identity": "mine"}
 
