@@ -2,13 +2,15 @@
 
     python -m benchmarks.peers_mia                     # of `orch audit mia`, from its store (ORCH_STORE, or --store)
     python -m benchmarks.peers_mia runs/mia/plan.yaml  # of the plan of another run
+    python -m benchmarks.peers_mia --seeds 1 2 3       # of the plan at other seeds, their pools together
     python -m benchmarks.peers_mia --quick             # shows that it works; the numbers mean nothing
 
 Targets and shadows are those of a plan of `orch audit mia`; what the store lacks is trained first. Every attack gets
 the logits of the same models, and who of them was trained on what; canaries are left out. The AUC is that of each
 target, its mean over the two targets of a pool one value, and intervals are Student's over pools; differences are
-paired in pools. Rates are read off the ROC for all, whose thresholds nobody has beforehand. A second table says what
-our attacks do at rates that they promise, which peers do not.
+paired in pools, and called so where their p-value holds after Holm's correction over all comparisons. Rates are read
+off the ROC for all, whose thresholds nobody has beforehand. A second table says what our attacks do at rates that they
+promise, which peers do not.
 
 Peers are called, not copied (``benchmarks/peers_mia_forms.py``); one that is not installed is left out.
 """
@@ -23,7 +25,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,12 +36,14 @@ from audits.arrays import Floats
 from audits.errors import BadInput
 from audits.mia.attacks import MIA_ATTACKS
 from audits.statistics.intervals import ibragimov_mueller_t
+from audits.statistics.null import holm
 from audits.statistics.roc import auc, roc, tpr_at_fpr
 from audits.statistics.summary import paired_difference
 from benchmarks.peers_mia_answers import Handed, handed, opened
 from benchmarks.peers_mia_forms import OURS, PEERS, Form, case, forms, missing, words
 from benchmarks.peers_mia_tables import RATES, tables
 from benchmarks.record import SCHEMA, add_output_options, environment, rounded, write
+from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.store import Store, default_store_uri
 from orchestrator.kinds import load_plan
 
@@ -73,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers_mia", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("plan", nargs="?", metavar="PLAN", help=f"a file or a shipped plan's name (default {PLAN})")
     parser.add_argument("--store", metavar="URI", help="where finished models are kept (or ORCH_STORE)")
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="SEED", help="seeds of the plan (default: its own)")
     parser.add_argument("--quick", action="store_true", help="a tiny plan in a store of its own: shows that it works")
     add_output_options(parser)
     options = parser.parse_args(arguments)
@@ -84,9 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             name = options.plan or ("mia-smoke" if options.quick else PLAN)
             plan = load_plan(name, values={"compute.workers": 0})
             place = folder if options.quick else options.store or plan.compute.store or default_store_uri()
-            context = opened(plan, Store(place))
-            at = environment(context.design.device, plan.compute.threads)
-            record = {**head(name, options, at), **measured(list(handed(context)))}
+            contexts = [opened(each, Store(place)) for each in at_seeds(plan, options.seeds)]
+            at = environment(contexts[0].design.device, plan.compute.threads)
+            record = {**head(name, options, at), **measured(together(map(handed, contexts)))}
     except BadInput as error:
         parser.error(str(error))
     finally:
@@ -95,14 +100,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
+def at_seeds(plan: BasePlan, seeds: Sequence[int] | None) -> list[BasePlan]:
+    """Return the plan at each of ``seeds``, or as it is."""
+    return [plan.changed({"seed": seed}) for seed in seeds] if seeds else [plan]
+
+
+def together(runs: Iterable[Iterable[Handed]]) -> list[Handed]:
+    """Return the targets of all runs; the pools of one are not those of another."""
+    numbers: dict[tuple[int, int], int] = {}
+    return [
+        replace(target, pool=numbers.setdefault((run, target.pool), len(numbers)))
+        for run, targets in enumerate(runs)
+        for target in targets
+    ]
+
+
 def head(plan: str, options: argparse.Namespace, at: Mapping[str, Any]) -> dict[str, Any]:
     """Return what names a record: the command, and the versions of the peers."""
     told = ["python -m benchmarks.peers_mia", *([options.plan] if options.plan else [])]
+    seeds = ["--seeds", *map(str, options.seeds)] if options.seeds else []
     return {
         "schema": SCHEMA,
         "benchmark": "peers_mia",
         "section": "peers_mia cpu",
-        "command": " ".join([*told, *(["--quick"] if options.quick else [])]),
+        "command": " ".join([*told, *seeds, *(["--quick"] if options.quick else [])]),
         "environment": at,
         "repeats": 1,
         "plan": plan,
@@ -180,6 +201,9 @@ def compared(kinds: Sequence[Form], found: Mapping[str, Sequence[Said]]) -> list
             ratios = [its.seconds / one.seconds for one, its in zip(ours, own, strict=True)]
             row["seconds_ratio"] = rounded(float(np.median(ratios)))
         rows.append(row)
+    told = [row["difference"] for row in rows if "difference" in row]
+    for difference, p in zip(told, holm([each["p"] for each in told]), strict=True):
+        difference["p_holm"] = rounded(float(p))
     return rows
 
 

@@ -180,7 +180,7 @@ def test_peers_are_compared_with_ours_that_asks_the_same_and_differences_are_pai
     for row in document["attacks"]:
         assert row["auc"]["low"] <= row["auc"]["mean"] <= row["auc"]["high"]
     same = rows["LeakPro, LiRA online"]
-    assert same["difference"] == {"mean": 0, "low": 0, "high": 0, "p": 1, "targets": 3}
+    assert same["difference"] == {"mean": 0, "low": 0, "high": 0, "p": 1, "targets": 3, "p_holm": 1}
     assert same["auc"] == rows["ours, LiRA online"]["auc"]
     online, offline = rows["ours, RMIA online"]["auc"]["mean"], rows["ours, RMIA offline"]["auc"]["mean"]
     told = rows["LeakPro, RMIA offline"]
@@ -188,9 +188,18 @@ def test_peers_are_compared_with_ours_that_asks_the_same_and_differences_are_pai
     assert [row["name"] for row in document["promised"]] == [peers_mia.words(name) for name in OURS]
 
 
-def test_what_is_said_of_a_difference_is_what_its_interval_leaves():
-    said = [verdict({"low": low, "high": high}) for low, high in ((0.1, 0.2), (-0.1, 0.1), (-0.2, -0.1))]
+def test_a_difference_is_called_one_where_it_holds_over_all_comparisons(stand_ins):
+    said = [verdict({"mean": mean, "p_holm": p}) for mean, p in ((0.1, 0.05), (0.1, 0.06), (-0.1, 0.01))]
     assert said == ["**ours higher**", "no difference", "**ours lower**"]
+    rows = peers_mia.measured([target(pool) for pool in (0, 1, 2)])["attacks"]
+    raw, held = (np.array([row["difference"][name] for row in rows if row["package"]]) for name in ("p", "p_holm"))
+    assert held.min() == pytest.approx(min(1, raw.min() * len(raw)), rel=1e-3)
+    assert (held >= raw).all() and (held > raw).any()
+
+
+def test_pools_of_several_seeds_are_different_pools():
+    runs = [[target(pool) for pool in (0, 0, 1)] for _ in range(2)]
+    assert [one.pool for one in peers_mia.together(runs)] == [0, 0, 1, 2, 2, 3]
 
 
 WITHOUT = """
