@@ -6,6 +6,7 @@ import contextlib
 import errno
 import importlib
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -109,6 +110,8 @@ def main(argv: list[str] | None = None) -> int:
         with asking(session.code.may_run):
             code = invoke(arguments, session)
         sys.stdout.flush()
+        if argv is None:
+            ignore_interrupts()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -125,6 +128,15 @@ def main(argv: list[str] | None = None) -> int:
         if os.environ.get("ORCH_DEBUG") == "1":
             raise
         return explain(error, session)
+
+
+def ignore_interrupts() -> None:
+    """Let a command that is over end with its own exit code.
+
+    The interpreter may take seconds to end, without a handler of signals: an interrupt would kill it.
+    """
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def end_at_once() -> NoReturn:

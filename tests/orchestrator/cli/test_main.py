@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -294,3 +295,26 @@ def test_a_closed_pipe_is_no_error() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env=environment)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+SLOW_TO_END = """
+import os, sys, time
+from orchestrator.cli.main import main
+class Slow:
+    def __del__(self, write=os.write, sleep=time.sleep):
+        write(1, b"<<ending>>")
+        sleep(2)
+slow = Slow()
+sys.argv = ["orch", "ls", "plans"]
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_after_the_end_of_a_command_leaves_its_exit_code() -> None:
+    with subprocess.Popen([sys.executable, "-c", SLOW_TO_END], stdout=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        said = b""
+        while not said.endswith(b"<<ending>>"):
+            said += command.stdout.read(1)
+        command.send_signal(signal.SIGINT)
+        assert command.wait(20) == 0
