@@ -311,7 +311,9 @@ sys.exit(main())
 
 
 def test_an_interrupt_after_the_end_of_a_command_leaves_its_exit_code() -> None:
-    with subprocess.Popen([sys.executable, "-c", SLOW_TO_END], stdout=subprocess.PIPE) as command:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    script = [sys.executable, "-c", SLOW_TO_END]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, env=environment) as command:
         assert command.stdout is not None
         said = b""
         while not said.endswith(b"<<ending>>"):
