@@ -214,7 +214,7 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
             click.echo(f"job {name} goes on; follow it again: {again}", err=True)
         return Ended("STOPPED", INTERRUPTED, "")
     screen.end()
-    if (files := unpack(server.log(name), out)) is None:
+    if not (files := unpack(server.log(name), out)):
         click.echo(f"job {name} left no results", err=True)
     else:
         click.echo(f"results: {out} ({len(files)} files)", err=as_json)

@@ -20,7 +20,7 @@ from audits.errors import BadInput
 from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
-from orchestrator.cli.submit import Screen, exit_code, read_command, start
+from orchestrator.cli.submit import Screen, exit_code, follow, read_command, start
 
 STORE = ("--store", "/srv/store")
 
@@ -194,6 +194,15 @@ def test_lines_are_shown_once_they_are_whole_and_results_are_not(capsys: pytest.
 def test_the_exit_code_is_the_commands(ended: Ended, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(ended) == code
     assert (ended.message in capsys.readouterr().err) or not ended.message
+
+
+def test_a_job_that_was_refused_left_no_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    log = "\n".join(packed(tmp_path / "run", []))
+    ended = Ended("FAILED", 2, "")
+    server = SimpleNamespace(follow=lambda name, write: ended, log=lambda name: log)
+    assert follow(server, "audit-1", tmp_path / "out", as_json=False) is ended  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "job audit-1 left no results\n"
 
 
 class Client:
