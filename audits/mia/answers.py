@@ -6,7 +6,7 @@ model of the design trained on. Which of the K points a judged model trained on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from audits.arrays import Labels as Classes
 from audits.errors import BadInput
 from audits.queries.access import Access
 from audits.signals.confidence import of_true_class, scaled
+
+SOFT = 2.0
+"""The temperature of softened posteriors, that of RMIA."""
 
 
 @dataclass(frozen=True)
@@ -43,26 +46,36 @@ class Distances:
 
 @dataclass(frozen=True)
 class Posteriors:
-    """Signals of A models: log p_y and log(p_y/(1 − p_y)) at the points (A, K) and at known non-members (A, Z)."""
+    """Signals of A models: log p_y and log(p_y/(1 − p_y)) at the points (A, K) and at known non-members (A, Z).
+
+    ``softened`` and ``known_softened``: log p_y by a softmax of temperature ``SOFT``.
+    """
 
     log_p: Floats
     confidence: Floats
+    softened: Floats
     known_log_p: Floats
     known_confidence: Floats
+    known_softened: Floats
 
     @classmethod
     def of(cls, logits: NDArray[Any], known: NDArray[Any], labels: Classes, known_labels: Classes) -> Posteriors:
         """Return the signals of ``logits`` (A, K, classes) and, at known non-members, ``known`` (A, Z, classes)."""
         from scipy.special import log_softmax
 
-        here, there = (log_softmax(part.astype(np.float64), axis=-1) for part in (logits, known))
-        return cls(
-            of_true_class(here, labels), scaled(here, labels),
-            of_true_class(there, known_labels), scaled(there, known_labels),
-        )  # fmt: skip
+        found = []
+        for part, classes in ((logits, labels), (known, known_labels)):
+            exact = log_softmax(part.astype(np.float64), axis=-1)
+            soft = log_softmax(part.astype(np.float64) / SOFT, axis=-1)
+            found += [of_true_class(exact, classes), scaled(exact, classes), of_true_class(soft, classes)]
+        return cls(*found)
 
     def __len__(self) -> int:
         return len(self.log_p)
+
+    def at(self, temperature: float) -> tuple[Floats, Floats]:
+        """Return log p_y at the points and at known non-members by a softmax of ``temperature``: 1 or ``SOFT``."""
+        return {1.0: (self.log_p, self.known_log_p), SOFT: (self.softened, self.known_softened)}[temperature]
 
     def take(self, rows: Any) -> Posteriors:
         """Return the signals of the models ``rows``."""
@@ -73,9 +86,9 @@ class Posteriors:
         return Posteriors(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
 
     @property
-    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+    def parts(self) -> tuple[Floats, ...]:
         """The arrays in the order of the fields."""
-        return self.log_p, self.confidence, self.known_log_p, self.known_confidence
+        return tuple(getattr(self, field.name) for field in fields(self))
 
 
 @dataclass(frozen=True)

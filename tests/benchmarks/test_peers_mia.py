@@ -11,9 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from audits.signals.confidence import scaled
-from audits.signals.likelihood_ratio import log_likelihood_ratio, surprise
+from audits.signals.likelihood_ratio import log_likelihood_ratio
+from audits.signals.moderated import moderated_moments
 from audits.signals.rmia import dominance, evidence_of
 from audits.statistics.roc import auc
 from benchmarks import peers_mia, peers_mia_forms, record
@@ -50,6 +52,11 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     return values - np.log(np.exp(values).sum(-1, keepdims=True))
 
 
+def moderated(asked: np.ndarray, values: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    mean, variance = moderated_moments(values, outside)
+    return -norm.logsf(asked, mean, np.sqrt(variance))
+
+
 class LeakProStandIn:
     """An attack that asks its handlers as LeakPro's do, and scores as ours."""
 
@@ -67,8 +74,10 @@ class LeakProStandIn:
         self.members = len(handler.train_indices)
         self.labels = handler.get_labels(data)
         self.half = shadows.get_in_indices_mask(numbers, data).T
-        self.target = log_softmax(shadows.load_logits(name=f"target_{shadows.target_model_hash}"))
-        self.shadows = log_softmax(np.stack([shadows.load_logits(indx=number) for number in numbers]))
+        target = shadows.load_logits(name=f"target_{shadows.target_model_hash}")
+        answers = np.stack([shadows.load_logits(indx=number) for number in numbers])
+        self.target, self.shadows = log_softmax(target), log_softmax(answers)
+        self.soft, self.soft_shadows = log_softmax(target / 2), log_softmax(answers / 2)
 
     def run_attack(self):
         member = np.arange(60) < self.members
@@ -82,14 +91,14 @@ class LiRAStandIn(LeakProStandIn):
         asked, values = scaled(self.target, self.labels), scaled(self.shadows, self.labels)
         if self.configs["online"]:
             return log_likelihood_ratio(asked, np.stack([values] * 2), np.stack([self.half, ~self.half]))
-        return surprise(asked, values, ~self.half)
+        return moderated(asked, values, ~self.half)
 
 
 class RMIAStandIn(LeakProStandIn):
     def score(self):
         rows = np.arange(60)
-        expected = evidence_of(self.shadows[:, rows, self.labels], np.stack([self.half, ~self.half]))
-        return dominance(self.target[rows, self.labels] - expected, np.zeros(1))
+        expected = evidence_of(self.soft_shadows[:, rows, self.labels], np.stack([self.half, ~self.half]))
+        return dominance(self.soft[rows, self.labels] - expected, np.zeros(1))
 
 
 class SacroStandIn:
@@ -111,7 +120,7 @@ class SacroStandIn:
         if self.mode == "online-carlini":
             scores = log_likelihood_ratio(asked, np.stack([values] * 2), np.stack([half, ~half]))
         else:
-            scores = surprise(asked, values, ~half)
+            scores = moderated(asked, values, ~half)
         assert auc(scores, np.arange(60) < len(y_train)) > 0.7, "who comes first is no member"
         self.result["member_prob"] = list(scores)
 
