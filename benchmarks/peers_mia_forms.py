@@ -60,29 +60,37 @@ def forms() -> list[Form]:
         Form(f"LeakPro, {name}", ours, "leakpro", partial(of_leakpro, attack=attack, online=online))
         for name, (ours, attack, online) in LEAKPRO.items()
     ]
-    for mode, ours in SACROML.items():
-        for fixed in (False, True):
-            name = f"SACRO-ML, {mode}, variance {'of all points' if fixed else 'per point'}"
-            found.append(Form(name, ours, "sacroml", partial(of_sacroml, mode=mode, fix_variance=fixed)))
+    for (mode, fixed), ours in SACROML.items():
+        name = f"SACRO-ML, {mode}, variance {'of all points' if fixed else 'per point'}"
+        found.append(Form(name, ours, "sacroml", partial(of_sacroml, mode=mode, fix_variance=fixed)))
     return [form for form in found if form.package not in missing()]
 
 
-OURS = ("lira", "lira_offline", "rmia", "rmia_offline")
+OURS = ("lira", "lira_offline", "lira_offline_moderated", "rmia", "rmia_softened", "rmia_offline")
 LEAKPRO = {
     "LiRA online": ("lira", "lira", True),
     "LiRA offline": ("lira_offline", "lira", False),
-    "RMIA online": ("rmia", "rmia", True),
+    "RMIA online": ("rmia_softened", "rmia", True),
     "RMIA offline": ("rmia_offline", "rmia", False),
-    "BASE online": ("rmia", "base", True),
+    "BASE online": ("rmia_softened", "base", True),
     "BASE offline": ("rmia_offline", "base", False),
 }
-SACROML = {"online-carlini": "lira", "offline": "lira_offline", "offline-carlini": "lira_offline"}
+"""Name → ours that asks the same, theirs, and whether online. Their RMIA and BASE take temperature 2 by default."""
+SACROML = {
+    ("online-carlini", False): "lira",
+    ("online-carlini", True): "lira",
+    ("offline", False): "lira_offline_moderated",
+    ("offline", True): "lira_offline",
+    ("offline-carlini", False): "lira_offline",
+    ("offline-carlini", True): "lira_offline",
+}
+"""Mode, and whether it takes one variance for all points → ours that asks the same."""
 
 
 def words(attack: str) -> str:
     """Return the name of our attack for a reader."""
     name, _, rest = attack.partition("_")
-    return f"{name.upper().replace('LIRA', 'LiRA')} {rest or 'online'}"
+    return f"{name.upper().replace('LIRA', 'LiRA')} {(rest or 'online').replace('_', ', ')}"
 
 
 def missing() -> list[str]:

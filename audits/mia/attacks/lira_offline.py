@@ -9,7 +9,7 @@ import numpy as np
 from audits.arrays import Bools, Floats
 from audits.mia.answers import Posteriors
 from audits.mia.attacks.base import MIA_ATTACKS, ShadowAttack
-from audits.signals.moderated import moderated_moments
+from audits.signals.likelihood_ratio import surprise
 
 
 @MIA_ATTACKS.register("lira_offline")
@@ -18,14 +18,9 @@ class LiRAOffline(ShadowAttack):
     """LiRA offline (arXiv 2112.03570, section VI): the one-sided test against shadows that never saw the point.
 
     Score: −log Pr[Z > φ], Z ~ N(μ_out, σ²_out), which orders as the paper's 1 − Pr[Z > φ] and does not round to 1.
-    Deviations: the variance is neither pooled over points nor a point's own, but between the two
-    (``audits.signals.moderated``); no augmented queries.
+    Variance pooled over points; no augmented queries.
     """
 
     def scores(self, asked: Posteriors, shadows: Posteriors, half: Bools) -> Floats:
-        """Return −log Pr[Z > φ] (A, K)."""
-        from scipy.special import log_ndtr
-
-        mean, variance = moderated_moments(shadows.confidence, ~half)
-        found: Floats = -log_ndtr((mean - asked.confidence) / np.sqrt(variance))
-        return found
+        """Return the surprise (A, K)."""
+        return np.stack([surprise(row, shadows.confidence, ~half) for row in asked.confidence])

@@ -21,13 +21,13 @@ POPULATION = 500
 class RMIA(ShadowAttack):
     """RMIA online (Zarifzadeh et al., arXiv 2312.03262): a point against points of the population, by likelihood ratio.
 
-    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the probability of the true class by a softmax of temperature 2,
-    as in the paper's experiments; p(x): half its mean over the shadows inside, half over those outside; p(z): its mean
-    over all shadows, which never saw z. Score: the mean over z of LR/(LR + γ), γ = 1, the soft form of the paper's
-    share of z. Deviations: no Taylor expansion in the softmax, no augmented queries.
+    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the probability of the true class; p(x): half its mean over the
+    shadows inside, half over those outside; p(z): its mean over all shadows, which never saw z. Score: the mean over z
+    of LR/(LR + γ), γ = 1, the soft form of the paper's share of z. Deviations: no augmented queries, and the softmax
+    has temperature 1; ``rmia_softened`` has the paper's.
     """
 
-    temperature: ClassVar[float] = 2.0
+    temperature: ClassVar[float] = 1.0
 
     def expected(self, shadows: Posteriors, half: Bools) -> Floats:
         """Return log p(x) (K,) by the shadows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,14 +21,10 @@ SHARE = 0.3
 class RMIAOffline(RMIA):
     """RMIA offline (arXiv 2312.03262): p(x) from shadows outside alone, moved towards 1 as shadows inside would do.
 
-    Deviations: those of ``rmia``, but temperature 1, with which probabilities stand nearer to the 1 that shadows inside
-    would move them to; a is fixed, where the paper tunes it on shadows.
+    Deviations: those of ``rmia``, and a is fixed, where the paper tunes it on shadows.
     """
-
-    temperature: ClassVar[float] = 1.0
 
     def expected(self, shadows: Posteriors, half: Bools) -> Floats:
         """Return log p(x) (K,) by the shadows outside."""
-        outside = np.exp(log_mean(shadows.at(self.temperature)[0], ~half))
-        found: Floats = np.log(0.5 * ((1 + SHARE) * outside + 1 - SHARE))
+        found: Floats = np.log(0.5 * ((1 + SHARE) * np.exp(log_mean(shadows.log_p, ~half)) + 1 - SHARE))
         return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 from orchestrator.report import words as shared
 
 NAMES = {
+    "lira_offline_moderated": "LiRA offline, moderated variance",
     "rmia_offline": "RMIA offline",
+    "rmia_softened": "RMIA, softened",
     "qmia": "QMIA",
     "one_shadow": "one shadow (IAM)",
     "label_gap": "label gap",

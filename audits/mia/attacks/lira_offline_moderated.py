@@ -1,0 +1,31 @@
+"""LiRA offline with variances between a point's own and that of all points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from audits.arrays import Bools, Floats
+from audits.mia.answers import Posteriors
+from audits.mia.attacks.base import MIA_ATTACKS, ShadowAttack
+from audits.signals.moderated import moderated_moments
+
+
+@MIA_ATTACKS.register("lira_offline_moderated")
+@dataclass(frozen=True)
+class LiRAOfflineModerated(ShadowAttack):
+    """LiRA offline (arXiv 2112.03570, section VI) with moderated variances (``audits.signals.moderated``).
+
+    Score: −log Pr[Z > φ], Z ~ N(μ_out, σ²_out). Ranks a little better than ``lira_offline``, and recognises fewer
+    members at a promised rate, as points differ in how far models of other pools are from those of this one.
+    Deviations: the paper's variance is pooled with few shadows, a point's own with many; no augmented queries.
+    """
+
+    def scores(self, asked: Posteriors, shadows: Posteriors, half: Bools) -> Floats:
+        """Return −log Pr[Z > φ] (A, K)."""
+        from scipy.special import log_ndtr
+
+        mean, variance = moderated_moments(shadows.confidence, ~half)
+        found: Floats = -log_ndtr((mean - asked.confidence) / np.sqrt(variance))
+        return found

@@ -1,0 +1,22 @@
+"""RMIA online by softened posteriors (Zarifzadeh et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from audits.mia.answers import SOFT
+from audits.mia.attacks.base import MIA_ATTACKS
+from audits.mia.attacks.rmia import RMIA
+
+
+@MIA_ATTACKS.register("rmia_softened")
+@dataclass(frozen=True)
+class RMIASoftened(RMIA):
+    """RMIA online (arXiv 2312.03262) by a softmax of temperature 2, as in the paper's experiments.
+
+    Ranks a little better than ``rmia``, and recognises fewer members at a promised rate, as the answers of models of
+    other pools differ more. Deviations: no Taylor expansion in the softmax, no augmented queries.
+    """
+
+    temperature: ClassVar[float] = SOFT
