@@ -38,7 +38,7 @@ class QueueState:
     left_out: Mapping[str, str]
 
 
-@dataclass
+@dataclass(repr=False)
 class QueueServer:
     """The queue of one pool (a Ray actor). A worker is a name that outlives its process; each process is a life of it.
 
@@ -52,6 +52,10 @@ class QueueServer:
     _doubtful: set[str] = field(default_factory=set)
     _failure: bytes | None = None
     _stopped: bool = False
+
+    def __repr__(self) -> str:
+        """Ray sends it along with the event of every call to the actor: short, or Ray's head fills with lists of jobs."""
+        return f"QueueServer({len(self.jobs)} jobs)"
 
     def __post_init__(self) -> None:
         self.queue = JobQueue(self.jobs, self.max_losses, self.clock)

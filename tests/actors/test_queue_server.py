@@ -41,6 +41,10 @@ def pass_time(queue: QueueServer, clock: Clock, seconds: float) -> None:
         queue.state()
 
 
+def test_the_name_that_ray_sends_with_every_call_does_not_grow_with_the_jobs() -> None:
+    assert repr(server(*map(str, range(5000)))) == "QueueServer(5000 jobs)"
+
+
 def test_a_worker_that_starts_again_returns_what_it_had_taken() -> None:
     queue = server("a", "b", "c")
     first, second = queue.begin("0", HERE, 2), queue.begin("1", HERE, 2)
