@@ -25,8 +25,8 @@ MOST_BYTES = 2**35
 """Of one file, unpacked: 32 GiB, a model of eight billion float32 parameters."""
 INSIDE = ("state_dict", "model_state_dict", "model")
 """Where a checkpoint of a training keeps its state dict."""
-WRAPPED, COMPILED = "module.", "_orig_mod."
-"""What DataParallel and torch.compile put before the names of parameters."""
+COMPILED = "_orig_mod."
+"""What torch.compile puts before the names of parameters."""
 HALVES = (torch.float16, torch.bfloat16)
 UNSUPPORTED = "Unsupported operand"
 """What torch says of bytes that are no pickle; in others it names what is more than tensors."""
@@ -62,7 +62,7 @@ def read_weights(file: str, module: nn.Module) -> Weights:
     """Return the weights in ``file`` that fit ``module``, which may stand on any device, meta too, and is not changed.
 
     ``file`` is a state dict (.safetensors, .pt, .pth), or a dict that holds one under ``state_dict``,
-    ``model_state_dict`` or ``model``; names may begin as DataParallel and torch.compile write them. Half precision
+    ``model_state_dict`` or ``model``; names may begin as wrappers write them (``unwrapped``). Half precision
     becomes float32, which ``notes`` say. Raises BadInput for a file that cannot be read or holds anything else, for
     names and shapes that are not the module's, and for values that are not finite.
     """
@@ -186,12 +186,18 @@ def is_state(value: Any) -> bool:
 
 
 def unwrapped(found: State, wanted: Iterable[str]) -> State:
-    """Return tensors under the names that the module itself gives them, without those of wrappers around it."""
+    """Return tensors under the names that the module itself gives them, without those of wrappers around it.
+
+    That is "module." of DataParallel, "model." or "net." of many a training loop, and what torch.compile adds.
+    """
     own = set(wanted)
     if not any(COMPILED in name for name in own):
         found = {name.replace(COMPILED, ""): tensor for name, tensor in found.items()}
-    while found and not own & set(found) and all(name.startswith(WRAPPED) for name in found):
-        found = {name.removeprefix(WRAPPED): tensor for name, tensor in found.items()}
+    while found and not own & set(found):
+        first, dot, _ = next(iter(found)).partition(".")
+        if not dot or not all(name.startswith(first + dot) for name in found):
+            break
+        found = {name.removeprefix(first + dot): tensor for name, tensor in found.items()}
     return found
 
 

@@ -9,6 +9,9 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
 from orchestrator.engine.gate import Headline, Line
 from orchestrator.mia.plan import MiaPlan
+from orchestrator.mia.result.given import unlike_fits
+from orchestrator.mia.result.rows import FitRow
+from orchestrator.report.rows import read_row
 
 SUMMARY = ("auc", "auc_low", "tpr", "tpr_low", "found_fpr")
 
@@ -40,7 +43,8 @@ def lost(plan: MiaPlan, document: Mapping[str, Any]) -> list[Line]:
 def failed_controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
     """Return the controls that failed: promised rates of ``counted`` lines, and canaries that none of them finds.
 
-    Beside a given target: own models that none of them finds, and members that are told apart without the model.
+    Beside a given target: own models that none of them finds or that fit otherwise than the target, and members that
+    are told apart without the model.
     """
     void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
     found = [f"promised rate: not kept, so that {'; '.join(void)} is void"] if void else []
@@ -55,6 +59,8 @@ def failed_controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequenc
         found.append(
             f"own models: without power, AUC {row['auc']:.3f} by {row['attack']} on models of the plan's recipe"
         )
+    fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
+    found += [f"own models: {text}" for text in unlike_fits(fits)]
     found += [
         f"without the model: members differ by what they are, AUC {row['auc']:.3f} by inputs and labels alone"
         for row in document.get("blind", ())

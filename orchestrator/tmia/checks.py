@@ -78,8 +78,9 @@ def audit_problems(plan: TmiaPlan) -> list[str]:
     if audit.reference_samples + audit.reconstruction.points > split.attacker_points:
         lines.append(
             f"audit.reference_samples ({audit.reference_samples}) and audit.reconstruction.points "
-            f"({audit.reconstruction.points}) are more than split.attacker_points ({split.attacker_points}); "
-            "lower one of them"
+            f"({audit.reconstruction.points}) are {audit.reference_samples + audit.reconstruction.points} together, "
+            f"more than split.attacker_points ({split.attacker_points}); lower one of them, e.g. the first to "
+            f"{max(1, split.attacker_points - audit.reconstruction.points)}"
         )
     if audit.reconstruction.models > split.reference_models:
         lines.append(

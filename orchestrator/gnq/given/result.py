@@ -57,7 +57,11 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         }
         for name, more in parts.items():
             rows[name] = (*rows.get(name, ()), *more)
-        warnings += [*doubts(setting, finished.store), *finished.design.warnings, *cautions(found, own)]
+        warnings += [
+            *doubts(setting, finished.store),
+            *finished.design.warnings,
+            *cautions(found, parts["separation"], own),
+        ]
     return GivenResult(
         **head_of(finished),
         settings=tuple(SettingRow(setting=each.name, overrides=dict(each.overrides)) for each in finished.settings),
@@ -201,18 +205,20 @@ def doubts(setting: Setting, store: Store) -> list[str]:
     return [f"audit.modes: the rank that mode pinv rests on is not certain ({said[0]}); use ridge"] if said else []
 
 
-def cautions(found: list[GroupRow], plan: GivenPlan) -> list[str]:
+def cautions(found: list[GroupRow], apart: Sequence[SeparationRow], plan: GivenPlan) -> list[str]:
     """Return what weakens the numbers of one setting."""
     members, lines = found[0], []
+    by_loss = next((row.auc for row in apart if row.score == "loss"), None)
     if members.accuracy < UNFIT:
         lines.append(
             f"the model gets {members.accuracy:.0%} of its own training points right: does it see the inputs that it "
             "was trained on (scale, normalisation, order of channels, classes)? Gradients of other inputs say nothing"
         )
-    if len(found) > 1 and members.loss >= found[1].loss:
+    if by_loss is not None and not by_loss.above(0.5):
         lines.append(
-            f"the loss of members (median {members.loss:.3g}) is no lower than that of points that are said to be none "
-            f"({found[1].loss:.3g}): does target.members name the points that this model was trained on?"
+            f"the loss does not tell members (median {members.loss:.3g}) from points that are said to be none "
+            f"({found[1].loss:.3g}; AUC {by_loss.value:.3f} [{by_loss.low:.3f}, {by_loss.high:.3f}]): does "
+            "target.members name the points that this model was trained on? If it does, the model has memorised none"
         )
     if members.vanished > 0:
         lines.append(

@@ -9,6 +9,7 @@ from audits.statistics.one_target import SAYS
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import powerless
+from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.numbers import estimate, number, percent
 from orchestrator.report.sentence import Sentence
@@ -125,6 +126,8 @@ def own_power(run: MiaRun) -> Sentence:
         return Sentence("bad", head, "Not in this run: nothing shows what a null result would be worth.")
     row = next((each for each in run.own if each.attack == run.judge), run.own[0])
     said = f"{words(row.attack)} judges two models of the plan’s own recipe with AUC {estimate(row.auc)}"
+    if unlike := unlike_fits([fit for fit in run.result.fit if fit.setting == run.main_setting]):
+        return Sentence("bad", head, f"{said}, but {unlike[0]}.")
     if row.auc.above(0.5):
         return Sentence("good", head, f"The audit has power: {said}.")
     text = f"{said}, which is not told from chance: the recipe memorises nothing, or the attack is blind."

@@ -19,6 +19,7 @@ from orchestrator.mia.result.given import (
     kept_bounds,
     of_one_model,
     own_rows,
+    unlike_fits,
 )
 from orchestrator.mia.result.rows import MiaResult
 from orchestrator.report.result import SettingRow, head_of, main_setting
@@ -51,6 +52,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         own_models += own_rows(setting.name, columns, details[setting.name], own)
         blind += blind_rows(setting.name, details[setting.name])
     shown = next(setting for setting in settings if setting.name == main)
+    fits = [row for setting in settings for row in fit_rows(setting, store)]
     return MiaResult(
         **head_of(finished),
         settings=tuple(changes),
@@ -62,13 +64,15 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         exposed=tuple(
             replace(point, void=(main, plan.judge) in void) for point in exposed(columns, shown, details[main])
         ),
-        fit=tuple(row for setting in settings for row in fit_rows(setting, store)),
+        fit=tuple(fits),
         own=tuple(own_models),
         blind=tuple(blind),
         judge=shown.plan.judge,  # type: ignore[attr-defined]  # plans of this kind have one
         level=level,
         expected_misses=expected_misses(len({row.attack for row in rows if row.setting == main}), level),
-        warnings=warnings_of(finished, [*given_warnings(settings, blind, store), *control_warnings(rows)]),
+        warnings=warnings_of(
+            finished, [*given_warnings(settings, blind, store), *unlike_fits(fits), *control_warnings(rows)]
+        ),
         notes=tuple(
             dict.fromkeys(
                 [

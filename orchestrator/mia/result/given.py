@@ -14,7 +14,7 @@ from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.store.payloads import unpack_json
 from orchestrator.mia.result.areas import Columns, rows_where, worth
-from orchestrator.mia.result.rows import BlindRow, EpsilonRow, MiaRow, OwnRow
+from orchestrator.mia.result.rows import BlindRow, EpsilonRow, FitRow, MiaRow, OwnRow
 from orchestrator.mia.stages.scoring import OWN, TARGET
 from orchestrator.report.rows import Estimate
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from orchestrator.mia.plan import MiaPlan
 
 Details = Sequence[Mapping[str, Any]]
+UNLIKE = 0.1
+"""Difference of accuracies from which models of the plan's recipe do not stand for the given one."""
 POOR_FIT = 0.5
 """Accuracy on its own points below which a given model may be shown them otherwise than in its training."""
 
@@ -164,6 +166,28 @@ def given_warnings(settings: Sequence[Setting], blind: Sequence[BlindRow], store
             lines.append(
                 "target.by_chance says that chance chose the members, but they are told apart without the model: no "
                 "lower bound on ε is told"
+            )
+    return lines
+
+
+def unlike_fits(rows: Sequence[FitRow]) -> list[str]:
+    """Return a line for each setting whose own models fit otherwise than its given model: they are no control of it.
+
+    A list that does not name the training points looks like a model that memorised none of them.
+    """
+    of = {(row.setting, row.group): row for row in rows}
+    lines = []
+    for (setting, group), given in of.items():
+        own = of.get((setting, OWN))
+        if group != TARGET or own is None:
+            continue
+        pairs = ((given.train_accuracy, own.train_accuracy), (given.test_accuracy, own.test_accuracy))
+        if any(abs(mine - theirs) > UNLIKE for mine, theirs in pairs):
+            lines.append(
+                f"the given model gets {given.train_accuracy:.1%} of its members and {given.test_accuracy:.1%} of test "
+                f"points right, models of the plan's recipe {own.train_accuracy:.1%} and {own.test_accuracy:.1%} "
+                f"(setting {setting}): either target.members does not name its training points, or the recipe is not "
+                "its own; they are no control of it, and a null result says nothing"
             )
     return lines
 

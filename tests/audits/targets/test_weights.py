@@ -43,6 +43,9 @@ WRAPPED: dict[str, Callable[[nn.Module], Any]] = {
     "under model": lambda model: {"model": model.state_dict()},
     "DataParallel": lambda model: nn.DataParallel(model).state_dict(),
     "torch.compile": lambda model: {f"_orig_mod.{name}": value for name, value in model.state_dict().items()},
+    "a training loop of Lightning": lambda model: {
+        "state_dict": {f"model.{name}": value for name, value in model.state_dict().items()}
+    },
     "both": lambda model: {f"module._orig_mod.{name}": value for name, value in model.state_dict().items()},
     "a compiled part": lambda model: {
         name.replace("3.", "3._orig_mod."): value for name, value in model.state_dict().items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,14 @@ from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
+from orchestrator.mia.headline import HEADLINE
+from orchestrator.mia.page.reading import MiaRun
+from orchestrator.mia.page.verdict import own_power
+from orchestrator.mia.result.given import unlike_fits
+from orchestrator.mia.result.rows import FitRow
 from orchestrator.mia.stages.given_details import without_pairs
 from orchestrator.mia.stages.scoring import case_at
+from orchestrator.report.rows import read_row, write_row
 from tests.cases.runs import UnshownRun, audited, context_of, take_turns, two_in_turn
 
 PLAN = """
@@ -237,3 +243,20 @@ def test_the_command_the_page_and_the_gate(
     assert main([*head, *gate]) == 1
     assert json.loads(capsys.readouterr().out)["table"] == finished.document["table"]
     assert main(["compare", "out", "again"]) == 0 and main(["score", "out/scores.parquet"]) == 0
+
+
+def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_look_like_test_points(
+    finished: Result, bench: Bench
+) -> None:
+    fits = [read_row(FitRow, row, "fit") for row in finished.document["fit"]]
+    (target,) = (row for row in fits if row.group == "target")
+    assert unlike_fits(fits) == []
+    wrong = [replace(target, train_accuracy=target.test_accuracy) if row is target else row for row in fits]
+    (line,) = unlike_fits(wrong)
+    assert "either target.members does not name its training points, or the recipe is not its own" in line
+    document = {**finished.document, "fit": [write_row(row) for row in wrong]}
+    plan = bench.plan()
+    failed = HEADLINE.failed_controls(plan, document, [*HEADLINE.lines(plan, document)])
+    assert f"own models: {line}" in failed
+    assert own_power(MiaRun.of(document)).kind == "bad"
+    assert own_power(MiaRun.of(finished.document)).kind == "good"
