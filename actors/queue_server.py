@@ -54,7 +54,7 @@ class QueueServer:
     _stopped: bool = False
 
     def __repr__(self) -> str:
-        """Ray sends it along with the event of every call to the actor: short, or Ray's head fills with lists of jobs."""
+        """Short: Ray sends it along with the event of every call, and its head would fill with lists of jobs."""
         return f"QueueServer({len(self.jobs)} jobs)"
 
     def __post_init__(self) -> None:
