@@ -90,10 +90,10 @@ def _told(search: Search, trial: Trial) -> optuna.trial.FrozenTrial:
     known = {parts: values[0] for parts, values in trial.values.items() if len(values) == 1 and values[0] is not None}
     if whole:
         state = states.COMPLETE
-    elif trial.state == "stopped" and known:
+    elif trial.state in ("stopped", "out of time") and known:
         state = states.PRUNED
     else:
-        state = states.FAIL if trial.state in ("done", "stopped") else states.RUNNING
+        state = states.FAIL if trial.state else states.RUNNING
     return optuna.trial.create_trial(
         state=state,
         values=defined if whole else None,

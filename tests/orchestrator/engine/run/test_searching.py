@@ -195,6 +195,20 @@ def test_a_budget_of_time_ends_a_search_at_a_rung(tmp_path: Path) -> None:
     assert [line for line in lines(tmp_path) if "trial" in line] == []
 
 
+def test_two_metrics_end_in_a_front(tmp_path: Path) -> None:
+    search = replace(SEARCH, samples=4, scheduler=None, metric=("loss.auc", "right.auc"), mode=("max", "min"))
+    document = searched(search, tmp_path).document["search"]
+    values = {row["number"]: row["values"] for row in document["trials"]}
+    beaten = {
+        number
+        for number, (high, low) in values.items()
+        for other in values.values()
+        if other[0] >= high and other[1] <= low and other != [high, low]
+    }
+    assert document["front"] == [number for number in values if number not in beaten] != []
+    assert document["rungs"] == [PARTS] and document["scheduler"] is None
+
+
 @pytest.mark.parametrize(
     ("search", "parts", "said"),
     [
