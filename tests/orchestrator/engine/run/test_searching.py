@@ -22,6 +22,7 @@ from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 from orchestrator.engine.run.search_result import front
 from orchestrator.engine.run.suggesting import Trial, suggest
 from orchestrator.engine.run.target_parts import needed_for, parts_of, rungs
+from orchestrator.engine.run.trial_ledger import Ledger
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
 from orchestrator.report.trials import trial_grid
@@ -233,6 +234,34 @@ def test_a_metric_that_no_setting_has_is_refused_with_the_closest(tmp_path: Path
 
 
 # its parts
+
+
+def test_a_journal_is_taken_up_with_what_the_searcher_drew(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
+    ledger = Ledger(
+        replace(SEARCH, seconds=100.0), 9, PARTS, journal, None, lambda trial: {"jobs": "x"}, lambda trial: None,
+        clock=lambda: 0.0,
+    )  # fmt: skip
+    assert ledger.goes_on
+    asked = {"changes": {"recipe.epochs": 1}, "jobs": "x"}
+    told = [
+        {"trial": 0, **asked, "params": {"recipe.epochs": 0}, "at": 1.0},
+        {"trial": 1, **asked, "params": {"recipe.learning_rate": 0.0012345678}, "at": 2.0},
+        {"trial": 0, "parts": 3, "values": [0.5], "seconds": 4.0, "at": 5.0},
+        {"trial": 1, "parts": 1, "values": [None], "seconds": 1.0, "at": 6.0},
+        {"trial": 0, "state": "done", "at": 99.0},
+    ]
+    ledger.go_on(told)
+    first, second = ledger.trials
+    assert (first.params, first.values, first.state) == ({"recipe.epochs": 0}, {3: (0.5,)}, "done")
+    assert (second.params, second.values, second.state) == ({"recipe.learning_rate": 0.0012345678}, {1: (None,)}, "")
+    assert ledger.ask() == {"number": 1, "jobs": "x"}
+    assert ledger.at == 99.0 and not ledger.out_of_time
+    ledger.go_on([{"trial": 0, "state": "done", "at": 101.0}])
+    assert ledger.out_of_time  # time of earlier processes counts
+    assert ledger.hear(1, {"parts": 1, "numbers": {"loss.auc": 0.7}, "seconds": 2.0})
+    assert second.state == "out of time" and second.values == {1: (0.7,)}
+    assert ledger.ask() is None and not ledger.goes_on
 
 
 def test_suggestions_depend_on_seed_number_and_earlier_trials_alone() -> None:
