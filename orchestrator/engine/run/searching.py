@@ -66,6 +66,7 @@ class Searching:
         journal = Journal(self.out / JOURNAL_FILE, head_of(self.search, self.plan))
         self.ledger = Ledger(self.search, self.samples, self.parts, journal, halving, self.describe, self.told)
         self.outlook = self.look_ahead()
+        self.note_missing([self.shared])
         self.terminal.line(self.outlook.line([each.path for each in self.search.space.dimensions]))
         if asha:
             after = " and ".join(map(str, self.rungs[:-1]))
@@ -166,12 +167,16 @@ class Searching:
         """Return the settings of a trial, one a seed."""
         if trial.number not in self.laid_out:
             settings = self.lay_out_changes(trial.changes, self.name_of(trial))
-            models = self.kind.making_models(job for setting in settings for job in setting.jobs)
-            self.made |= {job.key for job in self.crew.stored.lacks(models)}
+            self.note_missing(settings)
             self.laid_out[trial.number] = settings
             if self.advance is not None:
                 self.keep()
         return self.laid_out[trial.number]
+
+    def note_missing(self, settings: Sequence[Setting]) -> None:
+        """Note the models of ``settings`` that are not there, and so will be made."""
+        models = self.kind.making_models(job for setting in settings for job in setting.jobs)
+        self.made |= {job.key for job in self.crew.stored.lacks(models)}
 
     @property
     def kept(self) -> list[Setting]:

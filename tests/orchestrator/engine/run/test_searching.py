@@ -198,6 +198,17 @@ def test_a_budget_of_time_ends_a_search_at_a_rung(tmp_path: Path) -> None:
     assert [line for line in lines(tmp_path) if "trial" in line] == []
 
 
+def test_models_that_all_trials_share_are_trained_once_before_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attacks = Space((Dimension("audit.attacks", "choice", (["loss"], ["loss", "right"])),))
+    result = searched(Search(attacks, "optuna", 4, None, ("loss.auc",), ("max",)), tmp_path)
+    assert result.document["population"] == {"models": PARTS, "reused": 0, "trained": PARTS}
+    said = capsys.readouterr().out
+    assert f"fields of audit: {PARTS} models are shared by all trials\n" in said
+    assert said.index(f"population: {PARTS} models, 0 reused, {PARTS} to train") < said.index("trials: 4 to do")
+
+
 def test_two_metrics_end_in_a_front(tmp_path: Path) -> None:
     search = replace(SEARCH, samples=4, scheduler=None, metric=("loss.auc", "right.auc"), mode=("max", "min"))
     document = searched(search, tmp_path).document["search"]
