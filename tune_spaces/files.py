@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from audits.errors import BadInput, did_you_mean
 from tune_spaces.dimensions import FORMS, text_of
+from tune_spaces.fields import number, refuse_unknown, several, truth, word, words
 from tune_spaces.registry import Settings, Sweep, fixed
 from tune_spaces.space import MOST_SETTINGS, Asha, Changes, Dimension, Search, Space
 
@@ -67,6 +68,16 @@ def sweep_of(values: Mapping[str, Any], name: str, text: str = "") -> Sweep:
         search=search,
         text=text,
     )
+
+
+def as_drawn(sweep: Sweep) -> Sweep:
+    """Return a search that is adaptive as a sweep of as many settings, drawn at random; any other sweep as it is.
+
+    So its cost can be told beforehand, without what a scheduler will save.
+    """
+    if sweep.search is None or not sweep.search.adaptive:
+        return sweep
+    return replace(sweep, varies=fixed(at_seeds(named(sweep.search), sweep.search.seeds)))
 
 
 def search_of(values: Mapping[str, Any]) -> Search:
@@ -154,7 +165,9 @@ def scheduler_of(given: Any) -> Asha | None:
         return None
     if name != "asha" or not isinstance(settings, Mapping | None):
         near = did_you_mean(name, SCHEDULERS) if isinstance(name, str) else ""
-        raise BadInput(f"scheduler is {text_of(given)}{near}; allowed: none, asha, {{asha: {{grace: 1, reduction: 3}}}}")
+        raise BadInput(
+            f"scheduler is {text_of(given)}{near}; allowed: none, asha, {{asha: {{grace: 1, reduction: 3}}}}"
+        )
     settings = settings or {}
     refuse_unknown(settings, ("grace", "reduction"), "scheduler asha")
     grace, reduction = number(settings, "grace", least=1), number(settings, "reduction", least=2)
@@ -206,9 +219,7 @@ def at_seeds(settings: Mapping[str, Changes], seeds: Sequence[int]) -> Settings:
     """Return every setting at every seed, each a setting of its own; the settings themselves without seeds."""
     if not seeds:
         return settings
-    return {
-        f"{name}, seed={seed}": {**changes, "seed": seed} for name, changes in settings.items() for seed in seeds
-    }
+    return {f"{name}, seed={seed}": {**changes, "seed": seed} for name, changes in settings.items() for seed in seeds}
 
 
 def require_repetitions(settings: Settings) -> None:
@@ -218,57 +229,3 @@ def require_repetitions(settings: Settings) -> None:
     for path in everywhere:
         if path != "seed" and any(path not in each or each[path] != first.get(path) for each in settings.values()):
             raise BadInput(f"pooled settings repeat one experiment and differ in seed only, but these differ in {path}")
-
-
-def refuse_unknown(values: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-    """Raise BadInput for a key that is not ``known``."""
-    for key in values:
-        if key not in known:
-            raise BadInput(f"{key} is not a field{did_you_mean(key, known)}; {what} has: {', '.join(known)}")
-
-
-def words(values: Mapping[str, Any], field: str) -> str:
-    """Return a field that is text; "" without it."""
-    value = values.get(field, "")
-    if not isinstance(value, str):
-        raise BadInput(f"{field} is {text_of(value)}; allowed: text")
-    return value
-
-
-def word(values: Mapping[str, Any], field: str, allowed: Sequence[str]) -> str:
-    """Return a field that is one of ``allowed``; "" without it."""
-    value = values.get(field, "")
-    if value not in ("", *allowed):
-        near = did_you_mean(value, allowed) if isinstance(value, str) else ""
-        raise BadInput(f"{field} is {text_of(value)}{near}; allowed: {', '.join(allowed)}")
-    return str(value)
-
-
-def truth(values: Mapping[str, Any], field: str) -> bool:
-    """Return a field that is true or false; False without it."""
-    value = values.get(field, False)
-    if not isinstance(value, bool):
-        raise BadInput(f"{field} is {text_of(value)}; allowed: true or false")
-    return value
-
-
-def several(values: Mapping[str, Any], field: str) -> tuple[str, ...]:
-    """Return a field that is a word or two of them; () without it."""
-    value = values.get(field, [])
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or any(not isinstance(each, str) for each in found) or len(set(found)) > 2:
-        raise BadInput(f"{field} is {text_of(value)}; allowed: one name, or a list of two (a Pareto front)")
-    return tuple(found)
-
-
-def number(
-    values: Mapping[str, Any], field: str, *, least: int, most: float = math.inf, whole: bool = True
-) -> float | None:
-    """Return a field that is a number; None without it."""
-    value = values.get(field)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not least <= value <= most:
-        up_to = f" to {most:g}" if most < math.inf else " or more"
-        raise BadInput(f"{field} is {text_of(value)}; allowed: a {'whole ' if whole else ''}number, {least}{up_to}")
-    return value

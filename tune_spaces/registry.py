@@ -23,7 +23,7 @@ class Sweep:
     ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together. ``measures`` is
     "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
     ``search`` says how the settings of a sweep in a file or on the command line are drawn; an adaptive one has none
-    beforehand.
+    beforehand. ``text``: the file, "" for a sweep that a function makes.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Sweep:
     pooled: bool = False
     measures: Literal["attacks", "utility"] = "attacks"
     search: Search | None = None
+    text: str = ""
 
     def settings(self, plan: Mapping[str, Any]) -> Settings:
         """Return setting name → dotted plan fields to change, for a plan given by its plain values."""

@@ -6,9 +6,8 @@ from importlib import resources
 
 import yaml
 
-from audits.errors import BadInput, did_you_mean
 from tune_spaces.files import sweep_of
-from tune_spaces.registry import SWEEPS, sweep
+from tune_spaces.registry import sweep
 
 
 def texts() -> dict[str, str]:
