@@ -90,7 +90,7 @@ def test_an_interrupt_and_an_error_in_the_driver_end_a_search(tmp_path: Path, cl
     (tmp_path / "interrupt").touch()
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        run_search(Steps(5, {}), partial(climb, tmp_path, os.getpid()), cluster, 2, name="climb")
+        run_search(Steps(5, {}), partial(climb, tmp_path, os.getpid()), cluster, 1, name="climb")
     assert signal.getsignal(signal.SIGINT) is before
     assert not (tmp_path / "4.1").exists()
     steering = Steps(4, {}, break_at=2)
