@@ -12,8 +12,10 @@ import yaml
 
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
-from orchestrator.cli.submit import read_command
+from orchestrator.cli.submit import read_command, start
 from orchestrator.engine.store.store import Store
+from orchestrator.report.result import SettingRow
+from orchestrator.report.swept import Axes, panels
 from tests.cases.runs import draw_only
 from tune_spaces import SWEEPS
 
@@ -125,6 +127,7 @@ def test_a_searcher_that_is_not_installed_is_named_with_its_extra(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["sweep", written(search="optuna", metric="retrain.apollo.auc")]) == 2
     assert "pip install 'orch-audit[tune]'" in capsys.readouterr().err
+    assert not Path("runs").exists()
 
 
 def test_files_are_validated_and_copied(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,10 +137,20 @@ def test_files_are_validated_and_copied(capsys: pytest.CaptureFixture[str]) -> N
     assert Path("copy.yaml").read_text() == SWEEPS["apollo-dropout"].text
 
 
+class Server:
+    """As much of a job server as ``start`` asks for: keeps what it is sent."""
+
+    def submit(self, name: str, command: str, folder: Path, variables: dict[str, str]) -> None:
+        self.text = (folder / "mine.yaml").read_text()
+
+
 def test_a_file_travels_with_its_job_and_varied_fields_as_words(place: Path) -> None:
     store = ("--store", "s3://bucket/store")
     work = read_command(Session(), ["sweep", written(), *store])
     assert (work.words[:2], work.sweep, work.out) == (("sweep", "mine.yaml"), Path("mine.yaml"), Path("runs/mine"))
+    server = Server()
+    start(server, work)  # type: ignore[arg-type]  # see Server
+    assert server.text == Path("mine.yaml").read_text()
     vary = ("--vary", f"{EPSILON}=0.02,0.05")
     work = read_command(Session(), ["sweep", *vary, "apollo-smoke", *store])
     assert work.sweep is None and work.source is None and work.out == Path("runs/vary-epsilon")
@@ -146,3 +159,15 @@ def test_a_file_travels_with_its_job_and_varied_fields_as_words(place: Path) -> 
     assert main(["cp", "apollo-smoke", "plan.yaml"]) == 0
     work = read_command(Session(), ["sweep", written(base="plan.yaml"), *store])
     assert work.source == "plan.yaml" and "plan.yaml" in work.words
+
+
+def test_seeds_of_settings_are_repetitions_and_no_axis() -> None:
+    plan = {"seed": 0, "audit": {"search": {"epsilon": 0.1}}}
+    rows = [
+        SettingRow(setting=f"epsilon={width:g}, seed={seed}", overrides={EPSILON: width, "seed": seed})
+        for width in (0.1, 0.2)
+        for seed in (0, 1)
+    ]
+    assert panels(plan, rows, rows[0].setting, Axes()) == []
+    rows = [SettingRow(setting=f"epsilon={width:g}", overrides={EPSILON: width}) for width in (0.2, 0.1)]
+    assert [panel.values for panel in panels(plan, rows, rows[0].setting, Axes())] == [(0.1, 0.2)]
