@@ -69,6 +69,19 @@ def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[J
     return of_stage(jobs, *stages) if stages else tuple(jobs)
 
 
+def numbers_compared(plan: BasePlan) -> set[str]:
+    """Return the names by which a finished run of ``plan`` can be compared with others, each known beforehand."""
+    kind, found = kind_named(plan.kind), set[str]()
+    store = Store(str(plan.compute.store))
+    for name, changes in plan.settings().items():
+        changed = plan.changed(changes)
+        setting = Setting(name, changes, changed, jobs_of(changed, store=store))
+        numbers = kind.comparison(setting, store)
+        assert numbers and numbers.keys() <= set(kind.compared(changed))
+        found |= numbers.keys()
+    return found
+
+
 def context_of(plan: BasePlan, store: Store) -> WorkerContext[Any]:
     """Return the context in which a worker does the jobs of ``plan``."""
     return WorkerContext(kind_named(plan.kind), open_design(plan, store), store)

@@ -21,7 +21,7 @@ from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.report import writing
-from tests.cases.runs import UnshownRun, audited, context_of, jobs_of, swept
+from tests.cases.runs import UnshownRun, audited, context_of, jobs_of, numbers_compared, swept
 from tune_spaces.registry import Sweep, fixed
 
 pytestmark = pytest.mark.slow
@@ -341,3 +341,8 @@ def test_stages_take_turns_so_that_the_first_jobs_tell_the_pace() -> None:
     ]
     ordered = [each.key for each in in_turn([*first, *then])]
     assert ordered == ["a", "ua", "b", "ub", "uab", "c", "x"]
+
+
+def test_numbers_of_comparison_are_known_beforehand(finished):
+    plan = finished[0]
+    assert numbers_compared(plan) == set(kind_named("apollo").compared(plan))

@@ -69,7 +69,9 @@ def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[
         (out / "result.json").touch()
         return Done(drawn)
 
-    def run_sweep(kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False) -> Done:
+    def run_sweep(
+        kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False, force: bool = False
+    ) -> Done:
         seen.append((sweep.name, plan, out, rebuild))
         return Done(drawn)
 

@@ -35,9 +35,9 @@ from orchestrator.gnq.stages import defending, scoring
 from orchestrator.gnq.stages.finished import seed_of
 from orchestrator.gnq.stages.scoring import score
 from orchestrator.gnq.stages.stored import ANSWERS, tensors, trace_of
-from orchestrator.kinds import check_against_data, load_plan, open_design
+from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.report import writing
-from tests.cases.runs import UnshownRun, audited, swept
+from tests.cases.runs import UnshownRun, audited, numbers_compared, swept
 from tune_spaces import SWEEPS
 
 pytestmark = pytest.mark.slow
@@ -489,3 +489,8 @@ def test_the_shipped_default_says_what_the_classes_say(tmp_path: Path) -> None:
     plain["model"]["settings"] = plan.resolved()["model"]["settings"]
     plain["compute"]["chunk"] = 32  # a look at gradients is fastest when a few points fit the cache
     assert plan.resolved() == plain
+
+
+def test_numbers_of_comparison_are_known_beforehand(finished: tuple[Result, Path], store: Path) -> None:
+    plan = small_plan(store)
+    assert numbers_compared(plan) == set(kind_named("gnq").compared(plan))

@@ -19,7 +19,7 @@ from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.verdict import power, promises
 from orchestrator.mia.result.controls import judged
-from tests.cases.runs import audited
+from tests.cases.runs import audited, numbers_compared
 
 PLAN = "mia-smoke"
 POOLS = 4
@@ -148,3 +148,8 @@ def test_a_second_analysis_asks_no_model_anything(finished: Result, place: Path)
     counts = {stage: len(keys) for stage, keys in kind_named("mia").present(Store(str(place / "store"))).items()}
     assert counts == {"given": 0, "train": 24, "ask": POOLS, "walk": POOLS, "score": 2 * POOLS}
     assert row_of(again, "table", attack="rmia")["auc"] == row_of(finished, "table", attack="rmia")["auc"]
+
+
+def test_numbers_of_comparison_are_known_beforehand(finished: Result, place: Path) -> None:
+    plan = load_plan(PLAN, values={"compute.workers": 0, "compute.store": str(place / "store")})
+    assert numbers_compared(plan) == set(kind_named("mia").compared(plan))

@@ -35,7 +35,7 @@ from orchestrator.tmia.result.controls import control_warnings, judged
 from orchestrator.tmia.result.document import fit_warnings, setting_warnings
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.stages.querying import stored
-from tests.cases.runs import audited
+from tests.cases.runs import audited, numbers_compared
 
 pytestmark = pytest.mark.slow
 
@@ -483,3 +483,7 @@ def test_false_calls_on_null_models_are_warned_of_setting_by_setting() -> None:
     expected = "control failed: setting II: null models are called members more often than 5.0% in 1 of 2 cells"
     assert line.startswith(f"{expected}, also after Holm's correction over the 4 of the run")
     assert "tmia on none 9.0%, p = 0.001" in line
+
+
+def test_numbers_of_comparison_are_known_beforehand(finished: tuple[Result, Path], store: Path) -> None:
+    assert numbers_compared(small_plan(store))
