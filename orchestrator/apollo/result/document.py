@@ -10,7 +10,7 @@ import numpy as np
 
 from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
-from audits.statistics.summary import holm_overview, summarise
+from audits.statistics.summary import cells, holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
@@ -33,6 +33,7 @@ from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
+from orchestrator.report.best import best_rows
 from orchestrator.report.result import SettingRow, head_of, main_setting
 from orchestrator.report.rows import read_row, read_rows
 
@@ -93,6 +94,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         radii=tuple(radius_rows(repeated, store)),
         disclosure=tuple(requests),
         disclosure_correlations=tuple(correlations),
+        best=() if first == POOLED else best_rows(cells(columns), plan.audit, plan.seed, finished.design.data.groups),
         warnings=tuple(dict.fromkeys([*warnings, *control_warnings(rows)])),
         notes=(*plan.notes, *notes),
         holm={

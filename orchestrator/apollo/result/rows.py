@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import SPARSE, Estimate, Span, keys
@@ -322,5 +323,6 @@ class ApolloResult(FinishedRun):
     radii: tuple[RadiusRow, ...] = ()
     disclosure: tuple[RequestRow, ...] = ()
     disclosure_correlations: tuple[RequestCorrelationRow, ...] = ()
+    best: tuple[BestRow, ...] = ()
     holm: Mapping[str, HolmFamily]
     expected_misses: float
