@@ -61,7 +61,7 @@ def command(
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)
     else:
-        document = run_sweep(kind, sweep, plan, folder, terminal, rebuild=rebuild).to_json()
+        document = run_sweep(kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force).to_json()
         show_result(terminal, kind, document, folder)
     if as_json:
         click.echo(json.dumps(document))

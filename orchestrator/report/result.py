@@ -42,6 +42,7 @@ class FinishedRun:
     plan_hash: str = ""
     versions: Mapping[str, str]
     makes: str | None = field(default=None, metadata=SPARSE)
+    search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
     tracking: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
 
