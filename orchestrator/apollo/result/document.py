@@ -16,6 +16,7 @@ from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
+from orchestrator.apollo.result.front import front_of
 from orchestrator.apollo.result.one_target import of_one_target, told_of_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
@@ -23,6 +24,7 @@ from orchestrator.apollo.result.rows import (
     DiscoveryRow,
     ExposedPoint,
     ExposureList,
+    Front,
     HolmFamily,
     SettingUtilityRow,
     ThreeWayRow,
@@ -94,7 +96,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         radii=tuple(radius_rows(repeated, store)),
         disclosure=tuple(requests),
         disclosure_correlations=tuple(correlations),
-        best=() if first == POOLED else best_rows(cells(columns), plan.audit, plan.seed, finished.design.data.groups),
+        best=()
+        if first == POOLED or finished.adaptive
+        else best_rows(cells(columns), plan.audit, plan.seed, finished.design.data.groups),
+        front=traded(finished, columns),
         warnings=tuple(dict.fromkeys([*warnings, *control_warnings(rows)])),
         notes=(*plan.notes, *notes),
         holm={
@@ -104,6 +109,16 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         expected_misses=expected_misses(len(shown), plan.audit.level),
     )
     return marked(found).document()
+
+
+def traded(finished: Finished, columns: Mapping[str, Any]) -> Front | None:
+    """Return the trade of a sweep that names one."""
+    if finished.trade is None:
+        return None
+    plan = finished.design.plan
+    utility = {setting.name: utility_rows([setting], finished.store) for setting in finished.settings}
+    audit = plan.audit
+    return front_of(finished.trade, columns, utility, level=audit.level, draws=audit.bootstrap, seed=plan.seed)
 
 
 def shadow_warnings(settings: Sequence[Setting], said: Sequence[str]) -> list[str]:

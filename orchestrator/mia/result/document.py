@@ -70,7 +70,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         fit=tuple(row for setting in settings for row in fit_rows(setting, store)),
         own=tuple(own_models),
         blind=tuple(blind),
-        best=best_of(columns, plan, finished.design.data.groups),
+        best=() if finished.adaptive else best_of(columns, plan, finished.design.data.groups),
         judge=shown.plan.judge,  # type: ignore[attr-defined]  # plans of this kind have one
         level=level,
         expected_misses=expected_misses(len({row.attack for row in rows if row.setting == main}), level),

@@ -165,6 +165,7 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monk
         varies=fixed({"base": {}, "epsilon=0.3": {"audit.search.epsilon": 0.3}, "m=4": {"audit.search.shadows": 4}}),
         metric="apollo AUC",
         makes="a figure",
+        trade=("identity.apollo.auc", "identity.utility.test_accuracy"),
     )
     plan = tiny_plan(store)
     out = tmp_path / "sweep"
@@ -181,6 +182,7 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monk
     }
     assert best[FIRST]["auc"] == pytest.approx(max(areas.values())) == pytest.approx(areas[best[FIRST]["setting"]])
     assert best[FIRST]["settings"] == 3 and best[FIRST]["null_high"] > best[FIRST]["null_median"] > 0.5
+    assert {row["setting"]: row["auc"] for row in result.document["front"]["settings"]} == pytest.approx(areas)
     assert ("identity", "loss_threshold") not in best, "an attack that no setting changes has no best setting"
 
 
