@@ -47,16 +47,22 @@ def trade_figure(run: ApolloRun) -> Figure | None:
             style = place % len(SERIES)
             look = {"color": SERIES[style], "fmt": MARKERS[style], "markersize": 7, "elinewidth": 1.1, "zorder": 3}
             look["label"] = f"{place + 1}  {row.setting}"
-        errors = {"xerr": np.array([row.accuracy.errors]).T, "yerr": np.array([row.auc.errors]).T}
-        axes.errorbar(float(row.accuracy), float(row.auc), **errors, **look)
+        xerr, yerr = (np.array([found.errors]).T for found in (row.accuracy, row.auc))
+        axes.errorbar(float(row.accuracy), float(row.auc), xerr=xerr, yerr=yerr, **look)
         if place is not None:
-            number = {"xytext": (6, 6), "textcoords": "offset points", "fontsize": 9, "color": INK, "zorder": 4}
-            axes.annotate(str(place + 1), (float(row.accuracy), float(row.auc)), **number)  # type: ignore[arg-type]  # a mapping of mixed options
+            axes.annotate(
+                str(place + 1),
+                (float(row.accuracy), float(row.auc)),
+                xytext=(6, 6),
+                textcoords="offset points",
+                color=INK,
+                zorder=4,
+            )
         if row.setting == run.main_setting:
             axes.plot(float(row.accuracy), float(row.auc), "o", markersize=13, fillstyle="none", color=INK)
     along = kept[::-1]
-    steps = [float(row.accuracy) for row in along], [max(CHANCE, float(row.auc)) for row in along]
-    axes.step(*steps, where="pre", color=INK, linewidth=1.0, zorder=2)
+    heights = [max(CHANCE, float(row.auc)) for row in along]
+    axes.step([float(row.accuracy) for row in along], heights, where="pre", color=INK, linewidth=1.0, zorder=2)
     axes.axhline(CHANCE, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value, 0)))
     axes.set(xlabel="test accuracy after unlearning (mean over targets)")
