@@ -32,7 +32,8 @@ def ranked(rows: list[FrontRow]) -> list[FrontRow]:
 def trade_figure(run: ApolloRun) -> Figure | None:
     """Draw the AUC of every setting against its accuracy, with intervals, and the front as steps; None without one.
 
-    Settings on the front have numbers; the setting that is the plan itself is ringed.
+    Settings on the front have numbers; the setting that is the plan itself is ringed. Steps run along the crosses of
+    intervals, so that they are drawn broad.
     """
     front = run.result.front
     if front is None:
@@ -40,7 +41,7 @@ def trade_figure(run: ApolloRun) -> Figure | None:
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.subplots()
     kept = front_rows(front)
-    for row in front.settings:
+    for row in (*(each for each in front.settings if not each.on_front), *kept):
         place = kept.index(row) if row in kept else None
         look: dict[str, Any] = {"color": MUTED, "fmt": "o", "markersize": 4, "alpha": 0.55, "elinewidth": 0.6}
         if place is not None:
@@ -62,7 +63,7 @@ def trade_figure(run: ApolloRun) -> Figure | None:
             axes.plot(float(row.accuracy), float(row.auc), "o", markersize=13, fillstyle="none", color=INK)
     along = kept[::-1]
     heights = [max(CHANCE, float(row.auc)) for row in along]
-    axes.step([float(row.accuracy) for row in along], heights, where="pre", color=INK, linewidth=1.0, zorder=2)
+    axes.step([float(row.accuracy) for row in along], heights, where="pre", color=INK, linewidth=4, alpha=0.3, zorder=2)
     axes.axhline(CHANCE, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value, 0)))
     axes.set(xlabel="test accuracy after unlearning (mean over targets)")
