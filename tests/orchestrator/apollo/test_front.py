@@ -66,6 +66,14 @@ def test_both_numbers_are_means_over_targets_and_the_front_is_of_them(columns, f
     assert next(row.share for row in front.settings if row.setting == NAMES[0]) == 1.0, "the most accurate always is"
 
 
+def test_an_auc_below_one_half_protects_no_better_than_one_half(columns):
+    below = columns | {"score": -columns["score"]}
+    told = front_of(TRADE, below, utility(), level=0.95, draws=200, seed=0)
+    assert all(row.auc.value < 0.5 for row in told.settings)
+    assert [row.setting for row in told.settings if row.on_front] == [NAMES[0]], "the most accurate"
+    assert [row.share for row in told.settings] == [1.0, 0.0, 0.0, 0.0]
+
+
 def test_settings_without_both_numbers_for_the_same_targets_are_left_out(columns):
     short = utility() | {NAMES[1]: utility(2)[NAMES[1]]}
     told = front_of(TRADE, columns, short, level=0.95, draws=20, seed=0)
