@@ -198,7 +198,10 @@ def _scheduler(run_name: str) -> Any:
 
             def heard() -> bool:
                 if FAILURE in result:
-                    steering.failed(number, unpack_failure(bytes.fromhex(result[FAILURE])))
+                    failure = unpack_failure(bytes.fromhex(result[FAILURE]))
+                    if not isinstance(failure, Exception):
+                        raise failure
+                    steering.failed(number, failure)
                     return True
                 return REPORT not in result or steering.hear(number, json.loads(result[REPORT]))
 

@@ -24,7 +24,8 @@ class Sweep:
     "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
     ``trade`` names a risk of a setting and what it costs to lower it, of which the Pareto front is told; of Apollo
     ``METHOD.ATTACK.auc`` and ``METHOD.utility.test_accuracy``. ``search`` says how the settings of a sweep in a file or
-    on the command line are drawn; an adaptive one has none beforehand.
+    on the command line are drawn; an adaptive one has none beforehand. ``text``: the file, "" for a
+    sweep that a function makes.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Sweep:
     measures: Literal["attacks", "utility"] = "attacks"
     trade: tuple[str, str] | None = None
     search: Search | None = None
+    text: str = ""
 
     def settings(self, plan: Mapping[str, Any]) -> Settings:
         """Return setting name → dotted plan fields to change, for a plan given by its plain values."""

@@ -19,6 +19,10 @@ __all__ = ["Asha", "Changes", "Dimension", "Search", "Space"]
 Changes = dict[str, Any]
 """Dotted plan fields → values."""
 
+MOST_SETTINGS = 10_000
+"""Settings of a grid, and draws of a search."""
+REDRAWN = 50
+"""Draws for each setting wanted, before a space is held to have no more of them."""
 MOST_CORNERS = 64
 """Corners of a space that are checked in all their combinations; of larger spaces one dimension is moved at a time."""
 
@@ -81,6 +85,10 @@ class Space:
                     f"{dimension.path}: {dimension} has no list of values, as a grid needs; "
                     "list them, or draw with search: random and samples"
                 )
+        if (count := math.prod(len(each.values) for each in self.dimensions)) > MOST_SETTINGS:
+            raise BadInput(
+                f"space: a grid of {count} settings; {MOST_SETTINGS} at most, draw some with search: random and samples"
+            )
         return list(self._combined({each.path: each.values for each in self.dimensions}))
 
     def corners(self) -> list[Changes]:
@@ -175,3 +183,25 @@ class Search:
     def adaptive(self) -> bool:
         """Whether what is run next depends on what was found: then settings are not known beforehand."""
         return self.algorithm == "optuna" or self.scheduler is not None
+
+    def configurations(self) -> list[Changes]:
+        """Return what is run where that is known beforehand: the grid, or ``samples`` different draws from ``seed``.
+
+        For Optuna, of which it is not known, as many random draws stand in. Raises BadInput for a space that has fewer.
+        """
+        import numpy as np
+
+        if self.algorithm == "grid":
+            return self.space.grid()
+        generator, found = np.random.default_rng(self.seed), list[Changes]()
+        wanted = self.samples or 0
+        for _ in range(REDRAWN * wanted):
+            drawn = self.space.sample(generator)
+            if drawn not in found:
+                found.append(drawn)
+            if len(found) == wanted:
+                return found
+        raise BadInput(
+            f"samples: {wanted} different ones are wanted, but {REDRAWN * wanted} draws gave {len(found)}; "
+            "lower samples, or use search: grid"
+        )

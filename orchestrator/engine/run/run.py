@@ -153,7 +153,7 @@ class Run:
                 self.name, self.kind, search, self.plan, lay_out, self.crew, self.live, self.terminal, self.out
             )
             trials.begin(base, force=force)
-            with self.session([trials.shared], more=trials.left):
+            with self.session([trials.shared], more=trials.left, kept=trials.kept):
                 self.crew.prepare([trials.shared])
                 trials.run()
                 settings = trials.whole()
@@ -214,13 +214,18 @@ class Run:
 
     @contextmanager
     def session(
-        self, settings: Sequence[Setting], tuning: Tuning | None = None, more: Sequence[Setting] = ()
+        self,
+        settings: Sequence[Setting],
+        tuning: Tuning | None = None,
+        more: Sequence[Setting] = (),
+        kept: Sequence[Setting] = (),
     ) -> Iterator[None]:
         """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do.
 
-        ``more``: settings that stand for work beyond that of ``settings``.
+        ``more``: settings that stand for work beyond that of ``settings``; ``kept``: those of an earlier process.
         """
-        held = keys_by_stage([*(job for setting in settings for job in setting.jobs), *self.first])
+        known = [*settings, *kept]
+        held = keys_by_stage([*(job for setting in known for job in setting.jobs), *self.first])
         gpu = (self.plan.compute.gpu or "") if self.design.device != "cpu" else ""
         unrecorded = self.stored.record(self.name, self.plan, held, gpu)
         if self.rebuild:

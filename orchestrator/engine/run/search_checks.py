@@ -14,11 +14,7 @@ from tune_spaces.space import Search
 
 def check_search(search: Search, parts: int) -> None:
     """Raise BadInput for a search that cannot be made of a plan whose targets come in ``parts``."""
-    if search.algorithm == "optuna" and importlib.util.find_spec("optuna") is None:
-        raise BadInput(
-            "search: optuna needs the package optuna, which is not installed; install orch-audit[tune], or use "
-            "search: random"
-        )
+    require_searcher(search)
     if not search.metric or len(search.metric) != len(search.mode):
         raise BadInput(
             "metric: name the number that trials are compared by, and with mode which end of it is best: min or max"
@@ -36,6 +32,15 @@ def check_search(search: Search, parts: int) -> None:
         raise BadInput(
             f"scheduler: asha has nothing to stop: the targets of this plan are judged in {count}, and the first rung "
             f"is after {asha.grace}; leave the scheduler out{', or lower grace' if parts > 1 else ''}"
+        )
+
+
+def require_searcher(search: Search) -> None:
+    """Raise BadInput where the package that searches is not installed."""
+    if search.algorithm == "optuna" and importlib.util.find_spec("optuna") is None:
+        raise BadInput(
+            "search: optuna needs the package optuna, which is not installed: pip install 'orch-audit[tune]', or use "
+            "search: random"
         )
 
 

@@ -32,7 +32,9 @@ class Journal:
 
         Raises BadInput for the journal of another search, unless ``force``, which begins a new one in its place.
         """
-        first, lines, length = {}, list[Line](), 0
+        first: dict[str, Any] = {}
+        lines: list[Line] = []
+        length = 0
         for line, end in self._lines():
             if not first:
                 first = dict(line)

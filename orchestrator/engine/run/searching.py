@@ -100,7 +100,6 @@ class Searching:
 
     def run(self) -> None:
         """Run the trials that are left; raises the first one's error after the others, WorkersLost for open ones."""
-        self.keep()
         if not self.ledger.goes_on:
             return
         workers = self.crew.workers
@@ -125,17 +124,17 @@ class Searching:
     def whole(self) -> list[Setting]:
         """Return the settings of the trials that judged all targets, in order; raises BadInput if there is none."""
         self.terminal.line(counted(self.ledger.trials))
-        found = [
-            setting
-            for trial in self.ledger.trials
+        found = {  # two trials with the same changes may have run side by side
+            setting.name: setting
+            for trial in reversed(self.ledger.trials)
             if trial.state == "done" and trial.repeats is None
-            for setting in self.settings_of(trial)
-        ]
+            for setting in reversed(self.settings_of(trial))
+        }
         if not found:
             raise BadInput(
                 f"no trial judged all its targets within {self.search.seconds} s; give the search more seconds"
             )
-        return found
+        return list(reversed(found.values()))
 
     def counts(self, settings: Sequence[Setting]) -> dict[str, int]:
         """Return how many models ``settings`` have, reused and made by this run."""
@@ -174,10 +173,14 @@ class Searching:
                 self.keep()
         return self.laid_out[trial.number]
 
+    @property
+    def kept(self) -> list[Setting]:
+        """The settings of all trials so far, ended or not."""
+        return [setting for settings in self.laid_out.values() for setting in settings]
+
     def keep(self) -> None:
         """Write down that artefacts of all trials so far are in use, so that ``cache gc`` keeps them."""
-        known = (setting for settings in self.laid_out.values() for setting in settings)
-        jobs = [*self.outlook.shared, *(job for setting in known for job in setting.jobs)]
+        jobs = [*self.outlook.shared, *(job for setting in self.kept for job in setting.jobs)]
         gpu = (self.plan.compute.gpu or "") if self.crew.design.device != "cpu" else ""
         self.crew.stored.record(self.name, self.plan, keys_by_stage(jobs), gpu)
 

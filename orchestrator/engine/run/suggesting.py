@@ -63,7 +63,8 @@ def _from_optuna(search: Search, trials: Sequence[Trial], seed: int) -> tuple[di
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of features that Optuna calls experimental
-            directions = ["maximize" if mode == "max" else "minimize" for mode in search.mode]
+            ends = {"max": optuna.study.StudyDirection.MAXIMIZE, "min": optuna.study.StudyDirection.MINIMIZE}
+            directions = [ends[mode] for mode in search.mode]
             sampler = optuna.samplers.TPESampler(seed=seed % 2**32)
             study = optuna.create_study(directions=directions, sampler=sampler)
             for trial in trials:
@@ -84,17 +85,18 @@ def _told(search: Search, trial: Trial) -> optuna.trial.FrozenTrial:
     import optuna
 
     states = optuna.trial.TrialState
-    whole = trial.state == "done" and None not in trial.last
+    defined = [value for value in trial.last if value is not None]
+    whole = trial.state == "done" and len(defined) == len(search.metric)
     known = {parts: values[0] for parts, values in trial.values.items() if len(values) == 1 and values[0] is not None}
     if whole:
         state = states.COMPLETE
-    elif trial.state == "stopped" and known:
+    elif trial.state in ("stopped", "out of time") and known:
         state = states.PRUNED
     else:
-        state = states.FAIL if trial.state in ("done", "stopped") else states.RUNNING
+        state = states.FAIL if trial.state else states.RUNNING
     return optuna.trial.create_trial(
         state=state,
-        values=list(trial.last) if whole else None,
+        values=defined if whole else None,
         params=trial.params,
         distributions=_distributions(search, trial.params),
         intermediate_values=known if len(search.mode) == 1 else None,

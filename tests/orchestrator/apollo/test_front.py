@@ -67,7 +67,8 @@ def test_both_numbers_are_means_over_targets_and_the_front_is_of_them(columns, f
 
 
 def test_an_auc_below_one_half_protects_no_better_than_one_half(columns):
-    below = columns | {"score": -columns["score"]}
+    worst = np.where(columns["group"] == "forget", -1.0, 0.0)
+    below = columns | {"score": np.where(columns["setting"] == NAMES[0], -columns["score"], worst)}
     told = front_of(TRADE, below, utility(), level=0.95, draws=200, seed=0)
     assert all(row.auc.value < 0.5 for row in told.settings)
     assert [row.setting for row in told.settings if row.on_front] == [NAMES[0]], "the most accurate"
