@@ -22,8 +22,10 @@ class Sweep:
     ``metric`` names the number that the settings are compared by, ``makes`` the figure or table of the paper.
     ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together. ``measures`` is
     "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
-    ``search`` says how the settings of a sweep in a file or on the command line are drawn; an adaptive one has none
-    beforehand. ``text``: the file, "" for a sweep that a function makes.
+    ``trade`` names a risk of a setting and what it costs to lower it, of which the Pareto front is told; of Apollo
+    ``METHOD.ATTACK.auc`` and ``METHOD.utility.test_accuracy``. ``search`` says how the settings of a sweep in a file or
+    on the command line are drawn; an adaptive one has none beforehand. ``text``: the file, "" for a
+    sweep that a function makes.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Sweep:
     makes: str
     pooled: bool = False
     measures: Literal["attacks", "utility"] = "attacks"
+    trade: tuple[str, str] | None = None
     search: Search | None = None
     text: str = ""
 

@@ -174,7 +174,11 @@ class ScoresTable:
 
 @dataclass(frozen=True)
 class Finished:
-    """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained."""
+    """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained.
+
+    ``trade``: that of the sweep. ``adaptive``: settings were chosen by what earlier ones came to, so that permuted
+    labels do not tell what the best of them would reach by chance.
+    """
 
     name: str
     settings: Sequence[Setting]
@@ -182,6 +186,8 @@ class Finished:
     store: Store
     design: Any
     counts: Mapping[str, int]
+    trade: tuple[str, str] | None = None
+    adaptive: bool = False
 
 
 def unknown_beforehand(plan: Any) -> tuple[str, ...]:

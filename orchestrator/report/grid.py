@@ -83,7 +83,8 @@ class Group:
 class Grid:
     """A table: ``name`` is that of its file, ``title`` says what it holds, ``caption`` stands below it on a terminal.
 
-    ``grouped_by``: heading of the column in which Markdown and CSV name the groups.
+    ``grouped_by``: heading of the column in which Markdown and CSV name the groups. ``notes``: lines below it, but
+    for CSV.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Grid:
     groups: tuple[Group, ...]
     grouped_by: str = ""
     caption: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for line in self.lines:

@@ -25,7 +25,8 @@ def as_html(grid: Grid) -> str:
         for block in grid.blocks(group.lines):
             lines = "\n".join(_html_line(grid, line, place, len(block)) for place, line in enumerate(block))
             parts.append(f"<tbody>\n{lines}\n</tbody>")
-    return "\n".join([*parts, "</table></div>"])
+    notes = "<br>\n".join(map(escape, grid.notes))
+    return "\n".join([*parts, "</table></div>", *([f'<p class="note">{notes}</p>'] if notes else [])])
 
 
 def _heading(column: Column) -> str:
@@ -70,7 +71,8 @@ def as_markdown(grid: Grid) -> str:
         return f"**{grid.title}**"
     lines = [grid.head, ["---"] * len(grid.head), *grid.texts]
     body = "\n".join(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in lines)
-    return f"**{grid.title}**\n\n{body}"
+    notes = "\n".join(f"- {note}" for note in grid.notes)
+    return "\n\n".join(part for part in (f"**{grid.title}**", body, notes) if part)
 
 
 def as_csv(grid: Grid) -> str:
@@ -91,7 +93,7 @@ def as_terminal(grid: Grid) -> Table:
         padding=(0, 1, 0, 0),
         title=plain(grid.title),
         title_justify="left",
-        caption=plain(grid.caption) or None,
+        caption=plain("\n".join(line for line in (grid.caption, *grid.notes) if line)) or None,
         caption_justify="left",
         caption_style="",
     )

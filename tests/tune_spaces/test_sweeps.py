@@ -7,6 +7,7 @@ import pytest
 from audits.apollo.attacks import ATTACKS
 from audits.unlearning import UNLEARNERS
 from orchestrator.apollo.kind import KIND
+from orchestrator.apollo.result.front import parts_of
 from orchestrator.apollo.tuning import of_targets
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.kinds import load_plan, open_design
@@ -29,6 +30,22 @@ def test_every_setting_of_a_shipped_sweep_is_a_valid_plan(name):
 @pytest.mark.parametrize("name", list(SWEEPS))
 def test_the_space_is_a_grid_over_the_settings(name):
     assert SWEEPS[name].space(["x", "y"]) == {"setting": {"grid_search": ["x", "y"]}}
+
+
+def test_a_shipped_trade_names_a_method_and_an_attack_of_its_plan():
+    for sweep in (SWEEPS[name] for name in SWEEPS if SWEEPS[name].trade):
+        unlearner, attack = parts_of(sweep.trade)
+        plan = load_plan(sweep.base)
+        assert unlearner in [entry.label for entry in plan.unlearning] and attack in plan.audit.attacks
+
+
+def test_the_defences_hold_the_plan_itself_and_go_into_shadows_and_targets_alike():
+    plan, settings = settings_of("apollo-defences")
+    assert len(settings) == 18
+    assert plan.changed(settings["dropout=0, smoothing=0, epochs=60"]).plan_hash == plan.plan_hash
+    for changes in settings.values():
+        assert changes.keys() <= {"recipe.epochs", "recipe.label_smoothing", "model.settings.dropout"}
+        assert plan.changed(changes).shadow_model is None and plan.changed(changes).shadow_recipe is None
 
 
 def test_the_ablation_shares_one_population_and_varies_what_the_paper_varies():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from audits.statistics.discoveries import judge
 from audits.statistics.summary import Cell, Difference, cells, paired_difference, per_target_auc
@@ -11,6 +12,7 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.sweeps import swept_attacks
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.score_table import POOLED
+from orchestrator.report.best import BEST, best_lines
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import DASH, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate
@@ -32,21 +34,25 @@ def setting_grids(run: ApolloRun) -> list[Grid]:
 
 
 def area_grid(run: ApolloRun, attack: str) -> Grid:
-    """Return the AUC of an attack by setting × unlearner."""
+    """Return the AUC of an attack by setting × unlearner; the best setting of each unlearner is marked."""
+    best = [row for row in run.result.best if row.attack == attack]
+    marked = {row.place for row in best}
     body = {
-        (setting, row.unlearner): area_entry(row)
+        (setting, row.unlearner): area_entry(row, best=(setting, row.unlearner, attack) in marked)
         for setting in run.settings
         for row in run.rows(setting)
         if row.attack == attack
     }
     level = percent(run.level, 0)
     title = f"AUC of {words(attack)} by setting [{level}], * where above chance after Holm within the setting"
-    return crossed(run, f"auc-by-setting-{attack}", title, run.settings, body)
+    found = crossed(run, f"auc-by-setting-{attack}", title, run.settings, body)
+    return replace(found, notes=best_lines(best, lambda row: words(str(row.unlearner)), run.level, "orch tune apollo"))
 
 
-def area_entry(row: AttackRow) -> Entry:
-    """Return the AUC of a row, marked where it is above chance."""
-    return entry(row.auc, mark="*" if row.above_chance else "")
+def area_entry(row: AttackRow, *, best: bool = False) -> Entry:
+    """Return the AUC of a row, marked where it is above chance, and where it is the ``best`` of all settings."""
+    found = entry(row.auc, mark="*" if row.above_chance else "")
+    return replace(found, mark=found.mark + BEST) if best else found
 
 
 def difference_grids(run: ApolloRun, attack: str) -> list[Grid]:

@@ -13,6 +13,7 @@ from orchestrator.apollo.page.budget import budget_curves
 from orchestrator.apollo.page.by_setting import setting_grids
 from orchestrator.apollo.page.exposure import exposure_grid, shown_images
 from orchestrator.apollo.page.forget_requests import foretold, request_words
+from orchestrator.apollo.page.front import trade_figure, trade_grid
 from orchestrator.apollo.page.glossary import GLOSSARY, OF_ONE_MODEL, words
 from orchestrator.apollo.page.paper_rule import paper_rule_figure, tau_curves
 from orchestrator.apollo.page.radii import REFERENCES, figure_name, method_radii
@@ -64,6 +65,7 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         attacks=main_grid(run),
         gains=gain_grid(run),
         utility=utility_grid(run),
+        trade=trade_grid(run),
         curves=[(f"sweep_{attack}", words(attack)) for attack in swept],
         by_setting=[*setting_grids(run), *([found_points] if found_points and found_points.lines else [])],
         exposed=exposure_grid(run, images),
@@ -99,6 +101,7 @@ def draw(run: ApolloRun, folder: Path) -> dict[str, str]:
         "roc": lambda: figures.roc_curves(run, logarithmic=False),
         "roc_log": lambda: figures.roc_curves(run, logarithmic=True),
         "privacy_utility": lambda: privacy.privacy_utility(run),
+        "trade": lambda: trade_figure(run),
         "setting_utility": lambda: privacy.setting_utility(run),
         "transfer": lambda: matrices.transfer_matrix(run),
         "three_way": lambda: matrices.confusions([row for row in result.three_way if row.setting == run.main_setting]),

@@ -7,6 +7,7 @@ import math
 from orchestrator.apollo.page.attacks import main_grid, matrix_grids, unlearner
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
 from orchestrator.apollo.page.forget_requests import all_foretold
+from orchestrator.apollo.page.front import trade_grid
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.paper_rule import EITHER_RULE
 from orchestrator.apollo.page.promises import void_lines, void_title
@@ -29,6 +30,7 @@ def all_grids(run: ApolloRun) -> list[Grid]:
     grids = [
         *(matrix_grids(run) if len(run.rows()) * len(run.rates) > MOST_ROWS else [main_grid(run)]),
         overview_grid(run),
+        trade_grid(run),
         *setting_grids(run),
         found_points_grid(run),
         *all_foretold(run),

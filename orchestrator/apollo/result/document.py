@@ -10,12 +10,13 @@ import numpy as np
 
 from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
-from audits.statistics.summary import holm_overview, summarise
+from audits.statistics.summary import cells, holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
+from orchestrator.apollo.result.front import front_of
 from orchestrator.apollo.result.one_target import of_one_target, told_of_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
@@ -23,6 +24,7 @@ from orchestrator.apollo.result.rows import (
     DiscoveryRow,
     ExposedPoint,
     ExposureList,
+    Front,
     HolmFamily,
     SettingUtilityRow,
     ThreeWayRow,
@@ -33,6 +35,7 @@ from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
+from orchestrator.report.best import best_rows
 from orchestrator.report.result import SettingRow, head_of, main_setting
 from orchestrator.report.rows import read_row, read_rows
 
@@ -93,6 +96,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         radii=tuple(radius_rows(repeated, store)),
         disclosure=tuple(requests),
         disclosure_correlations=tuple(correlations),
+        best=()
+        if first == POOLED or finished.adaptive
+        else best_rows(cells(columns), plan.audit, plan.seed, finished.design.data.groups),
+        front=traded(finished, columns),
         warnings=tuple(dict.fromkeys([*warnings, *control_warnings(rows)])),
         notes=(*plan.notes, *notes),
         holm={
@@ -102,6 +109,16 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         expected_misses=expected_misses(len(shown), plan.audit.level),
     )
     return marked(found).document()
+
+
+def traded(finished: Finished, columns: Mapping[str, Any]) -> Front | None:
+    """Return the trade of a sweep that names one."""
+    if finished.trade is None:
+        return None
+    plan = finished.design.plan
+    utility = {setting.name: utility_rows([setting], finished.store) for setting in finished.settings}
+    audit = plan.audit
+    return front_of(finished.trade, columns, utility, level=audit.level, draws=audit.bootstrap, seed=plan.seed)
 
 
 def shadow_warnings(settings: Sequence[Setting], said: Sequence[str]) -> list[str]:

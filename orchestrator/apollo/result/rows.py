@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import SPARSE, Estimate, Span, keys
@@ -295,6 +296,32 @@ class RequestCorrelationRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FrontRow:
+    """One setting of a trade: the AUC of an attack, the unlearned targets' accuracy, both means over targets.
+
+    ``on_front``: no other setting beats it; ``share``: of draws of targets in which none does
+    (``audits.statistics.pareto``).
+    """
+
+    setting: str
+    auc: Estimate
+    accuracy: Estimate
+    on_front: bool
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Front:
+    """The trade of a sweep of defences: risk by one attack on one unlearning method against test accuracy."""
+
+    unlearner: str
+    attack: str
+    targets: int
+    draws: int
+    settings: tuple[FrontRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class HolmFamily:
     """Which cells of a setting differ from chance after Holm's correction."""
 
@@ -322,5 +349,7 @@ class ApolloResult(FinishedRun):
     radii: tuple[RadiusRow, ...] = ()
     disclosure: tuple[RequestRow, ...] = ()
     disclosure_correlations: tuple[RequestCorrelationRow, ...] = ()
+    best: tuple[BestRow, ...] = ()
+    front: Front | None = field(default=None, metadata=SPARSE)
     holm: Mapping[str, HolmFamily]
     expected_misses: float

@@ -259,7 +259,9 @@ class Run:
         with self.terminal.stage("summing up", 3) as advance:
             self.live.summing_up()
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
-            finished = Finished(self.name, settings, scores, self.store, self.design, counts)
+            trade = sweep.trade if sweep else None
+            adaptive = search is not None
+            finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive)
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.rows import MiaRow
+from orchestrator.report.best import BEST, best_lines
 from orchestrator.report.grid import Column, Entry, Grid, bold, grid, group, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, or_dash, percent, small_p
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
@@ -246,14 +248,17 @@ def fit_grid(run: MiaRun) -> Grid:
 
 
 def setting_grid(run: MiaRun) -> Grid | None:
-    """Return one line a setting and attack; None for a run of one setting."""
+    """Return one line a setting and attack, the best setting of each attack marked; None for a run of one setting."""
     if len(run.settings) < 2:
         return None
-    body = []
+    body, best = [], {(row.setting, row.attack) for row in run.result.best}
     for setting in run.settings:
         for row in run.rows(setting):
-            found = [entry(row.auc, mark="*" if row.above_chance else ""), VOID if row.void else entry(row.tpr)]
+            area = entry(row.auc, mark="*" if row.above_chance else "")
+            area = replace(area, mark=area.mark + BEST) if (setting, row.attack) in best else area
+            found = [area, VOID if row.void else entry(row.tpr)]
             body.append([setting, words(row.attack), *found, rate_entry(row.found_fpr, row.found_fpr_off)])
     rate = percent(run.rates[0], 0)
     columns = [left("setting", merge=True), left("attack"), "AUC", f"TPR at {rate}", "found FPR"]
-    return grid("settings", "Attacks by setting", columns, body)
+    notes = best_lines(run.result.best, lambda row: words(row.attack), run.level)
+    return replace(grid("settings", "Attacks by setting", columns, body), notes=notes)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from audits.statistics.null import expected_misses
+from audits.statistics.summary import cells
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
-from orchestrator.mia.result.areas import canary_rows, table
+from orchestrator.mia.result.areas import UNIT, Columns, canary_rows, judged_points, table
 from orchestrator.mia.result.controls import control_warnings, judged, void_cells
 from orchestrator.mia.result.details import details_of, discovered, epsilon_rows, exposed, fit_rows, shadow_rows
 from orchestrator.mia.result.given import (
@@ -22,9 +23,13 @@ from orchestrator.mia.result.given import (
     unlike_fits,
 )
 from orchestrator.mia.result.rows import MiaResult
+from orchestrator.report.best import BestRow, best_rows
 from orchestrator.report.result import SettingRow, head_of, main_setting
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from audits.data.dataset import Dataset
     from orchestrator.engine.kind import Finished
     from orchestrator.engine.setting import Setting
@@ -67,6 +72,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         fit=tuple(fits),
         own=tuple(own_models),
         blind=tuple(blind),
+        best=() if finished.adaptive else best_of(columns, plan, finished.design.data.groups),
         judge=shown.plan.judge,  # type: ignore[attr-defined]  # plans of this kind have one
         level=level,
         expected_misses=expected_misses(len({row.attack for row in rows if row.setting == main}), level),
@@ -83,6 +89,12 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             )
         ),
     ).document()
+
+
+def best_of(columns: Columns, plan: MiaPlan, groups: NDArray[np.int64] | None) -> tuple[BestRow, ...]:
+    """Return the best setting of each attack, of a run of several settings."""
+    found = cells(judged_points(columns))
+    return best_rows(found, plan.audit, plan.seed, groups, unit=UNIT, unlearners=False)
 
 
 def warnings_of(finished: Finished, controls: Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import Estimate, Span
@@ -210,6 +211,7 @@ class MiaResult(FinishedRun):
     fit: tuple[FitRow, ...]
     own: tuple[OwnRow, ...] = ()
     blind: tuple[BlindRow, ...] = ()
+    best: tuple[BestRow, ...] = ()
     judge: str
     level: float
     expected_misses: float

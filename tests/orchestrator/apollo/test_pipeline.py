@@ -37,6 +37,8 @@ TINY = (
     "compute.workers=0",
 )
 
+FIRST = ("identity", "apollo")
+
 
 def tiny_plan(store: Path, *overrides: str):
     return load_plan("apollo-smoke", (*TINY, f"compute.store={store}", *overrides))
@@ -163,6 +165,7 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monk
         varies=fixed({"base": {}, "epsilon=0.3": {"audit.search.epsilon": 0.3}, "m=4": {"audit.search.shadows": 4}}),
         metric="apollo AUC",
         makes="a figure",
+        trade=("identity.apollo.auc", "identity.utility.test_accuracy"),
     )
     plan = tiny_plan(store)
     out = tmp_path / "sweep"
@@ -173,6 +176,14 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monk
     base = result.scores.filter(np.array(settings) == "base").drop_columns(["setting"])
     single = pq.read_table(finished[1] / "scores.parquet").drop_columns(["setting"])
     assert base.equals(single)
+    best = {(row["unlearner"], row["attack"]): row for row in result.document["best"]}
+    areas = {
+        row["setting"]: row["auc"] for row in result.document["table"] if (row["unlearner"], row["attack"]) == FIRST
+    }
+    assert best[FIRST]["auc"] == pytest.approx(max(areas.values())) == pytest.approx(areas[best[FIRST]["setting"]])
+    assert best[FIRST]["settings"] == 3 and best[FIRST]["null_high"] > best[FIRST]["null_median"] > 0.5
+    assert {row["setting"]: row["auc"] for row in result.document["front"]["settings"]} == pytest.approx(areas)
+    assert ("identity", "loss_threshold") not in best, "an attack that no setting changes has no best setting"
 
 
 def test_a_sweep_tells_utility_and_exposed_points_of_the_plan_itself_wherever_that_setting_stands(finished, tmp_path):
@@ -199,6 +210,7 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     rows = {(row["setting"], row["unlearner"], row["attack"]): row for row in result.document["table"]}
     pooled = rows["pooled", "identity", "u_lira"]
     assert pooled["targets"] == 2 * plan.split.targets
+    assert result.document["best"] == [], "repetitions of one experiment are no choice"
     single = [rows[name, "identity", "u_lira"]["auc"] for name in seeds]
     assert pooled["auc"] == pytest.approx(sum(single) / 2)
     assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}

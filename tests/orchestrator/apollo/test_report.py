@@ -11,16 +11,20 @@ from scipy.stats import sem, t
 
 from audits.errors import BadInput
 from audits.statistics.summary import cells, per_target_auc
+from orchestrator.apollo.page.by_setting import area_grid
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.page import PAGE
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.verdict import search_gains, verdict
+from orchestrator.apollo.plan import Audit
 from orchestrator.apollo.result.controls import control_warnings
 from orchestrator.report import writing
+from orchestrator.report.best import best_rows
+from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
-from orchestrator.report.rows import Estimate
+from orchestrator.report.rows import Estimate, write_row
 from tests.cases.apollo_result import AREA, ATTACKS, write_run
 from tests.cases.runs import draw_only
 
@@ -245,6 +249,26 @@ def test_markdown_of_a_sweep_pairs_settings_over_targets(sweep):
             [change.mean(), change.mean() - half, change.mean() + half], abs=6e-4
         )
     assert "minus that of random directions" in text
+
+
+def test_the_best_setting_is_marked_and_told_beside_what_the_best_would_reach_by_chance(sweep):
+    run, document = read_apollo_run(sweep), json.loads((sweep / "result.json").read_text())
+    assert "†" not in PAGE.markdown(sweep), "an older result marks none"
+    best = best_rows(cells(run.scores), Audit(permutations=200), 0, None)
+    with_best = ApolloRun.of(document | {"best": [write_row(row) for row in best]}, run.scores)
+    found = next(row for row in best if (row.unlearner, row.attack) == ("scrub", "apollo"))
+    grid = area_grid(with_best, "apollo")
+    place = [column.name for column in grid.columns].index(words("scrub"))
+    marked = [str(line[0]) for line in grid.lines if line[place].mark.endswith("†")]
+    assert (
+        marked == [found.setting] and len(best) == 2 * len(AREA) - 2
+    )  # both searches; against retrain nothing changes
+    told = (
+        f"† {words('scrub')}: best of 13 settings: {found.setting}, AUC {number(found.auc)}. If no setting could see "
+        f"anything, the best of 13 would reach {number(found.null_high)} (95\N{NO-BREAK SPACE}%): p"
+    )
+    assert any(line.startswith(told) for line in grid.notes) and "`orch tune apollo`" in grid.notes[-1]
+    assert told in as_markdown(grid) and told in as_html(grid)
 
 
 def test_the_main_setting_is_the_plans_own_but_for_what_all_settings_change():

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,8 +18,11 @@ from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
+from orchestrator.mia.page.tables import setting_grid
 from orchestrator.mia.page.verdict import power, promises
 from orchestrator.mia.result.controls import judged
+from orchestrator.mia.result.document import best_of
+from orchestrator.report.result import SettingRow
 from tests.cases.runs import audited, numbers_compared
 
 PLAN = "mia-smoke"
@@ -112,6 +116,25 @@ def test_the_page_says_what_the_result_says(finished: Result, place: Path) -> No
     for part in ("verdict", "table", "promises", "canaries", "epsilon", "fit"):
         assert f'id="{part}"' in page
     assert main(["report", str(place / "out"), "--markdown"]) == 0
+
+
+def test_the_best_setting_of_a_sweep_is_marked_and_its_relabelings_move_twins_together(
+    finished: Result, place: Path
+) -> None:
+    run = read_mia_run(place / "out")
+    worse = {**run.scores, "setting": np.full(len(run.scores["score"]), "worse"), "score": np.copy(run.scores["score"])}
+    worse["score"][::2] = 0.0
+    columns = {name: np.concatenate([worse[name], column]) for name, column in run.scores.items()}
+    best = best_of(columns, load_plan(PLAN), None)
+    assert {row.setting for row in best} == {"base"} and {row.attack for row in best} == set(run.attacks)
+    row = next(row for row in best if row.attack == "rmia")
+    assert row.auc == pytest.approx(row_of(finished, "table", attack="rmia")["auc"], abs=1e-12)
+    rows = tuple(replace(each, setting="worse") for each in run.result.table)
+    settings = (SettingRow(setting="worse", overrides={"seed": 1}), *run.result.settings)
+    grid = setting_grid(MiaRun(replace(run.result, settings=settings, table=(*rows, *run.result.table), best=best)))
+    assert {str(line[0]) for line in grid.lines if line[2].mark.endswith("†")} == {"base"}
+    assert any(note.startswith("† RMIA: best of 2 settings: base, AUC ") for note in grid.notes)
+    assert grid.notes[-1].endswith("quote it on other targets.")
 
 
 def test_a_broken_promise_is_void_and_said_everywhere(finished: Result, place: Path) -> None:

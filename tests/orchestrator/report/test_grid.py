@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -45,6 +46,20 @@ def test_markdown_names_groups_in_a_column_and_escapes_bars(table: Grid) -> None
         "| second | <i> | .4 | 3 | .3 |",
     ]
     assert as_markdown(grid("empty", "Nothing", ["a"], [])) == "**Nothing**"
+
+
+def test_notes_stand_in_every_form_that_has_a_place(table: Grid) -> None:
+    marked = replace(
+        grid("x", "x", ["area under the curve"], [[Entry(".7", mark="*†")], [Entry(".5")]]),
+        notes=("† a < b", "second"),
+    )
+    assert as_markdown(marked).endswith("| .5 |\n\n- † a < b\n- second")
+    assert as_html(marked).endswith('</div>\n<p class="note">† a &lt; b<br>\nsecond</p>')
+    console = Console(width=40, record=True, file=io.StringIO())
+    console.print(as_terminal(marked))
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert {"† a < b", "second"} <= {line.strip() for line in lines}
+    assert "†" in as_csv(marked) and "second" not in as_csv(marked)
 
 
 def test_html_merges_equal_first_entries_and_escapes_everything(table: Grid) -> None:
