@@ -89,7 +89,7 @@ def _along_one_walk(part: Part, half: int, shadow: int, kept: Bools) -> tuple[di
     arrays = part.arrays()
     place = 1 - half  # shadows of group g drew walk g, those of the other one answered along it
     one = {name: arrays[name][place] for name, axis in part.axes.items() if axis}
-    truth = {name: one[name][shadow] for name in ("inside", "outside")}
+    truth: dict[str, Bools] = {name: one[name][shadow] for name in ("inside", "outside")}
     one["target"] = one[ANSWERS[type(part)]][shadow]
     one |= {name: one[name][kept] for name in part.shadows}
     return arrays | {name: np.stack([array, array]) for name, array in one.items()}, truth
