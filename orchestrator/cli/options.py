@@ -149,7 +149,7 @@ def swept(plan: BasePlan) -> Settings:
     Raises BadInput for the plan of another kind of audit.
     """
     context = click.get_current_context(silent=True)
-    name = context.params.get("name") if context and context.info_name in ("sweep", "cost") else None
+    name = context.params.get("name") if context and context.info_name in ("sweep", "tune", "cost") else None
     if name is None:
         return {}
 

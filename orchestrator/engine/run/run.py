@@ -213,6 +213,7 @@ class Run:
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""
+            document |= self.beside(finished)
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
             self.live.page.result_written()
@@ -223,6 +224,10 @@ class Run:
             self.track(document)
             advance(3)
         return Result(document, scores)
+
+    def beside(self, finished: Finished) -> dict[str, Any]:
+        """Return what result.json says beside what all runs of the kind do: nothing."""
+        return {}
 
     def report(self, document: Mapping[str, Any]) -> None:
         """Write the figures and the page, with thumbnails of exposed points."""
