@@ -100,7 +100,7 @@ def _at_the_point(part: Part, half: int, shadow: int, kept: Bools) -> tuple[dict
     arrays = part.arrays()
     row, everyone = half * part.per_half + shadow, np.ones_like(kept)
     rows = np.concatenate([kept, everyone] if half == 0 else [everyone, kept])
-    truth = {name: arrays[name][row] for name in ("inside", "outside") if name in arrays}
+    truth: dict[str, Bools] = {name: arrays[name][row] for name in ("inside", "outside") if name in arrays}
     answers: NDArray[Any] = arrays[ANSWERS[type(part)]][row]
     if isinstance(part, Population):
         answers = np.repeat(answers[None], len(part.target), axis=0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, Case, Evidence
 from audits.apollo.rehearsal import rehearsed
-from audits.queries.nobody import nobody
+from audits.queries.nobody import Nobody
 from orchestrator.apollo.stages.context import Context
 from orchestrator.apollo.stages.searching import (
     EVIDENCE,
@@ -35,13 +35,13 @@ def rehearse(context: Context, job: Job) -> dict[str, bytes]:
     """Gather one kind of evidence about the shadows of one method, for one shard of candidates; no target is asked."""
     kind = KINDS[job.kind]
     shadows: dict[str, Any] = {role: groups(context, job, role, original=not kind.traced) for role in kind.reads}
-    nobodys: dict[str, Any] = {kind.part.access: nobody(kind.part.access, len(context.design.data.classes))}
+    targets: dict[str, Any] = {kind.part.access: Nobody(kind.part.access, len(context.design.data.classes))}
     traced = job.document["trace"]
     case = Case(
         questions(context, job),
         search_settings(context),
         **shadows,
-        **nobodys,
+        **targets,
         trace=unpack_arrays(context.store.get("trace", traced[0]).read(TRACE)) if traced else {},
         earlier={name: part(context, name, [key]) for name, key in job.document["after"].items()},
         population=population(context) if "population" in kind.settings else None,

@@ -47,7 +47,7 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
     if sweep.measures != "attacks" or sweep.pooled:
         raise BadInput(f"sweep {sweep.name} compares no settings of an attack: nothing in it can be tuned")
     allowed = selection.metrics(plan)
-    if metric not in allowed:
+    if metric is None or metric not in allowed:
         asked = "no --metric is given" if metric is None else f"--metric is {metric!r}{did_you_mean(metric, allowed)}"
         raise BadInput(f"{asked}; allowed: {', '.join(allowed)}")
     if reason := selection.refusal(plan, metric):

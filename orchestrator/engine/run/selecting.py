@@ -30,10 +30,15 @@ def run_selection(
 
 
 class Selecting(Run):
-    """A run in two parts: the rehearsal of all settings, then the audit with the winner and with the plan as it is."""
+    """A run in two parts: the rehearsal of all settings, then the audit with the winner and with the plan as it is.
 
+    ``values``: setting → its score in each unit; ``on_targets``: setting → target → its value, of those audited.
+    """
+
+    choice: Choice | None = None
     rehearsing = False
     values: Mapping[str, Sequence[float]]
+    on_targets: Mapping[str, Mapping[int, float]]
 
     def is_done(self, sweep: Sweep | None, data: Any, plan: BasePlan, device: str) -> bool:
         """Return False: which setting wins, and what it needs, is known when the rehearsal is done."""
@@ -53,9 +58,14 @@ class Selecting(Run):
             self.look_for_copies()
             self.first += self.kept
             with self.session(settings):
-                counts = self.crew.prepare(settings)
+                trained = self.trained + self.crew.prepare(settings)["trained"]
                 self.crew.attack(settings)
-            return self.finish(settings, counts)
+            models = self.models([*self.first, *(job for each in settings for job in each.jobs)])
+            return self.finish(settings, {"models": models, "reused": models - trained, "trained": trained})
+
+    def models(self, jobs: Sequence[Job]) -> int:
+        """Return how many models ``jobs`` make, each counted once."""
+        return len({job.key for job in jobs if self.kind.stage(job.stage).makes == "model"})
 
     def rehearsed(self, choice: Choice) -> dict[str, list[float]]:
         """Return the score of every setting that gets one, unit by unit."""
@@ -75,7 +85,7 @@ class Selecting(Run):
         self.kept: list[Job] = [job for each in settings for job in each.jobs]
         self.rehearsing = True
         with self.session(settings):
-            self.crew.prepare(settings)
+            self.trained = self.crew.prepare(settings)["trained"]
             self.crew.attack(settings)
         self.rehearsing = False
         return {each.name: list(selection.values(each.jobs, self.store)) for each in settings}
@@ -84,18 +94,20 @@ class Selecting(Run):
         """Show how far ``settings`` are; the rehearsal, whose settings have no scores of targets, is not tracked."""
         if not self.rehearsing:
             return super().watch(settings, left, what, tuning)
-        selection = selection_of(self.kind)
+        selection, metric = selection_of(self.kind), self.choice.metric if self.choice else ""
 
         def compare(setting: Setting, store: Store) -> dict[str, float]:
             found = selection.values(setting.jobs, store)
-            return {self.choice.metric: sum(found) / len(found)}
+            return {metric: sum(found) / len(found)}
 
         self.live.begin(settings, left, compare, tracked=False, what="choosing without asking a target")
 
     def beside(self, finished: Finished) -> dict[str, Any]:
-        """Return the choice, and what became of it on the targets."""
+        """Return the choice, if there was one, and what became of it on the targets."""
+        if self.choice is None:
+            return {}
         selection, choice = selection_of(self.kind), self.choice
-        judged = [setting.name for setting in finished.settings]
-        found = {name: selection.on_targets(finished.scores, name, choice.metric) for name in judged}
-        told_ = told(choice, self.values, found, selection.unit, float(self.plan.audit.level))
-        return {"selection": told_}
+        scores, names = finished.scores, [setting.name for setting in finished.settings]
+        self.on_targets = {name: selection.on_targets(scores, name, choice.metric) for name in names}
+        level = float(self.plan.audit.level)
+        return {"selection": told(choice, self.values, self.on_targets, selection.unit, level)}
