@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import mask, unusable_by
@@ -14,12 +14,14 @@ from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import code_of, follow_edits
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.errors import PlanProblems, shown
-from orchestrator.engine.plan.files import read_plan
+from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
+from orchestrator.engine.run.search_checks import require_searcher
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from orchestrator.engine.store.store import Store
+    from tune_spaces.registry import Sweep
 
 KINDS = {
     "apollo": "orchestrator.apollo.kind:KIND",
@@ -34,6 +36,9 @@ GROUP = "orch.kinds"
 
 OF_TARGETS = {"gnq": "gnq-target"}
 """``audit.kind`` of a plan with a section ``target`` → the kind of audit that it is of, where that is another one."""
+
+
+MOST_NAMED = 12
 
 
 def kind_named(name: str) -> Kind:
@@ -112,6 +117,40 @@ def check_against_data(plan: BasePlan, *, absent: bool = False) -> None:
     (also the catalogue's own, for a data set that is unknown or missing).
     """
     kind_named(plan.kind).fits(plan, absent)
+
+
+def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
+    """Refuse settings of ``sweep`` that are no plans or do not fit their data, and metrics that a setting lacks.
+
+    Of a search that is adaptive the corners of its space are looked at. ``absent`` as for ``check_against_data``.
+    Raises BadInput, also for the plan of another kind of audit and for a searcher that is not installed.
+    """
+    if sweep.base in shipped_plans() and plan.kind != (kind := load_plan(sweep.base).kind):
+        raise BadInput(
+            f"sweep {sweep.name} is of audits of kind {kind}, but the plan is of kind {plan.kind}; see orch ls sweeps"
+        )
+    search, settings = sweep.search, dict(sweep.settings(plan.resolved()))
+    if search is not None:
+        require_searcher(search)
+        if search.adaptive:
+            settings = {search.space.name(changes): changes for changes in search.space.corners()}
+    for name, changes in settings.items():
+        try:
+            changed = plan.changed(changes) if changes else plan
+            if changes:
+                check_against_data(changed, absent=absent)
+            require_metrics(search.metric if search else (), changed)
+        except BadInput as error:
+            raise BadInput(f"setting {name}: {error}") from None
+
+
+def require_metrics(metric: Sequence[str], plan: BasePlan) -> None:
+    """Raise BadInput for a number that settings with this plan are not compared by."""
+    known = kind_named(plan.kind).compared(plan) if metric else ()
+    for name in metric:
+        if known and name not in known:
+            some = ", ".join(known[:MOST_NAMED]) + (", …" if len(known) > MOST_NAMED else "")
+            raise BadInput(f"metric {name!r} is no number of this audit{did_you_mean(name, known)}; it has: {some}")
 
 
 def open_design(

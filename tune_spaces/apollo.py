@@ -7,7 +7,7 @@ from typing import Any
 
 from audits.apollo.attacks import ATTACKS
 from audits.unlearning import UNLEARNERS
-from tune_spaces.registry import Settings, Sweep, fixed, sweep
+from tune_spaces.registry import Settings, Sweep, sweep
 
 SEARCH = "audit.search"
 CONTROLS = ("identity", "retrain")
@@ -70,14 +70,6 @@ def forget_ratio(plan: Mapping[str, Any]) -> Settings:
             "split.candidates.unseen": count,
         }
     return found
-
-
-def dropout(plan: Mapping[str, Any]) -> Settings:
-    """Return Dropout and label smoothing at rising strength; shadows are defended as the target is."""
-    settings: dict[str, dict[str, Any]] = {"dropout=0": {}}
-    settings |= {f"dropout={rate:g}": {"model.settings.dropout": rate} for rate in (0.25, 0.5, 0.75)}
-    settings |= {f"label_smoothing={share:g}": {"recipe.label_smoothing": share} for share in (0.1, 0.3)}
-    return settings
 
 
 def private(plan: Mapping[str, Any]) -> Settings:
@@ -160,18 +152,6 @@ sweep(
 
 sweep(
     Sweep(
-        name="apollo-seeds",
-        title="The plan on seeds 0 to 4, fixed beforehand, and pooled",
-        base="apollo-fashion14",
-        varies=fixed({f"seed={seed}": {"seed": seed} for seed in range(5)}),
-        metric="apollo AUC",
-        makes="the tables of docs/apollo.md",
-        pooled=True,
-    )
-)
-
-sweep(
-    Sweep(
         name="apollo-unlearners",
         title="Every unlearning method × every attack",
         base="apollo-fashion14",
@@ -200,17 +180,6 @@ sweep(
         varies=forget_ratio,
         metric="apollo AUC",
         makes="power against the size of the forget set",
-    )
-)
-
-sweep(
-    Sweep(
-        name="apollo-dropout",
-        title="Dropout and label smoothing as defences, known to the attacker",
-        base="apollo-fashion14",
-        varies=dropout,
-        metric="apollo AUC",
-        makes="power against the strength of a defence",
     )
 )
 
@@ -255,22 +224,5 @@ sweep(
         varies=radius,
         metric="apollo AUC",
         makes="the choice of ε and T for a size of images",
-    )
-)
-
-sweep(
-    Sweep(
-        name="apollo-points",
-        title="Random forget points against memorised ones and against those whose gradients are unique",
-        base="apollo-fashion14",
-        varies=fixed(
-            {
-                "random": {"audit.disclosure": True},
-                "memorised": {"audit.disclosure": True, "split.points": "memorised"},
-                "exposed": {"audit.disclosure": True, "split.points": "exposed"},
-            }
-        ),
-        metric="apollo AUC",
-        makes="how much random points understate the risk",
     )
 )

@@ -25,7 +25,6 @@ REMOVED_BY = (
     "random",
 )
 EPSILONS = (2.0, 8.0, 512.0)
-SHARES = (0.05, 0.1, 0.2, 0.4)
 SEEDS = (1, 2, 3, 4, 5)
 NOT_DEFENDED: dict[str, Any] = {"defences": []}
 FAMILIES = (
@@ -72,14 +71,6 @@ def table_one(plan: Values) -> Settings:
     )
     noise = [{"method": "noise", "ranking": name, "share": share, "strength": 1.0} for name in ("gnq_log", "random")]
     return {"base": {"defences": [*removals(share, (*REMOVED_BY, *further)), *noise, *private(plan)]}}
-
-
-def shares(plan: Values) -> Settings:
-    """Return removal of 5, 10, 20 and 40 % by uniqueness, by loss and at random."""
-    return {
-        f"removed={share:g}": {"defences": removals(share, ("gnq_log", "diagonal", "loss_log", "random"))}
-        for share in SHARES
-    }
 
 
 def models(plan: Values) -> Settings:
@@ -166,12 +157,6 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
         "Removal by every ranking, noise on exposed points and DP-SGD at ε 2, 8 and 512, under adaptive attack",
         table_one,
         "Table 1 of arXiv 2510.10902",
-    ),
-    (
-        "gnq-removal",
-        "How large a share is removed",
-        shares,
-        "attack against the share removed",
     ),
     (
         "gnq-bins",

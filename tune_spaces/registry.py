@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from audits.registry import Registry
+from tune_spaces.space import Search
 
 SWEEPS: Registry[Sweep] = Registry("sweep", "tune_spaces")
 
@@ -21,6 +22,8 @@ class Sweep:
     ``metric`` names the number that the settings are compared by, ``makes`` the figure or table of the paper.
     ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together. ``measures`` is
     "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
+    ``search`` says how the settings of a sweep in a file or on the command line are drawn; an adaptive one has none
+    beforehand. ``text``: the file, "" for a sweep that a function makes.
     """
 
     name: str
@@ -31,6 +34,8 @@ class Sweep:
     makes: str
     pooled: bool = False
     measures: Literal["attacks", "utility"] = "attacks"
+    search: Search | None = None
+    text: str = ""
 
     def settings(self, plan: Mapping[str, Any]) -> Settings:
         """Return setting name → dotted plan fields to change, for a plan given by its plain values."""

@@ -47,18 +47,6 @@ def architectures_of(plan: Values) -> dict[str, Changes]:
     return {name: {"name": name, "settings": dict(settings)} for name, settings in models.items()}
 
 
-def alpha(plan: Values) -> Settings:
-    """Return the quantiles of the reference samples' scores above which a candidate is attacked."""
-    return {
-        f"quantile={share:g}": {**ALONE, "audit.alpha": {"quantile": share}} for share in (0.8, 0.9, 0.95, 0.975, 0.99)
-    }
-
-
-def dropout(plan: Values) -> Settings:
-    """Return Dropout at rising strength, on targets and reference models alike: the attacker knows the defence."""
-    return {f"dropout={rate:g}": {**ALONE, "model.settings.dropout": rate} for rate in (0.0, 0.1, 0.25, 0.5)}
-
-
 def overfit(plan: Values) -> Settings:
     """Return the plan's epochs × 1, 2, 4 and 8, and a quarter of its training set: normal fits to over-fitted ones.
 
@@ -92,11 +80,6 @@ def beta(plan: Values) -> Settings:
 def attack(mode: str) -> Changes:
     """Return what makes a plan one of ``mode``, with the y* of that mode and nothing frozen."""
     return {"audit.mode": mode, "audit.star": None, "transfer.n_frozen": 0, **NO_FILE}
-
-
-def seeds(plan: Values) -> Settings:
-    """Return the plan's attack on seeds 1 to 5: fixed beforehand, unlike seed 0, at which the default was settled."""
-    return {f"seed={seed}": {**ALONE, "seed": seed} for seed in range(1, 6)}
 
 
 def pools(plan: Values) -> Settings:
@@ -159,8 +142,6 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
         architectures,
         "Table 1 of the paper",
     ),
-    ("tmia-alpha", "How rare a candidate must be to be attacked", alpha, "Table 3 of the paper"),
-    ("tmia-dropout", "Dropout as a defence, known to the attacker", dropout, "Table 4 of the paper"),
     (
         "tmia-overfit",
         "From normally fitted to over-fitted models: more epochs, or fewer points",
@@ -172,12 +153,6 @@ SWEEPS_OF_THE_PAPER: tuple[tuple[str, str, Callable[[Values], Settings], str], .
         "The level at which a candidate is called a member",
         beta,
         "precision against promised and found false positives",
-    ),
-    (
-        "tmia-seeds",
-        "The plan's attack on seeds 1 to 5, fixed beforehand",
-        seeds,
-        "how far the default's numbers hold for other models and points",
     ),
     (
         "tmia-pool",

@@ -12,11 +12,12 @@ from orchestrator.api.report import Report
 from orchestrator.engine.own_code import follow_edits
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.overrides import apply_overrides
+from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.engine.run.output_folder import claim_folder, keep_sweep, refuse_other_sweep
 from orchestrator.engine.run.run import run_audit, run_sweep
-from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, kind_named, load_plan, plan_from
-from tune_spaces import SWEEPS
+from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, plan_from
+from tune_spaces.registry import Sweep
 
 Plan = str | Path | Mapping[str, Any] | BasePlan
 """A plan's file, the name of a shipped plan, its content, or a plan that is checked already."""
@@ -86,26 +87,21 @@ def sweep(
     rebuild: bool = False,
     quiet: bool = False,
 ) -> Report:
-    """Carry out the sweep ``name`` around a plan (the sweep's own by default) and return its report; see ``audit``.
+    """Carry out a sweep around a plan (the sweep's own by default) and return its report; see ``audit``.
+
+    ``name``: that of a shipped sweep, or a sweep file.
 
     Sweeps that measure utility instead of attacking write presets and no report; they are for the command line.
     """
-    wanted = SWEEPS[name]
-    base = load_plan(wanted.base)
+    wanted = sweep_named(name)
     found = planned(wanted.base if plan is None else plan, values, workers, store)
-    if found.kind != base.kind:
-        raise BadInput(f"sweep {name} is of audits of kind {base.kind}, but the plan is of kind {found.kind}")
     if wanted.measures == "utility":
         raise BadInput(
             f"sweep {name} measures utility and has no report; run it on the command line: orch sweep {name}"
         )
     check_against_data(found)
-    for setting, changes in wanted.settings(found.resolved()).items():
-        try:
-            check_against_data(found.changed(changes))
-        except BadInput as error:
-            raise BadInput(f"setting {setting}: {error}") from None
-    folder, terminal = claimed(found, name, out, force=force, quiet=quiet)
+    check_sweep(found, wanted)
+    folder, terminal = claimed(found, wanted.name, out, force=force, quiet=quiet, sweep=wanted)
     run_sweep(kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild)
     return Report(folder)
 
@@ -135,10 +131,16 @@ def given_values(target: Any, members: Any, data: Any) -> dict[str, Any]:
     return found if data is None else {**found, "data.name": data_name(data)}
 
 
-def claimed(plan: BasePlan, name: str, out: str | Path | None, *, force: bool, quiet: bool) -> tuple[Path, Terminal]:
+def claimed(
+    plan: BasePlan, name: str, out: str | Path | None, *, force: bool, quiet: bool, sweep: Sweep | None = None
+) -> tuple[Path, Terminal]:
     """Return the folder of a run, ready for it, and where the run speaks to the user."""
     folder = Path(out) if out is not None else Path("runs", f"{name}-{plan.plan_hash[:8]}")
+    if sweep is not None and not force:
+        refuse_other_sweep(folder, sweep)
     terminal = Terminal(claim_folder(folder, plan, force=force))
+    if sweep is not None:
+        keep_sweep(folder, sweep)
     terminal.console.quiet = quiet
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)

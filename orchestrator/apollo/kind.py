@@ -14,6 +14,7 @@ from orchestrator.apollo.cost import ApolloProbe, label_queries
 from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.jobs import ApolloJobs
 from orchestrator.apollo.judged import SCORES
+from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.result.document import summed_up
 from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.score_table import pooled, whole_table
@@ -84,6 +85,11 @@ def comparison(setting: Setting, store: Store) -> dict[str, float]:
     return {f"{method}.{attack}.auc": sum(each.values()) / len(each) for (method, attack), each in areas.items()}
 
 
+def compared(plan: ApolloPlan) -> list[str]:
+    """Return the names of the numbers that ``comparison`` returns of a plan."""
+    return [f"{entry.label}.{attack}.auc" for entry in plan.unlearning for attack in plan.audit.attacks]
+
+
 KIND = Kind(
     place="orchestrator.apollo.kind:KIND",
     name="apollo",
@@ -98,6 +104,7 @@ KIND = Kind(
     scores=scores,
     summarise=summed_up,
     comparison=comparison,
+    compared=compared,
     metrics=metrics,
     main_setting=main_setting_of,
     headline=HEADLINE,

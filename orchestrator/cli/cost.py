@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from orchestrator.cli.options import PLAN_HELP, json_option, plan_options, planned
+from orchestrator.cli.sweeps import chosen, search_options
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines, cost_table
 from orchestrator.engine.run.console import Terminal
 from orchestrator.kinds import kind_named
-from tune_spaces import SWEEPS
+from tune_spaces.files import as_drawn
 
 
 @click.command("cost", epilog=PLAN_HELP)
 @plan_options
-@click.option("--sweep", "name", metavar="NAME", help="Price the sweep NAME (`orch ls sweeps`): PLAN, or its own plan.")
+@click.option(
+    "--sweep", "name", metavar="NAME|FILE", help="Price a sweep (`orch ls sweeps`, or a file): PLAN, or its own plan."
+)
+@search_options
 @json_option
 def command(
     source: str | None,
@@ -25,19 +30,21 @@ def command(
     store: str | None,
     name: str | None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Estimate the models that PLAN trains or finds in the store, and the time, disk and label queries it takes.
 
-    With --sweep all settings of the sweep are priced together: what they share counts once.
+    With --sweep or --vary all settings of the sweep are priced together: what they share counts once. Of a search that
+    chooses its settings as it goes on, as many random draws are priced, each run to its end.
 
     Runs nothing but, if the store knows no model like these, a few training steps on random data to time them.
     """
     sweep = None
-    if name is not None:
-        sweep = SWEEPS[name]
+    if name is not None or asked["vary"]:
+        sweep, source = chosen(name, source, asked)
         source = source or sweep.base
-    plan = planned(source, overrides, workers, store, absent=True)
-    cost = estimate(kind_named(plan.kind), plan, sweep)
+    plan = planned(source, overrides, workers, store, absent=True, sweep=sweep)
+    cost = estimate(kind_named(plan.kind), plan, sweep and as_drawn(sweep))
     if as_json:
         click.echo(json.dumps(cost.to_json()))
         return

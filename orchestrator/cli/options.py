@@ -11,12 +11,11 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.overrides import parse_override
-from orchestrator.kinds import OF_TARGETS, check_against_data, kind_named, load_plan, texts_of
-from tune_spaces import SWEEPS
+from orchestrator.kinds import OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, texts_of
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
-    from tune_spaces.registry import Settings
+    from tune_spaces.registry import Sweep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,11 +117,12 @@ def planned(
     store: str | None = None,
     *,
     absent: bool = False,
+    sweep: Sweep | None = None,
 ) -> BasePlan:
     """Return the plan that the options describe, checked against the data set that it names.
 
-    So is every setting of the sweep that the command in hand runs or prices, or a worker would find out in the midst of
-    the others. ``absent``: the data need not be there, if their size is known.
+    So is every setting of the ``sweep`` that the command in hand runs or prices, or a worker would find out in the
+    midst of the others. ``absent``: the data need not be there, if their size is known.
     """
     values: dict[str, Any] = {}
     if workers is not None:
@@ -135,28 +135,6 @@ def planned(
         session_of(context).code.said(word for value in given for _, word in texts_of(value))
     plan = load_plan(source, overrides, values)
     check_against_data(plan, absent=absent)
-    for setting, changes in swept(plan).items():
-        try:
-            check_against_data(plan.changed(changes), absent=absent)
-        except BadInput as error:
-            raise BadInput(f"setting {setting}: {error}") from None
+    if sweep is not None:
+        check_sweep(plan, sweep, absent=absent)
     return plan
-
-
-def swept(plan: BasePlan) -> Settings:
-    """Return what the sweep of the command in hand changes in ``plan``, by setting; nothing without one.
-
-    Raises BadInput for the plan of another kind of audit.
-    """
-    context = click.get_current_context(silent=True)
-    name = context.params.get("name") if context and context.info_name in ("sweep", "tune", "cost") else None
-    if name is None:
-        return {}
-
-    sweep = SWEEPS[name]
-    kind = load_plan(sweep.base).kind
-    if plan.kind != kind:
-        raise BadInput(
-            f"sweep {name} is of audits of kind {kind}, but the plan is of kind {plan.kind}; see orch ls sweeps"
-        )
-    return {setting: changes for setting, changes in sweep.settings(plan.resolved()).items() if changes}

@@ -25,11 +25,11 @@ from orchestrator.cli import audit, sweep
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
+from orchestrator.cli.sweeps import chosen
 from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.own_code import code_of, own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
 from orchestrator.kinds import load_plan, texts_of
-from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -45,11 +45,15 @@ OWN_CODES = (0, 1, 2, BROKE, INTERRUPTED)
 
 @dataclass(frozen=True)
 class Work:
-    """A command that is to run on the cluster: as it is sent, its plan, and where its results go on this machine."""
+    """A command that is to run on the cluster: as it is sent, its plan, and where its results go on this machine.
+
+    ``source`` and ``sweep`` are files of this machine that travel: that of the plan, and that of a sweep.
+    """
 
     words: tuple[str, ...]
     plan: BasePlan
     source: str | None
+    sweep: Path | None
     out: Path
     as_json: bool
     force: bool
@@ -105,19 +109,27 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     compute = {f"compute.{key}": values[key] for key in ("store", "workers") if values[key] is not None}
     if str(compute.get("compute.workers")).isdecimal():
         compute["compute.workers"] = int(compute["compute.workers"])
-    base = source or SWEEPS[values["name"]].base
-    plan = load_plan(base, changes, {**compute, "compute.address": "auto"})
+    swept = None
+    if name == "sweep":
+        swept, source = chosen(values["name"], source, values)
+        source = source or swept.base
+    plan = load_plan(source, changes, {**compute, "compute.address": "auto"})
     require_common_store(plan)
-    require_no_secret(words, plan)
-    is_file = values["source"] is not None and Path(values["source"]).exists()
+    require_no_secret([*words, *([swept.text] if swept else ())], plan)
+    sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
+    is_file = source is not None and Path(source).exists() and (swept is not None or values["source"] is not None)
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
     allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
     sent = {**values, "source": PLAN if is_file else values["source"]}
+    if swept is not None:
+        sent["name"] = None if values["vary"] else sweep_file.name if sweep_file else values["name"]
+        sent["source"] = PLAN if is_file else source if values["vary"] else values["source"]
     return Work(
         words=(name, *words_of(here, sent), *allowed, "--set", "compute.address=auto"),
         plan=plan,
-        source=values["source"] if is_file else None,
-        out=Path(out or values["out"] or f"runs/{values.get('kind') or values['name']}"),
+        source=source if is_file else None,
+        sweep=sweep_file,
+        out=Path(out or values["out"] or f"runs/{swept.name if swept else values['kind']}"),
         as_json=values["as_json"],
         force=values["force"],
     )
@@ -177,6 +189,8 @@ def start(server: JobServer, work: Work) -> str:
             shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         if work.source is not None:
             shutil.copy(work.source, Path(folder) / PLAN)
+        if work.sweep is not None:
+            shutil.copy(work.sweep, folder)
         for place in own_code([work.plan.resolved()]).places:
             if place.is_dir():
                 shutil.copytree(place, Path(folder) / place.name, ignore=shutil.ignore_patterns("__pycache__"))

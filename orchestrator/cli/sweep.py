@@ -1,32 +1,35 @@
-"""``orch sweep``: a named experiment over one shared population."""
+"""``orch sweep``: an experiment over one shared population, by its name, in a file or on the command line."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from audits.errors import BadInput
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
+from orchestrator.cli.sweeps import chosen, left_in, search_options
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import PLAN_FILE, claim_folder
+from orchestrator.engine.run.output_folder import PLAN_FILE, claim_folder, keep_sweep, refuse_other_sweep
 from orchestrator.engine.run.run import run_sweep, run_tuning
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
-from tune_spaces import SWEEPS
 
 
 @click.command("sweep", epilog=PLAN_HELP)
-@click.argument("name")
+@click.argument("name", metavar="[NAME|FILE]", required=False)
 @plan_options
+@search_options
 @run_options
 @click.option("--resume", is_flag=True, help="Go on with the sweep that --out holds, by the plan that lies there.")
 @click.pass_obj
 def command(
     session: Session,
-    name: str,
+    /,
+    name: str | None,
     source: str | None,
     overrides: tuple[str, ...],
     workers: str | None,
@@ -36,24 +39,32 @@ def command(
     rebuild: bool,
     force: bool,
     resume: bool,
+    **asked: Any,
 ) -> None:
-    """Run the sweep NAME (`orch ls sweeps`) and write its tables, figures and report.
+    """Run a sweep and write its tables, figures and report.
+
+    NAME is that of a shipped sweep (`orch ls sweeps`), FILE a sweep file of yours (YAML, see docs/sweeps.md); with
+    --vary neither is given: orch sweep --vary audit.search.epsilon=0.02,0.05,0.1 [PLAN].
 
     Models are trained once and shared by all settings; whatever the store has is used again, so the same command
     goes on where an interrupted one stopped.
     """
-    sweep = SWEEPS[name]
-
-    folder = Path(out or f"runs/{name}")
     if resume:
-        if source or overrides:
-            raise BadInput("--resume goes on with the plan of the run; leave out PLAN and --set, or leave out --resume")
-        if not (folder / PLAN_FILE).is_file():
-            raise BadInput(f"--resume: {folder} holds no run to go on with; start it without --resume")
+        if source or overrides or asked["vary"]:
+            raise BadInput(
+                "--resume goes on with the plan of the run; leave out PLAN, --set and --vary, or leave out --resume"
+            )
+        folder, sweep = left_in(name, out, asked)
         source = str(folder / PLAN_FILE)
-    plan = planned(source or sweep.base, overrides, workers, store)
+    else:
+        sweep, source = chosen(name, source, asked)
+        folder = Path(out or f"runs/{sweep.name}")
+    plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
     kind = kind_named(plan.kind)
+    if not force:
+        refuse_other_sweep(folder, sweep)
     session.log = claim_folder(folder, plan, force=force)
+    keep_sweep(folder, sweep)
     terminal = Terminal(session.log, json=as_json)
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)
@@ -61,7 +72,7 @@ def command(
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)
     else:
-        document = run_sweep(kind, sweep, plan, folder, terminal, rebuild=rebuild).to_json()
+        document = run_sweep(kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force).to_json()
         show_result(terminal, kind, document, folder)
     if as_json:
         click.echo(json.dumps(document))

@@ -1,8 +1,9 @@
-"""``orch validate``: everything that is wrong with a plan."""
+"""``orch validate``: everything that is wrong with a plan, or with a sweep file and its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +12,12 @@ from actors.cluster import size_workers
 from audits.errors import BadInput
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
 from orchestrator.engine.plan.errors import PlanProblems
+from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
+    from tune_spaces.registry import Sweep
 
 
 @click.command("validate", epilog=PLAN_HELP)
@@ -22,9 +25,13 @@ if TYPE_CHECKING:
 @set_option
 @allow_code_option
 def command(source: str | None, overrides: tuple[str, ...]) -> None:
-    """List everything that is wrong with a plan, one line each; exit code 2 if there is anything."""
+    """List everything that is wrong with a plan, one line each; exit code 2 if there is anything.
+
+    Of a sweep file all settings are checked, or the corners of what is searched, around its base plan.
+    """
+    sweep = sweep_named(source) if source and Path(source).is_file() and is_sweep(Path(source)) else None
     try:
-        plan = planned(source, overrides)
+        plan = planned(sweep.base if sweep else source, overrides, sweep=sweep)
     except PlanProblems as error:
         for problem in error.problems:
             click.echo(f"orch: {problem}", err=True)
@@ -33,7 +40,15 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         open_design(plan).borders()  # sizes of groups decide whether they can be dealt
     for text in (*plan.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         click.echo(text)
-    click.echo(f"{source or 'the embedded default'} is valid")
+    click.echo(f"{source or 'the embedded default'} is valid{told(sweep) if sweep else ''}")
+
+
+def told(sweep: Sweep) -> str:
+    """Return how many settings a sweep file has, in words."""
+    search = sweep.search
+    if search is None or not search.adaptive:
+        return f": {len(sweep.settings({}))} settings of {sweep.base}"
+    return f": {search.samples or len(search.space.grid())} trials around {sweep.base}"
 
 
 def too_small_here(plan: BasePlan) -> Iterator[str]:

@@ -205,6 +205,11 @@ class Finished:
     counts: Mapping[str, int]
 
 
+def unknown_beforehand(plan: Any) -> tuple[str, ...]:
+    """Return no names of numbers by which settings are compared: they are not known before there is a result."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Kind:
     """What differs between audits; everything else is the engine's.
@@ -216,7 +221,8 @@ class Kind:
     train"), and the title of its bar. ``probe(plan, device, timings)`` and ``queries(settings)`` serve ``orch cost``.
     ``scores(settings, store, pooled)`` returns the scores table, ``summarise(finished)`` what result.json says beside
     the fields of all kinds (``result_head.head``): its ``table`` and what else there is. ``comparison(setting, store)``
-    returns the numbers by which a sweep compares settings, ``metrics(document, setting)`` those that are tracked,
+    returns the numbers by which a sweep compares settings, ``compared(plan)`` the names that they can have before
+    anything runs (() where that is not known), ``metrics(document, setting)`` the numbers that are tracked,
     ``main_setting(document)`` the setting that a reader wants first. ``headline`` is what limits of ``--fail-above``
     can name. ``page`` names the module that is the ``Page``, ``registries`` what ``orch ls`` lists of the kind.
     ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it; so does
@@ -245,6 +251,7 @@ class Kind:
     tuning: Tuning | None = None
     judged: ScoresTable | None = None
     selection: Selection | None = None
+    compared: Callable[[Any], Sequence[str]] = unknown_beforehand
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return load, (self.place,)

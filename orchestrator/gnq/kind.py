@@ -12,7 +12,7 @@ from orchestrator.gnq.headline import HEADLINE
 from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.judged import SCORES
 from orchestrator.gnq.result.document import summed_up
-from orchestrator.gnq.result.metrics import comparison, metrics
+from orchestrator.gnq.result.metrics import compared, comparison, metrics
 from orchestrator.gnq.stages.defending import defend
 from orchestrator.gnq.stages.inverting import invert
 from orchestrator.gnq.stages.looking import look
@@ -45,6 +45,7 @@ KIND = Kind(
     scores=joined_scores,
     summarise=summed_up,
     comparison=comparison,
+    compared=compared,
     metrics=metrics,
     main_setting=main_setting_of,
     headline=HEADLINE,

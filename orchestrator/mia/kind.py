@@ -11,7 +11,7 @@ from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.jobs import MiaJobs
 from orchestrator.mia.judged import SCORES
 from orchestrator.mia.result.document import summed_up
-from orchestrator.mia.result.metrics import comparison, metrics
+from orchestrator.mia.result.metrics import compared, comparison, metrics
 from orchestrator.mia.stages.asking import ask
 from orchestrator.mia.stages.given import bring
 from orchestrator.mia.stages.scoring import score
@@ -42,6 +42,7 @@ KIND = Kind(
     scores=joined_scores,
     summarise=summed_up,
     comparison=comparison,
+    compared=compared,
     metrics=metrics,
     main_setting=main_setting_of,
     headline=HEADLINE,

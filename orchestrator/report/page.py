@@ -13,6 +13,8 @@ from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_csv, as_html, as_markdown, as_terminal
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
+from orchestrator.report.result import read_result
+from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.writing import write_warnings
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class RunPage(Generic[R]):
 
     def grids(self, out: Path) -> list[Grid]:
         """Return all tables of the run in ``out``."""
-        return self.all_grids(self.read(out))
+        return [*self.all_grids(self.read(out)), *trials_of(read_result(out))]
 
     def markdown(self, out: Path) -> str:
         """Return the tables of the run in ``out`` as Markdown."""
@@ -71,7 +73,7 @@ class RunPage(Generic[R]):
 
     def tables(self, document: Mapping[str, Any]) -> list[Table]:
         """Return the tables of a result (the content of result.json) for a terminal."""
-        return [as_terminal(grid) for grid in self.terminal_grids(self.of(document))]
+        return [as_terminal(grid) for grid in [*self.terminal_grids(self.of(document)), *trials_of(document)]]
 
     def html_tables(self, document: Mapping[str, Any]) -> list[str]:
         """Return the tables of a result that a terminal shows as HTML elements, for a notebook."""
@@ -79,4 +81,10 @@ class RunPage(Generic[R]):
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the lines below the tables on a terminal."""
-        return self.lines(self.of(document))
+        search = document.get("search")
+        return [*self.lines(self.of(document)), *([remark(search)] if search else [])]
+
+
+def trials_of(document: Mapping[str, Any]) -> list[Grid]:
+    """Return the table of the trials of a search; none for other results."""
+    return [trial_grid(document["search"])] if document.get("search") else []

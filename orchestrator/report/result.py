@@ -44,6 +44,7 @@ class FinishedRun:
     versions: Mapping[str, str]
     makes: str | None = field(default=None, metadata=SPARSE)
     selection: SelectionRow | None = field(default=None, metadata=SPARSE)
+    search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
     tracking: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
 
@@ -66,7 +67,8 @@ class FinishedRun:
         """Return the command that repeats the run from the plan beside its report."""
         if chosen := self.selection:
             mode = "" if chosen.mode == "max" else f" --mode {chosen.mode}"
-            return f"orch tune {self.kind} {chosen.sweep} plan.yaml --metric {chosen.metric}{mode} --out again"
+            sweep = chosen.file or chosen.sweep
+            return f"orch tune {self.kind} {sweep} plan.yaml --metric {chosen.metric}{mode} --out again"
         verb = f"sweep {self.name}" if self.is_sweep else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
         return f"orch {verb} plan.yaml --out again"
 

@@ -48,7 +48,7 @@ class Gain:
 class SelectionRow:
     """What was chosen by which ``metric``: ``winner`` and the plan's ``own`` setting, and what became of them.
 
-    ``units``: over which scores at selection are means, such as shadow sets.
+    ``units``: over which scores at selection are means, such as shadow sets; ``file``: of the sweep beside the result.
     """
 
     sweep: str
@@ -63,6 +63,7 @@ class SelectionRow:
     settings: tuple[ScoredSetting, ...]
     judged: tuple[JudgedSetting, ...]
     gain: Gain | None
+    file: str = ""
 
     @property
     def title(self) -> str:

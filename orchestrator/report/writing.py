@@ -14,6 +14,7 @@ from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.style import drawing, save
+from orchestrator.report.trials import remark, trial_grid
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -55,6 +56,8 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
 
+    trials = {"table": table(trial_grid(run.search)), "remark": remark(run.search)} if run.search else None
+
     page = out / REPORT_FILE
     text = template(package).render(
         run=run,
@@ -65,6 +68,7 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
         command=run.again(),
         plan=yaml.safe_dump(dict(run.plan), sort_keys=False, allow_unicode=True),
         changes=changes(run),
+        trials=trials,
         **content,
     )
     write_whole(page, text.encode())

@@ -14,6 +14,7 @@ from orchestrator.tmia.cost import TmiaProbe, label_queries
 from orchestrator.tmia.headline import HEADLINE
 from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.judged import SCORES
+from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.document import details, summed_up
 from orchestrator.tmia.result.metrics import metrics
 from orchestrator.tmia.stages.given import bring
@@ -33,14 +34,23 @@ STAGES = (
 )
 
 
+COMPARED = ("precision", "coverage")
+
+
 def comparison(setting: Setting, store: Store) -> dict[str, float]:
     """Return precision and coverage of each selection × attack, where they are defined."""
     return {
         f"{cell['selection']}.{cell['attack']}.{name}": float(cell[name])
         for cell in details(setting, store)["cells"]
-        for name in ("precision", "coverage")
+        for name in COMPARED
         if cell[name] is not None
     }
+
+
+def compared(plan: TmiaPlan) -> list[str]:
+    """Return the names that numbers of ``comparison`` can have; some are not defined, as is precision of no call."""
+    selections = ("all", *plan.audit.selectors)
+    return [f"{one}.{attack}.{name}" for one in selections for attack in plan.audit.attacks for name in COMPARED]
 
 
 KIND = Kind(
@@ -57,6 +67,7 @@ KIND = Kind(
     scores=joined_scores,
     summarise=summed_up,
     comparison=comparison,
+    compared=compared,
     metrics=metrics,
     main_setting=main_setting_of,
     headline=HEADLINE,

@@ -182,19 +182,23 @@ def refuse_unusable(value: Any, source: str, path: str = "") -> None:
         raise BadInput(f"{here} is a {type(value).__name__} ({value}); write it in quotes if it is meant as text")
 
 
-def read_plan_file(path: Path) -> dict[str, Any]:
-    """Return the mapping that the plan file ``path`` holds; raises ``BadInput``."""
+def file_text(path: Path, what: str) -> str:
+    """Return the text of the file ``path``, ``what`` in words; raises ``BadInput``."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise BadInput(f"{path}: more than {MOST_BYTES / 2**20:g} MiB; a plan is a short text, is this one?")
-        text = content.decode("utf-8")
+            raise BadInput(f"{path}: more than {MOST_BYTES / 2**20:g} MiB; {what} is a short text, is this one?")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not a text file (byte {error.start} is not UTF-8); a plan is YAML text") from None
+        raise BadInput(f"{path}: not a text file (byte {error.start} is not UTF-8); {what} is YAML text") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    value = parse_yaml(text, str(path))
+
+
+def read_plan_file(path: Path) -> dict[str, Any]:
+    """Return the mapping that the plan file ``path`` holds; raises ``BadInput``."""
+    value = parse_yaml(file_text(path, "a plan"), str(path))
     if value is None:
         raise BadInput(f"{path}: empty plan; `orch cp {DEFAULT_PLAN} FILE` writes one to edit")
     if not isinstance(value, dict):

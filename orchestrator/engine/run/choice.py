@@ -12,6 +12,7 @@ from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.summary import paired_difference
 from orchestrator.engine.kind import Kind, Selection
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.output_folder import SWEEP_FILE
 from tune_spaces.registry import Settings, Sweep
 
 Mode = Literal["max", "min"]
@@ -23,7 +24,7 @@ OWN = "plan"
 class Choice:
     """What is chosen by: ``settings`` of ``sweep`` by name, the plan's ``own`` among them, and ``metric``.
 
-    ``refused``: setting → why it gets no score.
+    ``refused``: setting → why it gets no score; ``file``: where the sweep is kept beside the result, if it has a file.
     """
 
     sweep: str
@@ -32,6 +33,7 @@ class Choice:
     own: str
     settings: Settings
     refused: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
 
     def winner(self, values: Mapping[str, Sequence[float]]) -> str:
         """Return the setting with the best mean of ``values``; the plan's own wins ties, then the first."""
@@ -44,6 +46,11 @@ class Choice:
 def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode: Mode) -> Choice:
     """Return the choice that ``orch tune`` is asked for; raises BadInput where there is none."""
     selection = selection_of(kind)
+    if sweep.search is not None and sweep.search.adaptive:
+        raise BadInput(
+            f"sweep {sweep.name} chooses settings by what targets answered while it goes on (optuna, asha); tune with "
+            "search: grid or random, and scheduler: none"
+        )
     if sweep.measures != "attacks" or sweep.pooled:
         raise BadInput(f"sweep {sweep.name} compares no settings of an attack: nothing in it can be tuned")
     allowed = selection.metrics(plan)
@@ -68,7 +75,7 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
     refused = {name: why for name, each in plans.items() if (why := selection.unscored(each, metric))}
     if own in refused:
         raise BadInput(f"the plan's own setting gets no score: {refused[own]}")
-    return Choice(sweep.name, metric, mode, own, settings, refused)
+    return Choice(sweep.name, metric, mode, own, settings, refused, SWEEP_FILE if sweep.text else "")
 
 
 def selection_of(kind: Kind) -> Selection:
@@ -106,6 +113,7 @@ def told(
         )
     return {
         "sweep": choice.sweep,
+        "file": choice.file,
         "metric": choice.metric,
         "mode": choice.mode,
         "unit": unit,

@@ -121,6 +121,12 @@ class Crew:
         if units:
             self.carry_out(units, plans_of(settings), "attacking", replace(self.workers, engine="actors"))
 
+    def complete(self, settings: Sequence[Setting]) -> None:
+        """Do what the store lacks of settings that were done once; nothing, unless artefacts were removed."""
+        if self.stored.lacks(job for setting in settings for job in setting.jobs):
+            self.prepare(settings)
+            self.attack(settings)
+
     def trials(self, sweep: Sweep, settings: Sequence[Setting]) -> None:
         """Run the settings that are not yet done as Ray Tune trials, the dearest first.
 

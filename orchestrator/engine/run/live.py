@@ -19,6 +19,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.progress import LOOK_SECONDS
 from orchestrator.engine.run.live_page import LivePage
 from orchestrator.engine.run.live_tracking import LiveTracking
+from orchestrator.engine.run.search_result import TrialNews, look_at
 from orchestrator.engine.run.standing import Left, Standing
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
@@ -44,6 +45,7 @@ class Live:
         self.thread: threading.Thread | None = None
         self.over = threading.Event()
         self.said: set[str] = set()
+        self.begun = False
 
     def __enter__(self) -> None:
         """Do nothing yet: a run that has nothing to do is told of at its end only."""
@@ -72,6 +74,7 @@ class Live:
         ``tracked``: the tracker is told as well; ``what``: words for this work, if the run has more of it.
         """
         self.halt()
+        self.begun = True
         self.page.what = what
         if tracked:
             self.tracking.begin(settings)
@@ -80,6 +83,14 @@ class Live:
         body = (self.over, standing, compare if len(settings) > 1 else None)
         self.thread = threading.Thread(target=self._watch, args=body, name="orch-watching", daemon=True)
         self.thread.start()
+
+    def hear_trials(self, trials: Sequence[TrialNews], samples: int, parts: int) -> None:
+        """Tell page and tracker of the trials of a search so far, of ``samples``, each of ``parts`` parts."""
+        if self.begun:
+            self.halt()
+            look = look_at(trials, samples, parts)
+            self.page.going_on(look)
+            self.tracking.hear(look, trials)
 
     def summing_up(self) -> None:
         """Say that all jobs are done."""

@@ -14,6 +14,7 @@ from typing import Any
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.progress import LOOK_SECONDS, Look
+from orchestrator.engine.run.search_result import TrialNews
 from orchestrator.engine.run.tracking import OpenRun, open_run, status_after
 from orchestrator.engine.run.tracking_server import reached, settle_environment
 from orchestrator.engine.run.tracking_uri import resolve_uri
@@ -40,6 +41,7 @@ class LiveTracking:
         self.over = threading.Event()
         self.news = threading.Event()
         self.look: Look | None = None
+        self.trials: Sequence[TrialNews] = ()
         self.where = ""
         self.status = ""
         self.abandoned = False
@@ -52,9 +54,10 @@ class LiveTracking:
         self.thread = threading.Thread(target=self._track, args=(overrides,), name="orch-tracking", daemon=True)
         self.thread.start()
 
-    def hear(self, look: Look) -> None:
-        """Take a look to be logged, in place of one that has not been yet."""
+    def hear(self, look: Look, trials: Sequence[TrialNews] = ()) -> None:
+        """Take a look to be logged, and the ``trials`` of a search, in place of what has not been yet."""
         self.look = look
+        self.trials = trials
         self.news.set()
 
     def stop(self, error: BaseException | None = None) -> None:
@@ -83,10 +86,14 @@ class LiveTracking:
                     return
                 parent.log_params()
                 logged: set[str] = set()
+                tried: dict[int, TrialNews] = {}
                 while not self.over.is_set():
                     if self.news.wait(LOOK_SECONDS) and not self.over.is_set():
                         self.news.clear()
-                        self._log_look(parent, overrides, logged)
+                        if self.trials:
+                            self._log_trials(parent, tried)
+                        else:
+                            self._log_look(parent, overrides, logged)
                 if self.status:
                     parent.end(self.status)
                 elif self.look:
@@ -107,3 +114,15 @@ class LiveTracking:
             if name not in logged:
                 parent.log_child(name, overrides[name], numbers)
                 logged.add(name)
+
+    def _log_trials(self, parent: OpenRun, tried: dict[int, TrialNews]) -> None:
+        """Log how many trials have ended, and what is new of each since it was ``tried``."""
+        look, trials = self.look, self.trials
+        assert look is not None
+        parent.log_parent(look.metrics())
+        for trial in trials:
+            if self.over.is_set():
+                return
+            if trial != tried.get(trial.number):
+                parent.log_trial(trial, tried.get(trial.number))
+                tried[trial.number] = trial

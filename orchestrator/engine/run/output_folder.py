@@ -14,12 +14,16 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import read_plan_file
+from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep
 from orchestrator.engine.store.payloads import pack_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tune_spaces.registry import Sweep
+
 PLAN_FILE = "plan.yaml"
+SWEEP_FILE = "sweep.yaml"
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 LOG_FILE = "orch.log"
@@ -62,6 +66,24 @@ def refuse_other_plan(out: Path, plan: BasePlan) -> None:
     if former.plan_hash != plan.plan_hash:
         field, old, new = differences(former.deciding(), plan.deciding())[0]
         raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {what_to_do}")
+
+
+def refuse_other_sweep(out: Path, sweep: Sweep) -> None:
+    """Raise ``BadInput`` when ``out`` holds the finished run of another sweep file."""
+    file = out / SWEEP_FILE
+    if file.exists() and (out / RESULT_FILE).exists() and not same_sweep(sweep, read_sweep_file(file, sweep.name)):
+        raise BadInput(
+            f"--out {out} holds the run of another sweep ({SWEEP_FILE} there); choose another --out, or add --force to "
+            "write over it"
+        )
+
+
+def keep_sweep(out: Path, sweep: Sweep) -> None:
+    """Leave the text of ``sweep`` in ``out``, if it is that of a file or of a command line, and of no other."""
+    if sweep.text:
+        write_whole(out / SWEEP_FILE, sweep.text.encode())
+    else:
+        (out / SWEEP_FILE).unlink(missing_ok=True)
 
 
 def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:

@@ -21,6 +21,7 @@ from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.live import Live
 from orchestrator.engine.run.output_folder import write_document, write_outputs
 from orchestrator.engine.run.result_head import head
+from orchestrator.engine.run.searching import Searching
 from orchestrator.engine.run.standing import Left
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.tracking import log_result
@@ -30,6 +31,7 @@ from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.store import Store, default_store_uri
 from tune_spaces.registry import Sweep
+from tune_spaces.space import Search
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,10 +55,21 @@ def run_audit(kind: Kind, plan: BasePlan, out: Path, terminal: Terminal, *, rebu
 
 
 def run_sweep(
-    kind: Kind, sweep: Sweep, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False
+    kind: Kind,
+    sweep: Sweep,
+    plan: BasePlan,
+    out: Path,
+    terminal: Terminal,
+    *,
+    rebuild: bool = False,
+    force: bool = False,
 ) -> Result:
-    """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``."""
-    return Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep).sweep(sweep)
+    """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``.
+
+    ``force``: the journal of another search in ``out`` gives way.
+    """
+    run = Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep)
+    return run.sweep(sweep, force=force)
 
 
 def run_tuning(
@@ -100,7 +113,7 @@ class Run:
 
     def is_done(self, sweep: Sweep | None, data: Any, plan: BasePlan, device: str) -> bool:
         """Return whether the store has everything that a plan, or a sweep around it, needs on ``device``."""
-        if self.rebuild:
+        if self.rebuild or (sweep and sweep.search and sweep.search.adaptive):
             return False
         for changes in (sweep.settings(plan.resolved()) if sweep else plan.settings()).values():
             design = self.lay_out(with_digests(plan.changed(changes)) if changes else plan, data, device)
@@ -118,8 +131,10 @@ class Run:
                 self.crew.attack(settings)
             return self.finish(settings, counts)
 
-    def sweep(self, sweep: Sweep) -> Result:
+    def sweep(self, sweep: Sweep, *, force: bool = False) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
+        if sweep.search and sweep.search.adaptive:
+            return self.search(sweep, sweep.search, force=force)
         with self.live:
             settings = self.laid_out(sweep.settings(self.plan.resolved()))
             self.look_for_copies()
@@ -127,6 +142,24 @@ class Run:
                 counts = self.crew.prepare(settings)
                 self.crew.trials(sweep, settings)
             return self.finish(settings, counts, sweep)
+
+    def search(self, sweep: Sweep, search: Search, *, force: bool) -> Result:
+        """Run the trials of a search, each chosen by what earlier ones came to; whole ones are the settings."""
+        with self.live:
+            (base,) = self.laid_out({"base": {}})
+            self.look_for_copies()
+            lay_out = partial(self.lay_out, data=self.design.data, device=self.design.device)
+            trials = Searching(
+                self.name, self.kind, search, self.plan, lay_out, self.crew, self.live, self.terminal, self.out
+            )
+            trials.begin(base, force=force)
+            with self.session([trials.shared], more=trials.left, kept=trials.kept):
+                self.crew.prepare([trials.shared])
+                trials.run()
+                settings = trials.whole()
+                counts = trials.counts(settings)
+                self.crew.complete(settings)
+            return self.finish(settings, counts, sweep, trials.document())
 
     def tune(self, sweep: Sweep) -> dict[str, Any]:
         """Make and measure the targets of every setting of ``sweep``; no shadows, no attacks."""
@@ -180,9 +213,19 @@ class Run:
                 self.crew.populate(todo, [design.plan for design in designs], "ranking the points")
 
     @contextmanager
-    def session(self, settings: Sequence[Setting], tuning: Tuning | None = None) -> Iterator[None]:
-        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do."""
-        held = keys_by_stage([*(job for setting in settings for job in setting.jobs), *self.first])
+    def session(
+        self,
+        settings: Sequence[Setting],
+        tuning: Tuning | None = None,
+        more: Sequence[Setting] = (),
+        kept: Sequence[Setting] = (),
+    ) -> Iterator[None]:
+        """Record the run, check the store if asked, and hold one Ray cluster if there is anything left to do.
+
+        ``more``: settings that stand for work beyond that of ``settings``; ``kept``: those of an earlier process.
+        """
+        known = [*settings, *kept]
+        held = keys_by_stage([*(job for setting in known for job in setting.jobs), *self.first])
         gpu = (self.plan.compute.gpu or "") if self.design.device != "cpu" else ""
         unrecorded = self.stored.record(self.name, self.plan, held, gpu)
         if self.rebuild:
@@ -191,21 +234,28 @@ class Run:
         if not unrecorded:
             self.crew.bring_in(settings)
         left = [(each.plan, self.stored.lacks(each.jobs)) for each in settings]
-        if not any(jobs for _, jobs in left):
+        work = [*left, *((each.plan, self.stored.lacks(each.jobs)) for each in more)]
+        if not more and not any(jobs for _, jobs in left):
             if unrecorded:
                 self.terminal.line(f"warning: the run is not recorded, nothing being left to do: {unrecorded}")
             yield
         elif unrecorded:
             raise unrecorded
         else:
-            self.crew.settle(left)
+            self.crew.settle(work)
             with self.terminal.quiet() if self.crew.workers.count else nullcontext(), self.crew.connected():
                 self.watch(settings, [jobs for _, jobs in left], tuning=tuning)
                 yield
         self.stored.known.publish()
 
-    def finish(self, settings: Sequence[Setting], counts: dict[str, int], sweep: Sweep | None = None) -> Result:
-        """Read the scores, sum them up, write the report and track the run."""
+    def finish(
+        self,
+        settings: Sequence[Setting],
+        counts: dict[str, int],
+        sweep: Sweep | None = None,
+        search: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """Read the scores, sum them up, write the report and track the run; ``search``: what is told of its trials."""
         with self.terminal.stage("summing up", 3) as advance:
             self.live.summing_up()
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
@@ -214,6 +264,8 @@ class Run:
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""
             document |= self.beside(finished)
+            if search is not None:
+                document["search"] = search
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
             self.live.page.result_written()

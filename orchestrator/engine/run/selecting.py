@@ -56,11 +56,10 @@ class Selecting(Run):
             write_whole(self.out / TUNED_FILE, frozen.to_yaml().encode())
             self.terminal.line(f"chosen by {choice.metric} of shadows that play the target: {winner}")
             self.look_for_copies()
-            self.first += self.kept
-            with self.session(settings):
+            with self.session(settings, kept=self.rehearsals):
                 trained = self.trained + self.crew.prepare(settings)["trained"]
                 self.crew.attack(settings)
-            models = self.models([*self.first, *(job for each in settings for job in each.jobs)])
+            models = self.models([job for each in (*settings, *self.rehearsals) for job in each.jobs])
             return self.finish(settings, {"models": models, "reused": models - trained, "trained": trained})
 
     def models(self, jobs: Sequence[Job]) -> int:
@@ -82,7 +81,7 @@ class Selecting(Run):
             Setting(name, scored[name], plans[name], tuple(selection.jobs(design, choice.metric)))
             for name, design in designs.items()
         ]
-        self.kept: list[Job] = [job for each in settings for job in each.jobs]
+        self.rehearsals = settings
         self.rehearsing = True
         with self.session(settings):
             self.trained = self.crew.prepare(settings)["trained"]

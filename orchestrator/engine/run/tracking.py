@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from audits.credentials import reveal
 from orchestrator.engine.kind import Kind
+from orchestrator.engine.run.search_result import TrialNews, told_of
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_uri import resolve_uri
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
 PARENT = "mlflow.parentRunId"
+VALUE = "value"
 OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 
@@ -79,20 +81,43 @@ class OpenRun:
     def log_child(self, name: str, overrides: Mapping[str, Any], values: Mapping[str, float]) -> str:
         """Log the metrics of a setting, whose child run is made if there is none, and finish it; return its id.
 
-        A number that the child has from the time when the run went on, and that is not among ``values``, is void now.
+        A number that the child has from the time when the run went on, and that is not among ``values``, is void now;
+        not so what a trial of a search was compared by.
         """
+        former = self.client.get_run(self.children[name]).data.metrics if name in self.children else {}
+        void = {metric: math.nan for metric in former if not is_value(metric)}
+        named = {allowed_name(metric): value for metric, value in values.items()}
+        child = self.fill_child(name, {**self.params, **flatten(overrides), "setting": name}, {**void, **named})
+        self.client.set_terminated(child, "FINISHED")
+        return child
+
+    def fill_child(self, name: str, params: Mapping[str, Any], values: Mapping[str, float], step: int = 0) -> str:
+        """Log to a child run, which is made if there is none; return its id."""
         if name not in self.children:
             tags = {**self.tags, "orch.level": "setting", PARENT: self.parent}
             self.children[name] = _start(self.client, self.experiment, name, tags)
-            former: Mapping[str, float] = {}
-        else:
-            former = self.client.get_run(self.children[name]).data.metrics
-        child = self.children[name]
-        named = {allowed_name(metric): value for metric, value in values.items()}
-        params = {**self.params, **flatten(overrides), "setting": name}
-        _fill(self.client, child, params, {**dict.fromkeys(former, math.nan), **named})
-        self.client.set_terminated(child, "FINISHED")
-        return child
+        _fill(self.client, self.children[name], params, values, step)
+        return self.children[name]
+
+    def steps_of(self, name: str) -> set[int]:
+        """Return the steps at which a child, if it is there, has values of a trial."""
+        if name not in self.children:
+            return set()
+        metrics = [metric for metric in self.client.get_run(self.children[name]).data.metrics if is_value(metric)]
+        found = (self.client.get_metric_history(self.children[name], metric) for metric in metrics)
+        return {entry.step for history in found for entry in history}
+
+    def log_trial(self, trial: TrialNews, before: TrialNews | None = None) -> None:
+        """Log what is new of a trial of a search since it was logged as ``before``: its state, a step for each rung."""
+        known = set(before.values) if before else self.steps_of(trial.name)
+        params = {**self.params, **flatten(trial.changes), "setting": trial.name, "trial": trial.number}
+        child = self.fill_child(trial.name, {} if before else params, {})
+        for parts, values in trial.values.items():
+            if parts not in known:
+                self.fill_child(trial.name, {}, values, step=parts)
+        self.client.set_tag(child, "orch.state", trial.state)
+        if trial.state != "running":
+            self.client.set_terminated(child, "FAILED" if trial.state == "failed" else "FINISHED")
 
     def end(self, status: str) -> None:
         """End the parent; the next run opens another one."""
@@ -125,6 +150,11 @@ def open_run(kind: str, name: str, plan: Mapping[str, Any], out: Path, uri: str,
     return OpenRun(client, identity, made, tags, flatten(plan), out, {})
 
 
+def is_value(metric: str) -> bool:
+    """Return whether a metric is one that trials of a search are compared by (``search_result.news_of``)."""
+    return metric.partition(".")[0] == VALUE
+
+
 def _left_open(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:
     """Return the parents that were opened for ``out`` and not ended, and the tag ``orch.run`` for another one."""
     try:
@@ -149,6 +179,8 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) ->
         client.log_artifacts(parent, str(out / "figures"), "figures")
     for name, table in kind.open_page().csv(out).items():
         client.log_text(parent, table, f"tables/{name}.csv")
+    for trial in told_of(result):
+        run.log_trial(trial)
     for entry in result["settings"]:
         name = str(entry["setting"])
         child = run.log_child(name, dict(entry["overrides"]), metrics(result, name))
@@ -171,12 +203,14 @@ def _start(client: MlflowClient, experiment: str, name: str, tags: Mapping[str, 
     return str(client.create_run(experiment, run_name=name, tags=dict(tags)).info.run_id)
 
 
-def _fill(client: MlflowClient, run: str, params: Mapping[str, Any], values: Mapping[str, float]) -> None:
+def _fill(
+    client: MlflowClient, run: str, params: Mapping[str, Any], values: Mapping[str, float], step: int = 0
+) -> None:
     """Log parameters and metrics in as few requests as the server's limits allow."""
     from mlflow.entities import Metric, Param
 
     now = int(time.time() * 1000)
-    rows = [Metric(allowed_name(name), value, now, 0) for name, value in values.items()]
+    rows = [Metric(allowed_name(name), value, now, step) for name, value in values.items()]
     settings = [Param(allowed_name(name), str(value)[:6000]) for name, value in params.items()]
     for start in range(0, max(len(rows), 1), METRICS_A_REQUEST):
         client.log_batch(run, metrics=rows[start : start + METRICS_A_REQUEST])

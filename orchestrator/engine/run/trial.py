@@ -39,16 +39,17 @@ class RunSetting:
             jobs = tuning.jobs(jobs)
         for job in jobs:
             if job.key in self.todo[config["setting"]] and not context.store.has(job.stage, job.key):
-                self.do(context, job)
+                do_when_free(self.contexts, context, job)
         setting = Setting(config["setting"], {}, context.plan, tuple(jobs))
         if tuning is not None:
             return tuning.comparison(setting, context.store)
         return kind.comparison(setting, context.store)
 
-    def do(self, context: WorkerContext[Any], job: Job) -> None:
-        """Do ``job``, or wait while another driver does it."""
-        while True:
-            try:
-                return self.contexts.do(context, job)
-            except Elsewhere:
-                time.sleep(ELSEWHERE_SECONDS)
+
+def do_when_free(contexts: OpenContexts, context: WorkerContext[Any], job: Job) -> None:
+    """Do ``job``, or wait while another driver does it."""
+    while True:
+        try:
+            return contexts.do(context, job)
+        except Elsewhere:
+            time.sleep(ELSEWHERE_SECONDS)

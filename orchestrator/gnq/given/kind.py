@@ -9,7 +9,7 @@ from orchestrator.gnq.given.cost import GivenProbe, queries
 from orchestrator.gnq.given.headline import HEADLINE
 from orchestrator.gnq.given.jobs import GivenJobs
 from orchestrator.gnq.given.plan import KIND as NAME
-from orchestrator.gnq.given.result import comparison, metrics, summed_up
+from orchestrator.gnq.given.result import compared, comparison, metrics, summed_up
 from orchestrator.gnq.given.stages.given import bring
 from orchestrator.gnq.given.stages.looking import look
 from orchestrator.gnq.given.stages.scoring import score
@@ -36,6 +36,7 @@ KIND = Kind(
     scores=joined_scores,
     summarise=summed_up,
     comparison=comparison,
+    compared=compared,
     metrics=metrics,
     main_setting=main_setting_of,
     headline=HEADLINE,

@@ -237,6 +237,11 @@ def cautions(found: list[GroupRow], plan: GivenPlan) -> list[str]:
     return lines
 
 
+def compared(plan: GivenPlan) -> list[str]:
+    """Return the names of the numbers that ``comparison`` returns of a plan."""
+    return ["members.exposed"]
+
+
 def comparison(setting: Setting, store: Store) -> dict[str, float]:
     """Return the share of exposed members, by which settings are compared."""
     columns = columns_of(joined_scores([setting], store), setting.name)

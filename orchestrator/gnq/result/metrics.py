@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from audits.gnq.attacks import POOL_ATTACKS
+from orchestrator.gnq.plan import NONE, GnqPlan
 from orchestrator.gnq.result.arms import table
 from orchestrator.gnq.result.document import assessments
 from orchestrator.gnq.result.gradient_rows import GradientInversionRow, RecoveryCorrelation
@@ -32,6 +34,21 @@ def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
         | flat(rows_of(document, "gradient_inversions", GradientInversionRow, setting))
         | flat(rows_of(document, "recovery_correlations", RecoveryCorrelation, setting))
     )
+
+
+def compared(plan: GnqPlan) -> list[str]:
+    """Return the names of the numbers that ``comparison`` returns of a plan, but for arms that diverge."""
+    return [
+        f"{arm}.{attack}.{shadows}.auc"
+        for arm in plan.arms
+        for attack in plan.audit.attacks
+        for shadows in (taught(arm) if POOL_ATTACKS[attack].shadowed else ("none",))
+    ]
+
+
+def taught(arm: str) -> tuple[str, ...]:
+    """Return what shadows an attack learns from under an arm."""
+    return ("naive",) if arm == NONE else ("naive", "adaptive")
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:

@@ -25,6 +25,7 @@ from orchestrator.report.metrics import flat, rows_of
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
+    from orchestrator.mia.plan import MiaPlan
 
 FIELDS = {
     "table": MiaRow,
@@ -44,6 +45,11 @@ def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
     for field, form in FIELDS.items():
         found |= flat(rows_of(document, field, form, setting))
     return found
+
+
+def compared(plan: MiaPlan) -> list[str]:
+    """Return the names of the numbers that ``comparison`` returns of a plan."""
+    return [f"{attack}.auc" for attack in plan.audit.attacks]
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:

@@ -27,6 +27,7 @@ from orchestrator.kinds import KINDS, kind_named, load_plan
 from tests.cases.runs import audited, jobs_of, swept
 from tests.cases.waiting import wait_for
 from tune_spaces.registry import Sweep, fixed
+from tune_spaces.space import Asha, Dimension, Search, Space
 
 SETTINGS = {"base": {}, "short": {"recipe.epochs": 1}, "shorter": {"recipe.epochs": 2}}
 SWEEP = Sweep("toy-sweep", "Fewer epochs.", "", fixed(SETTINGS), "loss.auc", "a table")
@@ -114,6 +115,44 @@ def test_a_sweep_shows_its_jobs_and_finished_settings_while_it_goes_on(
     assert {name: run.info.run_id for name, run in after.items()} == result.document["tracking"]["children"]
     assert all(after[name].info.run_id == run.info.run_id for name, run in early.items())
     assert not (tmp_path / "out" / OPEN_FILE).exists()
+
+
+def test_trials_of_a_search_are_nested_runs_with_plain_numbers_while_it_goes_on(
+    plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
+) -> None:
+    space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
+    search = Search(space, "random", 4, Asha(1, 2), ("loss.auc",), ("max",))
+    seen: dict[str, Any] = {}
+
+    def look() -> None:
+        """The first trial is done, the second has judged nothing yet."""
+        seen["children"] = wait_for(lambda: len(found := finished_children(plan)) == 1 and found)
+        seen["parent"] = wait_for(
+            lambda: [run for run in parents(plan) if run.data.metrics.get("jobs.trials.done") == 1]
+        )[0]
+
+    at_job(4, look)
+    sweep = Sweep("toy-search", "Rates.", "", fixed({}), "loss.auc", "a table", search=search)
+    result = swept(sweep, plan, tmp_path / "out", shown=True)
+    trials = {row["setting"]: row for row in result.document["search"]["trials"]}
+    assert (seen["parent"].info.status, seen["parent"].data.metrics["jobs.trials.needed"]) == ("RUNNING", 4)
+    assert seen["children"].keys() == {next(iter(trials))}
+    after = children(plan)
+    assert after.keys() == trials.keys() and {run.info.status for run in after.values()} == {"FINISHED"}
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=plan.tracking.uri)
+    for name, run in {**after, **seen["children"]}.items():
+        row = trials[name]
+        assert float(run.data.params["recipe.learning_rate"]) == row["changes"]["recipe.learning_rate"]
+        assert (run.data.params["trial"], run.data.tags["orch.state"]) == (str(row["number"]), row["state"])
+        history = [(entry.step, entry.value) for entry in client.get_metric_history(run.info.run_id, "value")]
+        assert history == [(rung["parts"], rung["values"][0]) for rung in row["rungs"]]
+        assert run.data.metrics["value"] == row["values"][0]
+        assert ("loss.auc" in after[name].data.metrics) == (row["state"] == "done")
+    assert {row["state"] for row in trials.values()} == {"done", "stopped"}
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "The best of 4 trials" in page and all(escape(name) in page for name in trials)
 
 
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt, "KILLED"), (ZeroDivisionError, "FAILED")])

@@ -1,0 +1,99 @@
+"""Which sweep a command is about: a name, a file, or ``--vary``, and the options that say how it is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from audits.errors import BadInput
+from orchestrator.engine.plan.files import parse_yaml
+from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep, sweep_named, varied
+from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE
+from tune_spaces.registry import Sweep
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FIELDS = ("samples", "search", "scheduler", "metric", "mode", "seeds", "seconds", "at_a_time", "search_seed")
+"""Options that are fields of a sweep file."""
+
+
+def search_options(function: F) -> F:
+    """Add --vary, and the fields of a sweep file that say how its space is searched."""
+    for option in (
+        click.option("--search-seed", metavar="N", help="Seed of the draws and of the searcher."),
+        click.option("--at-a-time", metavar="N", help="Trials of optuna and asha that run at once."),
+        click.option("--seconds", metavar="S", help="Time budget of optuna and asha."),
+        click.option("--seeds", metavar="N,N", help="Run every setting at each of these seeds of the plan."),
+        click.option("--mode", multiple=True, metavar="min|max", help="Which end of --metric is best; max by default."),
+        click.option(
+            "--metric",
+            multiple=True,
+            metavar="NAME",
+            help="Number to search by, e.g. gradient_ascent.apollo.auc; two for a Pareto front.",
+        ),
+        click.option("--scheduler", metavar="none|asha", help="asha stops poor trials early."),
+        click.option("--search", metavar="grid|random|optuna", help="random where --samples is given, else grid."),
+        click.option("--samples", metavar="N", help="Settings that random and optuna draw."),
+        click.option(
+            "--vary",
+            multiple=True,
+            metavar="PATH=SPEC",
+            help="Vary a field of PLAN, by values (audit.search.epsilon=0.02,0.05) or a primitive of Ray Tune "
+            "(audit.search.beta=loguniform(0.25, 16)); repeatable.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def chosen(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tuple[Sweep, str | None]:
+    """Return the sweep that the command line gives, and the plan beside it, if any.
+
+    With --vary the only word is the plan. Raises BadInput.
+    """
+    changes = fields_of(asked)
+    if asked["vary"]:
+        if name is not None and source is not None:
+            raise BadInput(f"--vary is a sweep of its own, around one plan; leave out {name} or {source}")
+        source = name if source is None else source
+        return varied(asked["vary"], source, changes), source
+    if name is None:
+        raise BadInput("no sweep is named; give NAME (`orch ls sweeps`), a sweep file, or --vary PATH=SPEC")
+    return sweep_named(name, changes), source
+
+
+def left_in(name: str | None, out: str | None, asked: Mapping[str, Any]) -> tuple[Path, Sweep]:
+    """Return the folder of a run to go on with, and its sweep, whose file lies there; raises BadInput."""
+    given = None if name is None else sweep_named(name)
+    if given is None and out is None:
+        raise BadInput("--resume: name the sweep, or the folder of its run with --out")
+    folder = Path(out or f"runs/{given.name if given else ''}")
+    if not (folder / PLAN_FILE).is_file():
+        raise BadInput(f"--resume: {folder} holds no run to go on with; start it without --resume")
+    file = folder / SWEEP_FILE
+    if not file.is_file():
+        if given is None:
+            raise BadInput(f"--resume: {folder} holds no {SWEEP_FILE}; name the sweep as well")
+        return folder, sweep_named(str(name), fields_of(asked))
+    own = read_sweep_file(file, given.name if given else folder.resolve().name)
+    if given is not None and not same_sweep(given, own):
+        raise BadInput(f"--resume: {folder} holds the run of another sweep than {name}; leave out {name}")
+    return folder, read_sweep_file(file, own.name, fields_of(asked))
+
+
+def fields_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a sweep file that options give."""
+    found: dict[str, Any] = {}
+    for field in FIELDS:
+        given = asked[field]
+        if given is None or given == ():
+            continue
+        if field in ("metric", "mode"):
+            found[field] = list(given)
+        else:
+            text = f"[{given}]" if field == "seeds" else given
+            found[field] = parse_yaml(text, f"--{field.replace('_', '-')}")
+    return found

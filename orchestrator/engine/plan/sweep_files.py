@@ -1,0 +1,106 @@
+"""Sweeps by name, in files and on the command line: YAML or ``--vary`` in, a checked sweep out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from audits.credentials import hide
+from audits.errors import BadInput, did_you_mean
+from orchestrator.engine.plan.files import DEFAULT_PLAN, file_text, nearby_plans, parse_yaml
+from tune_spaces import SWEEPS, Sweep
+from tune_spaces.files import sweep_of
+
+SUFFIXES = (".yaml", ".yml")
+TELLING = ("base", "space", "settings")
+"""Fields by which a sweep file is told from a plan."""
+CALL = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
+
+
+def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
+    """Return the sweep of a file, or the shipped one called ``name``.
+
+    ``changes``: fields of a sweep file to put in the place of those that are written. Raises BadInput.
+    """
+    path = Path(name)
+    if path.suffix in SUFFIXES or path.is_file():
+        if not path.exists():
+            near = did_you_mean(name, [*map(str, nearby_plans(path)), *SWEEPS])
+            raise BadInput(f"no sweep file {name!r}{near}; `orch ls sweeps` lists those that come with the package")
+        return read_sweep_file(path, path.stem, changes)
+    found = SWEEPS[name]
+    if not changes:
+        return found
+    if not found.text:
+        raise BadInput(
+            f"sweep {name} follows its plan and takes no {', '.join(changes)}; write a file, or vary fields by --vary"
+        )
+    return sweep_from(parse_yaml(found.text, name), name, found.text, name, changes)
+
+
+def read_sweep_file(path: Path, name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
+    """Return the sweep that the file ``path`` describes, called ``name``; raises BadInput."""
+    text = file_text(path, "a sweep")
+    return sweep_from(parse_yaml(text, str(path)), name, text, str(path), changes)
+
+
+def sweep_from(value: Any, name: str, text: str, source: str, changes: Mapping[str, Any] | None = None) -> Sweep:
+    """Return the sweep of what YAML says; ``source`` names it in messages."""
+    if not isinstance(value, dict):
+        raise BadInput(f"{source}: a sweep is a mapping of fields (base:, space: …); see docs/sweeps.md")
+    if changes:
+        value = {**value, **changes}
+        text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
+    if "audit" in value:
+        raise BadInput(f"{source} is a plan, not a sweep; sweep it with: orch sweep NAME {source}")
+    try:
+        return sweep_of(value, name, hide(text))
+    except BadInput as error:
+        raise BadInput(f"{source}: {error}") from None
+
+
+def is_sweep(path: Path) -> bool:
+    """Say whether the file ``path`` is a sweep rather than a plan; raises BadInput for what is no YAML."""
+    value = parse_yaml(file_text(path, "a plan"), str(path))
+    return isinstance(value, dict) and any(field in value for field in TELLING)
+
+
+def same_sweep(one: Sweep, other: Sweep) -> bool:
+    """Say whether two sweeps run the same settings, or search the same space alike."""
+    if not (one.text and other.text):  # what a function says depends on its plan
+        return one is other
+    return (one.search, one.settings({})) == (other.search, other.settings({}))
+
+
+def varied(specs: Sequence[str], base: str | None, changes: Mapping[str, Any]) -> Sweep:
+    """Return the sweep that ``--vary PATH=SPEC`` describes around the plan ``base``; raises BadInput."""
+    space = dict(map(parse_spec, specs))
+    if len(space) < len(specs):
+        raise BadInput("--vary gives a field twice; write its values as one list")
+    name = "-".join(["vary", *(path.rpartition(".")[2] for path in space)])
+    values = {"base": base or DEFAULT_PLAN, "space": space, **changes}
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
+    try:
+        return sweep_of(values, name, hide(text))
+    except BadInput as error:
+        raise BadInput(f"--vary: {error}") from None
+
+
+def parse_spec(text: str) -> tuple[str, Any]:
+    """Return the field and, as a sweep file writes it, what it is varied by: a list of values, or a primitive.
+
+    ``audit.search.epsilon=0.02,0.05`` or ``audit.search.beta=loguniform(0.25, 16)``.
+    """
+    path, separator, spec = (part.strip() for part in text.partition("="))
+    if not separator or not spec or not all(path.split(".")):
+        raise BadInput(
+            f"--vary {hide(text)!r}: write it as path=value,value or path=primitive(…), e.g. "
+            "--vary audit.search.epsilon=0.02,0.05,0.1"
+        )
+    call = CALL.fullmatch(spec)
+    listed = parse_yaml(f"[{call[2] if call else spec}]", f"--vary {path}")
+    return path, {call[1]: listed} if call else listed

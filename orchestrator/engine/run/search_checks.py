@@ -1,0 +1,61 @@
+"""What a search must be before its first trial, and which search a journal is of."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import asdict
+from typing import Any
+
+from audits.errors import BadInput
+from orchestrator.engine.plan.base import BasePlan
+from tune_spaces.space import Search
+
+
+def check_search(search: Search, parts: int) -> None:
+    """Raise BadInput for a search that cannot be made of a plan whose targets come in ``parts``."""
+    require_searcher(search)
+    if not search.metric or len(search.metric) != len(search.mode):
+        raise BadInput(
+            "metric: name the number that trials are compared by, and with mode which end of it is best: min or max"
+        )
+    if search.algorithm != "grid" and not search.samples:
+        raise BadInput(f"samples: say how many trials search: {search.algorithm} makes")
+    if len(search.metric) > 2:
+        raise BadInput(f"metric: {len(search.metric)} numbers; give one, or two for a Pareto front")
+    if (asha := search.scheduler) is None:
+        return
+    if len(search.metric) > 1:
+        raise BadInput("scheduler: asha stops trials by one number, and metric names two; leave the scheduler out")
+    if parts <= asha.grace:
+        count = "one part" if parts == 1 else f"{parts} parts"
+        raise BadInput(
+            f"scheduler: asha has nothing to stop: the targets of this plan are judged in {count}, and the first rung "
+            f"is after {asha.grace}; leave the scheduler out{', or lower grace' if parts > 1 else ''}"
+        )
+
+
+def require_searcher(search: Search) -> None:
+    """Raise BadInput where the package that searches is not installed."""
+    if search.algorithm == "optuna" and importlib.util.find_spec("optuna") is None:
+        raise BadInput(
+            "search: optuna needs the package optuna, which is not installed: pip install 'orch-audit[tune]', or use "
+            "search: random"
+        )
+
+
+def samples_of(search: Search) -> int:
+    """Return how many trials a search makes at the most."""
+    if search.algorithm == "grid":
+        return len(search.space.grid())
+    assert search.samples is not None
+    return search.samples
+
+
+def head_of(search: Search, plan: BasePlan) -> dict[str, Any]:
+    """Return what makes a journal that of this search: all but how long it goes on, and how many trials at a time."""
+    told = asdict(search)
+    for name in ("samples", "seconds", "at_a_time"):
+        del told[name]
+    head: dict[str, Any] = json.loads(json.dumps({"plan": plan.plan_hash, **told}))
+    return head

@@ -1,0 +1,85 @@
+"""The journal of a search, ``search.jsonl``: a line for whatever was asked and answered, from which it goes on.
+
+Each line is one JSON object, flushed and synced before the search goes on. A last line that was cut off is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from audits.errors import BadInput
+from orchestrator.engine.jobs.keys import differences
+
+JOURNAL_FILE = "search.jsonl"
+Line = Mapping[str, Any]
+
+ANOTHER = "choose another --out, or add --force to begin anew"
+
+
+class Journal:
+    """The lines of one search; ``head`` says which search it is, and is the first of them."""
+
+    def __init__(self, file: Path, head: Line) -> None:
+        self.file = file
+        self.head = dict(head)
+
+    def begin(self, *, force: bool = False) -> list[Line]:
+        """Return the lines of the search that the file holds, none if there is none; begin it there otherwise.
+
+        Raises BadInput for the journal of another search, unless ``force``, which begins a new one in its place.
+        """
+        first: dict[str, Any] = {}
+        lines: list[Line] = []
+        length = 0
+        for line, end in self._lines():
+            if not first:
+                first = dict(line)
+            else:
+                lines.append(line)
+            length = end
+        different = differences(first.get("search", {}), self.head) if first else []
+        if different and not force:
+            field, old, new = different[0]
+            raise BadInput(f"{self.file} is of another search ({field}: {old} there, {new} here); {ANOTHER}")
+        if not first or different:
+            self._start_anew()
+            return []
+        if length < self.file.stat().st_size:
+            with self.file.open("r+b") as file:
+                file.truncate(length)
+        return lines
+
+    def note(self, **line: Any) -> None:
+        """Append a line; it is on the disk when this returns."""
+        self._write("ab", line)
+
+    def _start_anew(self) -> None:
+        self._write("wb", {"search": self.head})
+
+    def _write(self, mode: str, line: Line) -> None:
+        with self.file.open(mode) as file:
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _lines(self) -> Iterator[tuple[Line, int]]:
+        """Yield each whole line and where it ends; raises BadInput for one in the middle that is no JSON object."""
+        try:
+            data = self.file.read_bytes()
+        except FileNotFoundError:
+            return
+        end = 0
+        for number, text in enumerate(data.splitlines(keepends=True), start=1):
+            end += len(text)
+            try:
+                line = json.loads(text) if text.endswith(b"\n") else None
+            except ValueError:
+                line = None
+            if isinstance(line, dict):
+                yield line, end
+            elif end < len(data):
+                raise BadInput(f"{self.file}, line {number}, is no line of a search; {ANOTHER}")

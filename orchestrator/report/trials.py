@@ -1,0 +1,62 @@
+"""The trials of a search, ranked: whole ones by their value, then those that were stopped, by how far they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.report.grid import Entry, Grid, bold, grid, left
+from orchestrator.report.numbers import DASH, number
+
+Search = Mapping[str, Any]
+"""The field ``search`` of result.json."""
+
+
+def trial_grid(search: Search) -> Grid:
+    """Return the table of all trials; the best one, or those of the Pareto front, in bold."""
+    ranked = sorted(search["trials"], key=lambda row: place(row, search["mode"]))
+    best = set(search["front"]) or {row["number"] for row in ranked[:1] if row["state"] == "done"}
+    total = max(search["rungs"])
+    body = [
+        [
+            Entry(str(row["number"])),
+            Entry(row["setting"], tone=bold(row["number"] in best)),
+            *(Entry(number(value), tone=bold(row["number"] in best)) for value in shown(row, search)),
+            Entry(state(row)),
+            Entry(f"{row['parts']} of {total}"),
+        ]
+        for row in ranked
+    ]
+    names = [f"{name} ({mode})" for name, mode in zip(search["metric"], search["mode"], strict=True)]
+    title = f"Trials of the search ({search['algorithm']}), ranked; in bold " + (
+        "those of the Pareto front" if search["front"] else "the best"
+    )
+    return grid("trials", title, ["trial", left("setting"), *names, left("state"), "parts of\nthe targets"], body)
+
+
+def place(row: Mapping[str, Any], mode: Sequence[str]) -> tuple[int, int, float, int]:
+    """Return where a trial ranks: whole before stopped, more parts before fewer, then by its first value."""
+    known = [value for value in row["values"][:1] if value is not None]
+    cost = float("inf") if not known else known[0] if mode[0] == "min" else -known[0]
+    return (row["state"] != "done", -row["parts"], cost, row["number"])
+
+
+def shown(row: Mapping[str, Any], search: Search) -> Sequence[float | None]:
+    """Return a trial's values, None for those that it does not have."""
+    return row["values"] or [None] * len(search["metric"])
+
+
+def state(row: Mapping[str, Any]) -> str:
+    """Return how a trial ended, in words."""
+    again = f" (repeats trial {row['repeats']})" if row["repeats"] is not None else ""
+    return (row["state"] or DASH) + again
+
+
+def remark(search: Search) -> str:
+    """Return the sentence that a reader of the table must know."""
+    whole = sum(row["state"] == "done" and row["repeats"] is None for row in search["trials"])
+    ended = " The time that the search was given ended before all of its trials." if search["out_of_time"] else ""
+    return (
+        f"The best of {len(search['trials'])} trials ({whole} on all targets) has been picked on the very targets that "
+        f"it is quoted on, so that its value is too good; values of stopped trials are of some targets only.{ended}"
+    )
