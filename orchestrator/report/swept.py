@@ -106,7 +106,7 @@ def _by_name(plan: Mapping[str, Any], settings: Sequence[SettingRow], main: str)
     groups: dict[str, dict[float, SettingRow]] = {}
     for entry in settings:
         named = NUMBERED.fullmatch(entry.setting)
-        if named and named["name"] != SEED:
+        if named and named["name"].rpartition(", ")[2] != SEED:
             groups.setdefault(named["name"], {})[float(named["value"])] = entry
     found = {}
     for name, entries in groups.items():
