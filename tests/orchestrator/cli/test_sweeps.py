@@ -1,0 +1,148 @@
+"""Sweeps in files and on the command line: run, gone on with, copied, priced, and refused in a line before any work."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orchestrator.cli.main import main
+from orchestrator.cli.session import Session
+from orchestrator.cli.submit import read_command
+from orchestrator.engine.store.store import Store
+from tests.cases.runs import draw_only
+from tune_spaces import SWEEPS
+
+EPSILON = "audit.search.epsilon"
+TINY = (
+    "split.targets=2", "split.train_size=60", "split.target_pool=120", "split.candidates={forget: 12, unseen: 12}",
+    "recipe.epochs=3", "audit.fpr=[0.5]", "audit.search.steps=1", "audit.attacks=[apollo]", "compute.workers=0",
+)  # fmt: skip
+FILE = {"base": "apollo-smoke", "space": {EPSILON: {"loguniform": [0.02, 1.0]}}, "samples": 3}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ORCH_STORE", str(tmp_path / "store"))
+    return tmp_path
+
+
+def written(name: str = "mine.yaml", **fields: object) -> str:
+    Path(name).write_text(yaml.safe_dump({**FILE, **fields}, sort_keys=False))
+    return name
+
+
+def sets(*changes: str) -> list[str]:
+    return [word for change in changes for word in ("--set", change)]
+
+
+@pytest.mark.slow
+def test_three_values_are_one_table_one_panel_and_three_nested_runs_over_models_trained_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mlflow import MlflowClient
+
+    draw_only(monkeypatch, "sweep")
+    assert main(["sweep", "--vary", f"{EPSILON}=0.02,0.05,0.1", "apollo-smoke", *sets(*TINY)]) == 0
+    out = place / "runs" / "vary-epsilon"
+    document = json.loads((out / "result.json").read_text())
+    names = ["epsilon=0.02", "epsilon=0.05", "epsilon=0.1"]
+    assert [row["setting"] for row in document["settings"]] == names
+    assert {row["setting"] for row in document["table"]} == set(names)
+    assert list((out / "figures").glob("sweep*.svg")) and "ε (radius per step)" in (out / "report.html").read_text()
+    # 2 targets with 8 shadows and 2 offline ones each, whatever the number of settings
+    store = Store(str(place / "store"))
+    assert len(store.keys("train")) == document["population"]["models"] - len(store.keys("unlearn")) == 22
+    client = MlflowClient(tracking_uri=f"sqlite:///{out}/mlflow.db")
+    (experiment,) = [str(each.experiment_id) for each in client.search_experiments() if each.name == "orch"]
+    children = client.search_runs([experiment], "tags.`orch.level` = 'setting'")
+    logged = {child.info.run_name: child.data.params[EPSILON] for child in children}
+    assert logged == {name: name.removeprefix("epsilon=") for name in names}
+
+    capsys.readouterr()
+    assert main(["sweep", "--resume", "--out", str(out)]) == 0
+    again = json.loads((out / "result.json").read_text())
+    assert again["table"] == document["table"] and again["population"]["trained"] == 0
+    assert main(["sweep", "--vary", f"{EPSILON}=0.02", "apollo-smoke", *sets(*TINY), "--out", str(out)]) == 2
+    assert "holds the run of another sweep" in capsys.readouterr().err
+
+
+REFUSED = [
+    (["sweep", "--vary", f"{EPSILON}n=0.02", "apollo-smoke"], "(did you mean 'epsilon'?)"),
+    (["sweep", "--vary", f"{EPSILON}=0,0.1", "apollo-smoke"], "setting epsilon=0: audit.search.epsilon is 0"),
+    (["sweep", "--vary", f"{EPSILON}=loguniform(1, 0.02)", "apollo-smoke"], "lower bound 1 is not below"),
+    (["sweep", "--vary", f"{EPSILON}=lguniform(0.02, 1)", "apollo-smoke"], "(did you mean 'loguniform'?)"),
+    (["sweep", "--vary", f"{EPSILON}", "apollo-smoke"], "write it as path=value,value"),
+    (["sweep", "--vary", f"{EPSILON}=0.1", "apollo-smok"], "(did you mean 'apollo-smoke'?)"),
+    (["sweep", "--vary", f"{EPSILON}=0.1", "a", "apollo-smoke"], "leave out a or apollo-smoke"),
+    (["sweep", "--vary", f"{EPSILON}=0.1", "apollo-smoke", "--metric", "gradient_ascend.apollo.auc"],
+     "(did you mean 'gradient_ascent.apollo.auc'?)"),
+    (["sweep", "apollo-ablation", "--samples", "3"], "follows its plan and takes no samples"),
+    (["sweep", "mine.yml"], "no sweep file 'mine.yml' (did you mean 'mine.yaml'?)"),
+    (["sweep"], "no sweep is named"),
+    (["sweep", "--resume"], "name the sweep, or the folder"),
+    (["cp", "apollo-ablation", "x.yaml"], "follows its plan and is no file"),
+    (["cp", "mia-epoch", "x.yaml"], "(did you mean 'mia-epochs'?)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "line"), REFUSED, ids=lambda value: " ".join(value)[:60])
+def test_a_command_that_cannot_work_is_refused_in_a_line(
+    words: list[str], line: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert line in said and said.count("\n") == 1
+    assert not (place / "runs").exists()
+
+
+FILES = [
+    ({"base": "apollo-smok"}, "(did you mean 'apollo-smoke'?)"),
+    ({"space": {EPSILON: {"choice": [0.1], "when": {"audit.search.nrm": "l2"}}}}, "is not in the space"),
+    ({"search": "optuna", "metric": "apollo.auc"}, "metric 'apollo.auc' is no number of this audit"),
+    ({"search": "optuna", "metric": "retrain.apollo.auc", "space": {EPSILON: {"uniform": [0, 1]}}},
+     "setting epsilon=0: audit.search.epsilon is 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "line"), FILES)
+def test_a_file_that_cannot_work_is_refused_by_validate(
+    fields: dict[str, object], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", written(**fields)]) == 2
+    assert line in capsys.readouterr().err
+
+
+def test_a_searcher_that_is_not_installed_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["sweep", written(search="optuna", metric="retrain.apollo.auc")]) == 2
+    assert "pip install 'orch-audit[tune]'" in capsys.readouterr().err
+
+
+def test_files_are_validated_and_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", written()]) == 0
+    assert "mine.yaml is valid: 3 settings of apollo-smoke" in capsys.readouterr().out
+    assert main(["cp", "apollo-dropout", "copy.yaml"]) == 0
+    assert Path("copy.yaml").read_text() == SWEEPS["apollo-dropout"].text
+
+
+def test_a_file_travels_with_its_job_and_varied_fields_as_words(place: Path) -> None:
+    store = ("--store", "s3://bucket/store")
+    work = read_command(Session(), ["sweep", written(), *store])
+    assert (work.words[:2], work.sweep, work.out) == (("sweep", "mine.yaml"), Path("mine.yaml"), Path("runs/mine"))
+    vary = ("--vary", f"{EPSILON}=0.02,0.05")
+    work = read_command(Session(), ["sweep", *vary, "apollo-smoke", *store])
+    assert work.sweep is None and work.source is None and work.out == Path("runs/vary-epsilon")
+    sent = read_command(Session(), [*work.words])
+    assert sent.plan.plan_hash == work.plan.plan_hash and sent.out == work.out
+    assert main(["cp", "apollo-smoke", "plan.yaml"]) == 0
+    work = read_command(Session(), ["sweep", written(base="plan.yaml"), *store])
+    assert work.source == "plan.yaml" and "plan.yaml" in work.words
