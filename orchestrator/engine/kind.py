@@ -168,7 +168,8 @@ class Selection:
     metric)``: why a plan allows no choice by one of them, or ""; ``unscored(plan, metric)``: why a setting with this
     plan gets no score, or "". ``fields``: the plan's fields, or sections, that settings may change. ``jobs(design,
     metric)``: the jobs behind a score; ``values(jobs, store)``: its value in each ``unit`` of the design, in their
-    order. ``on_targets(scores, setting, metric)``: target → its value, of a scores table.
+    order. ``on_targets(scores, setting, metric)``: target → its value, of a scores table. ``within``: the range of
+    values, at which intervals end.
     """
 
     metrics: Callable[[Any], Sequence[str]]
@@ -179,6 +180,7 @@ class Selection:
     values: Callable[[Sequence[Job], Store], Sequence[float]]
     on_targets: Callable[[pa.Table, str, str], Mapping[int, float]]
     unit: str
+    within: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True)

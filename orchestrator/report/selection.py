@@ -76,8 +76,9 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     chosen, own = found.judged[0], found.judged[-1]
     level = percent(found.level, 0)
     many = sum(each.score.known for each in found.settings)
+    name = found.winner if found.gain else f"the plan’s own setting ({found.own})"
     what = (
-        f"{found.winner}, of {many} settings of {found.sweep}, by {found.metric} of shadows that play the target: "
+        f"{name}, of {many} settings of {found.sweep} and the plan, by {found.metric} of shadows that play the target: "
         f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. It was frozen before any target was asked."
     )
     told = [Sentence("plain", "Chosen: ", what)]

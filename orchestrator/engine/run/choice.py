@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -93,6 +94,7 @@ def told(
     on_targets: Mapping[str, Mapping[int, float]],
     unit: str,
     level: float,
+    within: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Any]:
     """Return what result.json says of a choice: ``values`` by setting and unit, ``on_targets`` by setting and target.
 
@@ -106,8 +108,8 @@ def told(
         judged.append(
             {
                 "setting": name,
-                **estimate("at_selection", values[name], level),
-                **estimate("on_targets", found, level),
+                **estimate("at_selection", values[name], level, within),
+                **estimate("on_targets", found, level, within),
                 "optimism": optimism,
             }
         )
@@ -126,7 +128,7 @@ def told(
             {
                 "setting": name,
                 "overrides": dict(changes),
-                **estimate("score", values.get(name, ()), level),
+                **estimate("score", values.get(name, ()), level, within),
                 "refused": choice.refused.get(name, ""),
             }
             for name, changes in choice.settings.items()
@@ -153,7 +155,16 @@ def gain(
     return found
 
 
-def estimate(name: str, values: Sequence[float], level: float) -> dict[str, float | None]:
-    """Return mean and t interval of ``values`` as result.json has them; None where there are too few."""
-    low, high = ibragimov_mueller_t(values, level) if len(values) > 1 else (None, None)
-    return {name: fmean(values) if values else None, f"{name}_low": low, f"{name}_high": high}
+def estimate(
+    name: str, values: Sequence[float], level: float, within: tuple[float, float] = (-math.inf, math.inf)
+) -> dict[str, float | None]:
+    """Return mean and t interval of ``values`` as result.json has them, ends ``within`` a range; None of too few."""
+    found: dict[str, float | None] = {
+        name: fmean(values) if values else None,
+        f"{name}_low": None,
+        f"{name}_high": None,
+    }
+    if len(values) > 1:
+        low, high = ibragimov_mueller_t(values, level)
+        found |= {f"{name}_low": max(within[0], low), f"{name}_high": min(within[1], high)}
+    return found

@@ -109,4 +109,4 @@ class Selecting(Run):
         scores, names = finished.scores, [setting.name for setting in finished.settings]
         self.on_targets = {name: selection.on_targets(scores, name, choice.metric) for name in names}
         level = float(self.plan.audit.level)
-        return {"selection": told(choice, self.values, self.on_targets, selection.unit, level)}
+        return {"selection": told(choice, self.values, self.on_targets, selection.unit, level, selection.within)}

@@ -137,7 +137,8 @@ def test_the_page_begins_with_the_choice(finished, monkeypatch):
     assert found.selection is not None and found.again() == again and again in page
     assert json.loads(json.dumps(found.document()["selection"])) == finished.document["selection"]
     lines = PAGE.closing_lines(finished.document)
-    assert lines[0].startswith(f"Chosen: {found.selection.winner}, of 3 settings of some, by {METRIC}")
+    chosen = found.selection.winner if found.selection.gain else "the plan’s own setting (plan)"
+    assert lines[0].startswith(f"Chosen: {chosen}, of 3 settings of some and the plan, by {METRIC}")
     assert "selection-settings" in PAGE.csv(finished.out)
 
 
@@ -161,6 +162,7 @@ def test_gains_are_paired_over_units_and_over_targets():
     assert found["gain"]["on_targets"] == pytest.approx(0.05)
     half = 12.706 * np.std([-0.1, 0.2], ddof=1) / np.sqrt(2)
     assert found["gain"]["on_targets_low"] == pytest.approx(0.05 - half, abs=1e-4)
+    assert found["judged"][0]["on_targets_low"] == 0.0  # an interval of AUCs ends where they do
     assert [row["optimism"] for row in found["judged"]] == pytest.approx([0.7 - 0.55, 0.6 - 0.5])
     same = told(choice(), {"own": [0.5, 0.6], "a": [0.5, 0.6]}, {"own": {0: 0.6}}, "shadow set", 0.95)
     assert same["gain"] is None and same["judged"][0]["on_targets_low"] is None
