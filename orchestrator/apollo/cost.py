@@ -59,7 +59,7 @@ class ApolloProbe(TrainingProbe):
         if job.stage in ("train", "unlearn"):
             ours = all(job.document[name] == self.resolved[name] for name in ("model", "recipe"))
         else:
-            ours = job.stage not in ("trace", "search")
+            ours = job.stage not in ("trace", "search", "rehearse")
         return (plan.model, plan.recipe) if ours else shadows
 
     @cached_property
@@ -83,7 +83,7 @@ class ApolloProbe(TrainingProbe):
                 size = number(settings, "batch_size", batch) or batch
                 epochs = number(settings, "epochs", 0) * math.ceil(split.train_size / size)
                 return float(epochs + number(settings, "iterations", 0))
-            case "trace" | "search":  # the shadows that are read × the candidates of a shard × two directions × T steps
+            case "trace" | "search" | "rehearse":  # shadows read × candidates of a shard × two directions × T steps
                 shadows = sum(len(group) for role in job.document["original"].values() for group in role)
                 steps = self.plan.audit.search.steps if "search" in job.document else 1
                 return float(shadows * 2 * int(job.document["count"]) * steps / batch)

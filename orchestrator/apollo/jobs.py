@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 
 from audits.apollo.evidence import KINDS
-from orchestrator.apollo.stage_jobs import StageJobs
+from orchestrator.apollo.rehearsal_jobs import RehearsalJobs
 from orchestrator.engine.jobs.job import Job
 
 
-class ApolloJobs(StageJobs):
+class ApolloJobs(RehearsalJobs):
     """Lists the jobs of one plan on one data set.
 
     A plan that audits memorised or exposed points has a schedule once ``ranking_jobs`` are done and their ranking is in
@@ -88,6 +88,10 @@ class ApolloJobs(StageJobs):
                 return self.trace_job(job.shadow_set, job.shard, job.kind)
             case "search":
                 return self.search_job(job.shadow_set, self.by_label[job.label], job.kind, job.shard)
+            case "rehearse":
+                return self.rehearse_job(job.shadow_set, self.by_label[job.label], job.kind, job.shard)
+            case "appraise":
+                return self.appraise_job(job.shadow_set, self.by_label[job.label], job.kind)
             case "radii":
                 return self.radius_job(job.shadow_set, self.by_label[job.label])
             case "disclosure":

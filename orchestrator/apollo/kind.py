@@ -18,12 +18,14 @@ from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.result.document import summed_up
 from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.score_table import pooled, whole_table
+from orchestrator.apollo.selection import SELECTION
 from orchestrator.apollo.stages.disclosure import disclosure
 from orchestrator.apollo.stages.exposing import expose
 from orchestrator.apollo.stages.given import given
 from orchestrator.apollo.stages.own_start import own_start
 from orchestrator.apollo.stages.radii import radii
 from orchestrator.apollo.stages.ranking import rank
+from orchestrator.apollo.stages.rehearsing import appraise, rehearse
 from orchestrator.apollo.stages.scoring import score
 from orchestrator.apollo.stages.searching import search, trace
 from orchestrator.apollo.stages.training import train
@@ -52,6 +54,8 @@ STAGES = (
     Stage("score", score, "scores"),
     Stage("radii", radii, "evidence"),
     Stage("disclosure", disclosure, "evidence"),
+    Stage("rehearse", rehearse, "evidence"),
+    Stage("appraise", appraise, "evidence"),
 )
 
 
@@ -116,4 +120,5 @@ KIND = Kind(
         write=tuning.write_tuned,
         show=tuning.show_tuned,
     ),
+    selection=SELECTION,
 )

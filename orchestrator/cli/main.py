@@ -30,6 +30,7 @@ DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130,
 COMMANDS = {
     "audit": ("orchestrator.cli.audit", "Run one audit: train, unlearn, attack, report."),
     "sweep": ("orchestrator.cli.sweep", "Run a sweep of audits over one shared population."),
+    "tune": ("orchestrator.cli.tune", "Choose settings of an attack without asking a target, then audit with them."),
     "cost": ("orchestrator.cli.cost", "Estimate what a plan costs; run nothing."),
     "validate": ("orchestrator.cli.validate", "Check a plan or a sweep and list everything that is wrong with it."),
     "ls": ("orchestrator.cli.ls", "List audits, attacks, unlearners, models, data, sweeps or plans."),

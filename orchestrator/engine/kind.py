@@ -161,6 +161,29 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """How a kind chooses among settings of an attack without asking a target (``orch tune``).
+
+    ``metrics(plan)``: the numbers that can be chosen by, called as ``Kind.comparison`` calls them. ``refusal(plan,
+    metric)``: why a plan allows no choice by one of them, or ""; ``unscored(plan, metric)``: why a setting with this
+    plan gets no score, or "". ``fields``: the plan's fields, or sections, that settings may change. ``jobs(design,
+    metric)``: the jobs behind a score; ``values(jobs, store)``: its value in each ``unit`` of the design, in their
+    order. ``on_targets(scores, setting, metric)``: target → its value, of a scores table. ``within``: the range of
+    values, at which intervals end.
+    """
+
+    metrics: Callable[[Any], Sequence[str]]
+    refusal: Callable[[Any, str], str]
+    unscored: Callable[[Any, str], str]
+    fields: tuple[str, ...]
+    jobs: Callable[[Any, str], Sequence[Job]]
+    values: Callable[[Sequence[Job], Store], Sequence[float]]
+    on_targets: Callable[[pa.Table, str, str], Mapping[int, float]]
+    unit: str
+    within: tuple[float, float] = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
 class ScoresTable:
     """How a kind's scores table reads as what each attack said of points, beside the truth.
 
@@ -210,7 +233,8 @@ class Kind:
     anything runs (() where that is not known), ``metrics(document, setting)`` the numbers that are tracked,
     ``main_setting(document)`` the setting that a reader wants first. ``headline`` is what limits of ``--fail-above``
     can name. ``page`` names the module that is the ``Page``, ``registries`` what ``orch ls`` lists of the kind.
-    ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it.
+    ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it; so does
+    ``orch tune`` without ``selection``.
     """
 
     place: str
@@ -234,6 +258,7 @@ class Kind:
     making: tuple[str, str] = ("to train", "training")
     tuning: Tuning | None = None
     judged: ScoresTable | None = None
+    selection: Selection | None = None
     compared: Callable[[Any], Sequence[str]] = unknown_beforehand
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:

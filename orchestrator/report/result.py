@@ -13,6 +13,7 @@ from audits.errors import BadInput
 from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.result_head import SCHEMA, head
 from orchestrator.report.rows import SPARSE, read_row, write_row
+from orchestrator.report.selection import SelectionRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class FinishedRun:
     plan_hash: str = ""
     versions: Mapping[str, str]
     makes: str | None = field(default=None, metadata=SPARSE)
+    selection: SelectionRow | None = field(default=None, metadata=SPARSE)
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
     tracking: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
@@ -63,6 +65,10 @@ class FinishedRun:
 
     def again(self) -> str:
         """Return the command that repeats the run from the plan beside its report."""
+        if chosen := self.selection:
+            mode = "" if chosen.mode == "max" else f" --mode {chosen.mode}"
+            sweep = chosen.file or chosen.sweep
+            return f"orch tune {self.kind} {sweep} plan.yaml --metric {chosen.metric}{mode} --out again"
         verb = f"sweep {self.name}" if self.is_sweep else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
         return f"orch {verb} plan.yaml --out again"
 

@@ -16,6 +16,7 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
 from orchestrator.apollo.stages.radii import WAYS
+from orchestrator.report import selection
 from orchestrator.report.grid import Entry, Grid, grid, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate
@@ -28,6 +29,7 @@ MOST_ROWS = 60
 def all_grids(run: ApolloRun) -> list[Grid]:
     """Return the tables of a run: main table, settings, single points, uniqueness, three groups, gains, utility."""
     grids = [
+        *selection.grids(run.result.selection),
         *(matrix_grids(run) if len(run.rows()) * len(run.rates) > MOST_ROWS else [main_grid(run)]),
         overview_grid(run),
         trade_grid(run),
@@ -44,8 +46,13 @@ def all_grids(run: ApolloRun) -> list[Grid]:
 
 
 def terminal_grids(run: ApolloRun) -> list[Grid]:
-    """Return the tables that a terminal shows: AUC by setting of the plan's first attack, and the main table."""
+    """Return the tables that a terminal shows: AUC by setting of the plan's first attack, and the main table.
+
+    Of a run that chose its setting the choice stands last, where it is read first.
+    """
     first = run.result.plan["audit"]["attacks"][0]
+    if run.result.selection:
+        return [main_grid(run), selection.judged_grid(run.result.selection)]
     return [*([area_grid(run, first)] if len(run.settings) > 1 else []), main_grid(run)]
 
 
@@ -192,7 +199,7 @@ def radius_grid(run: ApolloRun) -> Grid | None:
 
 def closing_lines(run: ApolloRun) -> list[str]:
     """Return the lines below the tables of a terminal: broken promises first, then points that are found one by one."""
-    return [*void_lines(run), *exposure_lines(run)]
+    return [*selection.lines(run.result.selection), *void_lines(run), *exposure_lines(run)]
 
 
 def exposure_lines(run: ApolloRun) -> list[str]:

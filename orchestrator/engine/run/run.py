@@ -265,6 +265,7 @@ class Run:
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""
+            document |= self.beside(finished)
             if search is not None:
                 document["search"] = search
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
@@ -277,6 +278,10 @@ class Run:
             self.track(document)
             advance(3)
         return Result(document, scores)
+
+    def beside(self, finished: Finished) -> dict[str, Any]:
+        """Return what result.json says beside what all runs of the kind do: nothing."""
+        return {}
 
     def report(self, document: Mapping[str, Any]) -> None:
         """Write the figures and the page, with thumbnails of exposed points."""

@@ -27,6 +27,7 @@ ROOT = Path(keyed_jobs.__file__).parents[2]
 MAKE_KEYS = (
     "orchestrator.apollo.jobs",
     "orchestrator.apollo.ranking_jobs",
+    "orchestrator.apollo.rehearsal_jobs",
     "orchestrator.apollo.stage_jobs",
     "orchestrator.engine.given",
     "orchestrator.engine.given_files",
@@ -98,11 +99,22 @@ def test_bodies_call_nothing_that_their_keys_do_not_count(tmp_path: Path, monkey
         then = context_of(plan, store)
         present = kind_named(plan.kind).present(store)
         work += carried_out(then, tuple(job for job in then.design.jobs() if job.key not in present[job.stage]))
+        if name == "apollo":
+            work += rehearsals(context_of(plan.changed({"split.shadows": 8}), store))
         for job, called in work:
             missed = called - set(reached(named[job.document["code"]]))
             assert not {module for module in missed if counts(module) and not within(module, MAKE_KEYS)}, job
             done.add((plan.kind, job.stage))
     assert done == {(name, stage.name) for name in KINDS for stage in kind_named(name).stages}
+
+
+def rehearsals(context: WorkerContext[Any]) -> Iterator[tuple[Job, set[str]]]:
+    """Do what is missing of the jobs by which settings of two attacks are chosen; yield as ``carried_out`` does."""
+    selection = kind_named("apollo").selection
+    assert selection is not None
+    for metric in ("identity.apollo.auc", "identity.rmia.auc"):
+        jobs = selection.jobs(context.design, metric)
+        yield from carried_out(context, tuple(job for job in jobs if not context.store.has(job.stage, job.key)))
 
 
 def within(module: str, places: tuple[str, ...]) -> bool:

@@ -1,0 +1,170 @@
+"""A choice among settings by scores for which no target was asked, and what became of it on the targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Literal
+
+from audits.errors import BadInput, did_you_mean
+from audits.statistics.intervals import ibragimov_mueller_t
+from audits.statistics.summary import paired_difference
+from orchestrator.engine.kind import Kind, Selection
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.output_folder import SWEEP_FILE
+from tune_spaces.registry import Settings, Sweep
+
+Mode = Literal["max", "min"]
+OWN = "plan"
+"""Name of the plan's own setting, where the sweep has none."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen by: ``settings`` of ``sweep`` by name, the plan's ``own`` among them, and ``metric``.
+
+    ``refused``: setting → why it gets no score; ``file``: where the sweep is kept beside the result, if it has a file.
+    """
+
+    sweep: str
+    metric: str
+    mode: Mode
+    own: str
+    settings: Settings
+    refused: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+
+    def winner(self, values: Mapping[str, Sequence[float]]) -> str:
+        """Return the setting with the best mean of ``values``; the plan's own wins ties, then the first."""
+        sign = 1 if self.mode == "max" else -1
+        means = {name: sign * fmean(each) for name, each in values.items()}
+        best = max(means.values())
+        return self.own if means.get(self.own) == best else next(name for name in means if means[name] == best)
+
+
+def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode: Mode) -> Choice:
+    """Return the choice that ``orch tune`` is asked for; raises BadInput where there is none."""
+    selection = selection_of(kind)
+    if sweep.search is not None and sweep.search.adaptive:
+        raise BadInput(
+            f"sweep {sweep.name} chooses settings by what targets answered while it goes on (optuna, asha); tune with "
+            "search: grid or random, and scheduler: none"
+        )
+    if sweep.measures != "attacks" or sweep.pooled:
+        raise BadInput(f"sweep {sweep.name} compares no settings of an attack: nothing in it can be tuned")
+    allowed = selection.metrics(plan)
+    if metric is None or metric not in allowed:
+        asked = "no --metric is given" if metric is None else f"--metric is {metric!r}{did_you_mean(metric, allowed)}"
+        raise BadInput(f"{asked}; allowed: {', '.join(allowed)}")
+    if reason := selection.refusal(plan, metric):
+        raise BadInput(f"--metric {metric}: {reason}")
+    settings = sweep.settings(plan.resolved())
+    for name, changes in settings.items():
+        for path in changes:
+            if not any(path == each or path.startswith(f"{each}.") for each in selection.fields):
+                raise BadInput(
+                    f"setting {name} of {sweep.name} changes {path}, which no attack may choose: shadows that play the "
+                    f"target would change with it; allowed: {', '.join(selection.fields)}, and what is in them"
+                )
+    plans = {name: plan.changed(changes) if changes else plan for name, changes in settings.items()}
+    own = next((name for name, each in plans.items() if each == plan), "")
+    if not own:
+        own = OWN if OWN not in settings else f"{OWN} as it is"
+        settings, plans = {own: {}, **settings}, {own: plan, **plans}
+    refused = {name: why for name, each in plans.items() if (why := selection.unscored(each, metric))}
+    if own in refused:
+        raise BadInput(f"the plan's own setting gets no score: {refused[own]}")
+    return Choice(sweep.name, metric, mode, own, settings, refused, SWEEP_FILE if sweep.text else "")
+
+
+def selection_of(kind: Kind) -> Selection:
+    """Return how ``kind`` chooses; raises BadInput where it does not."""
+    if kind.selection is None:
+        raise BadInput(
+            f"audits of kind {kind.name} cannot be tuned: no model of theirs plays the target; use orch sweep"
+        )
+    return kind.selection
+
+
+def told(
+    choice: Choice,
+    values: Mapping[str, Sequence[float]],
+    on_targets: Mapping[str, Mapping[int, float]],
+    unit: str,
+    level: float,
+    within: tuple[float, float] = (0.0, 1.0),
+) -> dict[str, Any]:
+    """Return what result.json says of a choice: ``values`` by setting and unit, ``on_targets`` by setting and target.
+
+    Intervals are t intervals over units at selection and over targets afterwards; differences are paired.
+    """
+    winner = choice.winner(values)
+    judged = []
+    for name in dict.fromkeys([winner, choice.own]):
+        found = list(on_targets[name].values())
+        optimism = fmean(values[name]) - fmean(found) if found else None
+        judged.append(
+            {
+                "setting": name,
+                **estimate("at_selection", values[name], level, within),
+                **estimate("on_targets", found, level, within),
+                "optimism": optimism,
+            }
+        )
+    return {
+        "sweep": choice.sweep,
+        "file": choice.file,
+        "metric": choice.metric,
+        "mode": choice.mode,
+        "unit": unit,
+        "units": len(values[winner]),
+        "targets": len(on_targets[winner]),
+        "level": level,
+        "own": choice.own,
+        "winner": winner,
+        "settings": [
+            {
+                "setting": name,
+                "overrides": dict(changes),
+                **estimate("score", values.get(name, ()), level, within),
+                "refused": choice.refused.get(name, ""),
+            }
+            for name, changes in choice.settings.items()
+        ],
+        "judged": judged,
+        "gain": None if winner == choice.own else gain(winner, choice.own, values, on_targets, level),
+    }
+
+
+def gain(
+    winner: str,
+    own: str,
+    values: Mapping[str, Sequence[float]],
+    on_targets: Mapping[str, Mapping[int, float]],
+    level: float,
+) -> dict[str, Any]:
+    """Return by how much ``winner`` is above ``own``: at selection over units, and on targets, each paired."""
+    before = dict(enumerate(values[winner])), dict(enumerate(values[own]))
+    found: dict[str, Any] = {"on_targets_p": None}
+    for name, (a, b) in {"at_selection": before, "on_targets": (on_targets[winner], on_targets[own])}.items():
+        found |= estimate(name, [a[each] - b[each] for each in a if each in b], level)
+    if len(on_targets[winner]) > 1 and on_targets[winner].keys() == on_targets[own].keys():
+        found["on_targets_p"] = paired_difference(on_targets[winner], on_targets[own], level).p
+    return found
+
+
+def estimate(
+    name: str, values: Sequence[float], level: float, within: tuple[float, float] = (-math.inf, math.inf)
+) -> dict[str, float | None]:
+    """Return mean and t interval of ``values`` as result.json has them, ends ``within`` a range; None of too few."""
+    found: dict[str, float | None] = {
+        name: fmean(values) if values else None,
+        f"{name}_low": None,
+        f"{name}_high": None,
+    }
+    if len(values) > 1:
+        low, high = ibragimov_mueller_t(values, level)
+        found |= {f"{name}_low": max(within[0], low), f"{name}_high": min(within[1], high)}
+    return found
