@@ -210,13 +210,15 @@ def test_every_job_names_the_body_of_its_stage_and_its_own_components(
     for name in SMALLEST | GIVEN:
         plan = smallest_plan(name, tmp_path)
         design = open_design(plan)
-        jobs = design.first_jobs() or design.jobs()
+        jobs = [*(design.first_jobs() or design.jobs())]
+        if plan.kind == "apollo" and plan.target is None and not design.first_jobs():
+            jobs += design.rehearsal("gradient_ascent", "apollo")
         for job in jobs:
             body, *components = job.document["code"].split(", ")
             assert body == kind_named(plan.kind).stage(job.stage).body.__module__
             named.setdefault(f"{plan.kind} {job.stage}", set()).update(components)
     assert named.keys() == BODIES.keys()
-    of_no_model = ("apollo score", "tmia score", "gnq-target given", "gnq-target score")
+    of_no_model = ("apollo appraise", "apollo score", "tmia score", "gnq-target given", "gnq-target score")
     assert all("audits.models.mlp" in named[stage] for stage in BODIES if stage not in of_no_model)
     assert {"audits.unlearning.gradient_ascent", "audits.unlearning.retrain"} <= named["apollo unlearn"]
     assert {"audits.apollo.evidence.adversarial", "audits.apollo.evidence.yoqo"} <= named["apollo search"]
