@@ -46,7 +46,9 @@ def by_rule(members: str, points: int) -> Ids | None:
     if bounds is None:
         return None
     start, stop = (int(text) if text else end for text, end in zip(bounds.groups(), (0, points), strict=True))
-    if stop > points or start >= stop:
+    if start >= stop:
+        raise BadInput(f"target.members is {members}, which names no point; START:STOP goes from START up to STOP")
+    if stop > points:
         raise BadInput(f"target.members is {members}, but the data set has {points} points; allowed: within 0:{points}")
     return every[start:stop]
 
@@ -67,6 +69,8 @@ def from_file(members: str, points: int) -> Ids:
             case ".csv":
                 return numbers(from_table(path, members), members)
         lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except BadInput:
+        raise
     except (OSError, ValueError, csv.Error) as error:
         said = (getattr(error, "strerror", None) or str(error)).strip().splitlines()[0]
         raise BadInput(f"target.members: {members} cannot be read: {said}") from None
@@ -106,7 +110,8 @@ def numbers(texts: Iterable[tuple[int, str]], members: str) -> Ids:
     for line, text in texts:
         if not text.isdecimal() or len(text) > 18:
             raise BadInput(
-                f"target.members: {members}, line {line} is {text[:40]!r}; allowed: the id of a point, a line each"
+                f"target.members: {members}, line {line} is {text[:40]!r}; allowed: the id of a point, a line each (a "
+                "heading in a .csv is id)"
             )
         found.append(int(text))
     return np.array(found, np.int64)

@@ -53,6 +53,7 @@ def test_wrong_files_are_refused_in_one_line(tmp_path: Path, name: str, text: st
     with pytest.raises(BadInput, match=said) as refused:
         read_members(str(tmp_path / name), 9)
     assert "\n" not in str(refused.value) and str(refused.value).startswith("target.members")
+    assert str(refused.value).count("target.members") == 1
 
 
 def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
     for members, said in (
         ("evens", "is 'evens'; allowed: all, even, odd, or START:STOP, or a file of ids"),
-        ("5:3", "is 5:3, but the data set has 9 points"),
+        ("5:3", "is 5:3, which names no point"),
         ("0:10", "within 0:9"),
         (str(tmp_path / "no.txt"), "cannot be read: No such file"),
         (str(tmp_path / "floats.npy"), r"an array of float64 of shape \(3,\)"),
