@@ -25,6 +25,7 @@ from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
 from audits.own.sources import travelling
+from audits.processors import usable_cpus
 
 __all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
 
@@ -54,17 +55,6 @@ def size_workers(requested: int | str, gpus: float, *, cpus: float = 1.0) -> int
     if not count:
         raise BadInput(f"no worker with {Workers(1, cpus=cpus, gpus=gpus).size} fits: there are {cluster}")
     return count if requested == "auto" else Workers(int(requested), cpus=cpus, gpus=gpus).count
-
-
-def usable_cpus() -> int:
-    """Return the CPUs that this process may use (affinity and container quota)."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = Path("/sys/fs/cgroup/cpu.max")
-    if quota.is_file():
-        limit, period = quota.read_text().split()
-        if limit != "max":
-            count = min(count, max(1, int(limit) // int(period)))
-    return count
 
 
 def _usable_gpus() -> int:

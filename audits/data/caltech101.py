@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
-from audits.data.image_files import ImageFiles, files_fingerprint
+from audits.data.file_sets import EncodedSet
+from audits.data.image_files import ImageFiles
 from audits.data.imagenet import RULE, SIDE, decode
 from audits.data.images import class_folders
 from audits.data.source import CATALOGUE, Request, Source
@@ -41,7 +42,12 @@ def describe(request: Request) -> Description:
 
 
 def load(request: Request) -> Dataset:
-    """List the images class by class; none is decoded before it is asked for.
+    """Return the images, none of which is decoded before it is asked for."""
+    return encoded(request).dataset(request.name)
+
+
+def encoded(request: Request) -> EncodedSet:
+    """List the images class by class.
 
     Images are prepared as those of ``imagenet`` are. The authors give no training part. Published counts of 9 144
     images (5 486 + 3 658 in Chen et al., 2021) include the background folder.
@@ -52,8 +58,7 @@ def load(request: Request) -> Dataset:
     root, side = Path(description.where[0]), description.shape[1]
     classes, files, labels = listed(root)
     images = ImageFiles(root, files, (3, side, side), decode)
-    found = files_fingerprint(images, labels, classes, RULE)
-    return Dataset(request.name, images, labels, classes, IMAGE_RANGE, found)
+    return EncodedSet(images, labels, classes, RULE)
 
 
 def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64]]:
@@ -71,5 +76,7 @@ def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np
 
 
 CATALOGUE.register("caltech101")(
-    Source("caltech101?size=N", "8 677 photographs of 101 kinds of object, cropped to N×N (224)", describe, load)
+    Source(
+        "caltech101?size=N", "8 677 photographs of 101 kinds of object, cropped to N×N (224)", describe, load, encoded
+    )
 )

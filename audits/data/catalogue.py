@@ -6,10 +6,11 @@ import os
 
 from audits.credentials import mask
 from audits.data.dataset import Dataset, Description
+from audits.data.file_sets import EncodedSet
 from audits.data.source import CATALOGUE, Request, Source, parse
 from audits.errors import BadInput
 
-__all__ = ["CATALOGUE", "Dataset", "Description", "Source", "describe", "load", "names"]
+__all__ = ["CATALOGUE", "Dataset", "Description", "Source", "describe", "encoded", "load", "names"]
 
 
 def names() -> list[str]:
@@ -30,6 +31,12 @@ def describe(name: str, root: str | os.PathLike[str] | None = None) -> Descripti
     """Return what is known of the data set ``name`` without reading all of it, whether or not it is there."""
     request, source = _find(name, root)
     return source.describe(request)
+
+
+def encoded(name: str, root: str | os.PathLike[str] | None = None) -> EncodedSet | None:
+    """Return the images of the data set ``name`` as they are in their files; None where it is not made of files."""
+    request, source = _find(name, root)
+    return None if source.encoded is None else source.encoded(request)
 
 
 def _find(name: str, root: str | os.PathLike[str] | None) -> tuple[Request, Source]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from audits.data.image_files import ImageFiles
+from audits.data.image_files import Images
 from audits.data.tensors import TensorSet
 from audits.data.undecoded import Files, Undecoded, too_large
 from audits.errors import BadInput
@@ -28,17 +28,17 @@ POINTS_AT_ONCE = 4096
 class Dataset:
     """All points of a data set.
 
-    ``inputs``: uint8 images (N, C, H, W), read as floats in [0, 1], or float32 (N, ...), in memory or, images only, as
-    files that are decoded when they are asked for; ``labels``: (N,) int64 in 0..C-1 with C = ``len(classes)``;
+    ``inputs``: uint8 images (N, C, H, W), read as floats in [0, 1], or float32 (N, ...), in memory or, images only,
+    encoded and decoded when they are asked for; ``labels``: (N,) int64 in 0..C-1 with C = ``len(classes)``;
     ``value_range``: the allowed interval of every coordinate as the models see it, or None where inputs are unbounded;
-    ``fingerprint``: sha256 of the contents (not of the name), made here when it is not given (of files it must be
-    given). ``groups``: (N,) int64, which points belong together (``audits.data.groups``), or None; with groups the
+    ``fingerprint``: sha256 of the contents (not of the name), made here when it is not given (of encoded images it must
+    be given). ``groups``: (N,) int64, which points belong together (``audits.data.groups``), or None; with groups the
     fingerprint is one of contents and groups, and ``ungrouped`` that of the contents alone, made here. The arrays are
     read-only. Raises BadInput when the parts do not fit together.
     """
 
     name: str
-    inputs: npt.NDArray[Any] | ImageFiles
+    inputs: npt.NDArray[Any] | Images
     labels: npt.NDArray[np.int64]
     classes: tuple[str, ...]
     value_range: tuple[float, float] | None
@@ -98,7 +98,7 @@ class Dataset:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the inputs are an array, and not files."""
+        """Whether the inputs are an array, and not encoded images."""
         return isinstance(self.inputs, np.ndarray)
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class Dataset:
     def tensors(self, rows: Rows | None = None, device: str = "cpu") -> TensorSet:
         """Return copies of ``rows`` (all points when None), in that order, as tensors on ``device``.
 
-        Images in files that would take too much memory are decoded batch by batch, anew in every epoch: more time,
+        Encoded images that would take too much memory are decoded batch by batch, anew in every epoch: more time,
         equal bits.
         """
         import torch
@@ -149,14 +149,14 @@ class Description:
 
 
 def fingerprint(
-    inputs: npt.NDArray[Any] | ImageFiles,
+    inputs: npt.NDArray[Any] | Images,
     labels: npt.NDArray[np.int64],
     classes: Sequence[str],
     value_range: tuple[float, float] | None,
 ) -> str:
     """Return the sha256 (hex) of everything that decides a result: arrays, their dtypes and shapes, classes, range.
 
-    Images in files are decoded for it, a part at a time.
+    Encoded images are decoded for it, a part at a time.
     """
     header = {
         "inputs": [inputs.dtype.str, list(inputs.shape)],

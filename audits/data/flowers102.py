@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
-from audits.data.image_files import ImageFiles, files_fingerprint
+from audits.data.file_sets import EncodedSet
+from audits.data.image_files import ImageFiles
 from audits.data.imagenet import RULE, SIDE, decode
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -65,15 +66,19 @@ def describe(request: Request) -> Description:
 
 
 def load(request: Request) -> Dataset:
-    """List the images: training, validation and test part, each in the authors' order; none is decoded yet."""
+    """Return the images, none of which is decoded before it is asked for."""
+    return encoded(request).dataset(request.name)
+
+
+def encoded(request: Request) -> EncodedSet:
+    """List the images: training, validation and test part, each in the authors' order."""
     description = describe(request)
     if not description.present:
         raise description.missing()
     root, side = Path(description.where[0]), description.shape[1]
     files, labels = listed(root)
     images = ImageFiles(root, files, (3, side, side), decode)
-    found = files_fingerprint(images, labels, CLASSES, RULE)
-    return Dataset(request.name, images, labels, CLASSES, IMAGE_RANGE, found)
+    return EncodedSet(images, labels, CLASSES, RULE)
 
 
 def complete(folder: Path) -> bool:
@@ -153,5 +158,5 @@ def elements(content: bytes, order: str) -> Iterator[tuple[int, bytes]]:
 
 
 CATALOGUE.register("flowers102")(
-    Source("flowers102?size=N", "8 189 photographs of 102 flowers, cropped to N×N (224)", describe, load)
+    Source("flowers102?size=N", "8 189 photographs of 102 flowers, cropped to N×N (224)", describe, load, encoded)
 )

@@ -1,11 +1,9 @@
-"""Images that stay in their files: an array of them that decodes only the rows it is asked for."""
+"""Images that stay encoded: an array of them that decodes only the rows it is asked for."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,39 +12,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from audits.errors import BadInput
+from audits.processors import usable_cpus
 
 Shape = tuple[int, int, int]
-Decoder = Callable[[Path, Shape], npt.NDArray[Any]]
+Decoder = Callable[[Path, Shape, bytes | None], npt.NDArray[Any]]
 Rows = slice | Sequence[int] | npt.NDArray[np.integer[Any]]
-ENDS = 4096  # bytes of the beginning and of the end of a file that enter the fingerprint
 THREADS = 8
 IN_FLIGHT = 4096  # items that wait for a thread at a time
 
 
-@dataclass(frozen=True, eq=False)
-class ImageFiles:
-    """Stands for a uint8 array (N, C, H, W) whose rows are files below ``root``, in the order of ``files``.
+class Images(ABC):
+    """Stands for a uint8 array (N, C, H, W) whose rows are encoded images, decoded when they are asked for.
 
-    ``decode`` returns one file as uint8 of ``point_shape`` (C, H, W) and must be a function of a module, so that the
-    array can be sent to other processes. Rows are decoded when they are asked for, several at a time; nothing is kept.
+    ``decode(file, point_shape, content)`` returns an image as uint8 (C, H, W): that of ``file``, or of ``content``
+    where it is not None; messages then call it ``file``. It must be a function of a module, so that the array can be
+    sent to other processes. Several rows are decoded at a time; nothing is kept.
     """
 
-    root: Path
-    files: tuple[str, ...]
     point_shape: Shape
     decode: Decoder
 
     ndim = 4
     dtype = np.dtype(np.uint8)
 
-    def __len__(self) -> int:
-        return len(self.files)
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def encoded(self, row: int) -> tuple[Path, bytes | None]:
+        """Return the file of an image, or what messages call it and its bytes."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(N, C, H, W)."""
-        return (len(self.files), *self.point_shape)
+        return (len(self), *self.point_shape)
 
     @property
     def nbytes(self) -> int:
@@ -56,17 +55,39 @@ class ImageFiles:
     def __getitem__(self, rows: Rows) -> npt.NDArray[np.uint8]:
         """Return copies of ``rows`` (a slice or indices), in that order, uint8 (rows, C, H, W).
 
-        BadInput names the first file that cannot be decoded.
+        BadInput names the first image that cannot be decoded.
         """
-        chosen = np.arange(len(self.files))[rows]
+        chosen = np.arange(len(self))[rows]
         images = np.empty((len(chosen), *self.point_shape), dtype=np.uint8)
 
         def fill(place: int) -> None:
-            images[place] = self.decode(self.root / self.files[chosen[place]], self.point_shape)
+            images[place] = self.image(int(chosen[place]))
 
         for _ in in_threads(fill, range(len(chosen))):
             pass
         return images
+
+    def image(self, row: int) -> npt.NDArray[np.uint8]:
+        """Return one row, uint8 (C, H, W)."""
+        file, content = self.encoded(row)
+        return self.decode(file, self.point_shape, content)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFiles(Images):
+    """Images that are files below ``root``, in the order of ``files``."""
+
+    root: Path
+    files: tuple[str, ...]
+    point_shape: Shape
+    decode: Decoder
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def encoded(self, row: int) -> tuple[Path, None]:
+        """Return the file of an image."""
+        return self.root / self.files[row], None
 
 
 def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
@@ -74,35 +95,6 @@ def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any
     if len(items) < 2:
         yield from map(work, items)
         return
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1, len(items))) as pool:
+    with ThreadPoolExecutor(min(THREADS, usable_cpus(), len(items))) as pool:
         for start in range(0, len(items), IN_FLIGHT):
             yield from pool.map(work, items[start : start + IN_FLIGHT])
-
-
-def files_fingerprint(files: ImageFiles, labels: npt.NDArray[np.int64], classes: Iterable[str], rule: str) -> str:
-    """Return the sha256 (hex) of what decides the decoded images, without decoding them.
-
-    That is, of every file: its name below ``root``, its label, its length, and its first and last 4 KiB; and the
-    classes, the shape, and ``rule``, which says in words how pixels are made of a file. Times and the place of
-    ``root`` do not count. Files that differ only between their ends, at equal length, are not told apart: for that, all
-    would have to be read.
-    """
-    header = {"classes": list(classes), "shape": files.shape, "rule": rule}
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    facts = in_threads(_facts, [files.root / file for file in files.files])
-    for file, label, (size, ends) in zip(files.files, labels.tolist(), facts, strict=True):
-        digest.update(json.dumps([file, label, size, ends]).encode())
-    return digest.hexdigest()
-
-
-def _facts(file: Path) -> tuple[int, str]:
-    """Return the length of a file and the sha256 of its ends."""
-    try:
-        with file.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            digest = hashlib.sha256(stream.read(ENDS))
-            stream.seek(max(0, size - ENDS))
-            digest.update(stream.read(ENDS))
-    except OSError as error:
-        raise BadInput(f"image {file} cannot be read ({error.strerror}); remove or replace it") from error
-    return size, digest.hexdigest()

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
-from audits.data.image_files import ImageFiles, Shape, files_fingerprint
+from audits.data.file_sets import EncodedSet
+from audits.data.image_files import ImageFiles, Shape
 from audits.data.images import SUFFIXES, class_folders, opened_as
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -27,15 +28,16 @@ HOW_TO_GET = (
 )
 
 
-def decode(file: Path, shape: Shape) -> npt.NDArray[Any]:
+def decode(file: Path, shape: Shape, content: bytes | None = None) -> npt.NDArray[Any]:
     """Return an image as uint8 (3, S, S): the shorter side scaled to 256/224 · S, then the middle S×S.
 
     This is the usual preparation of test images (torchvision's Resize(256) and CenterCrop(224)), without a random crop.
+    ``content``: as of ``images.decode``.
     """
     from PIL import Image
 
     side = shape[1]
-    image = opened_as(file, "RGB")
+    image = opened_as(file, "RGB", content)
     width, height = image.size
     short = round(side * MARGIN)
     scaled = (short, int(short * height / width)) if width <= height else (int(short * width / height), short)
@@ -60,14 +62,19 @@ def describe(request: Request) -> Description:
 
 
 def load(request: Request) -> Dataset:
-    """List the images, the training part first; none is decoded before it is asked for."""
+    """Return the images, none of which is decoded before it is asked for."""
+    return encoded(request).dataset(request.name)
+
+
+def encoded(request: Request) -> EncodedSet:
+    """List the images, the training part first."""
     description = describe(request)
     if not description.present:
         raise description.missing()
     root = Path(description.where[0])
     classes, files, labels = listed(root)
     images = ImageFiles(root, files, (3, *description.shape[1:]), decode)  # type: ignore[arg-type]  # shape has three
-    return Dataset(request.name, images, labels, classes, IMAGE_RANGE, files_fingerprint(images, labels, classes, RULE))
+    return EncodedSet(images, labels, classes, RULE)
 
 
 def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64]]:
@@ -102,5 +109,5 @@ def _side(request: Request) -> int:
 
 
 CATALOGUE.register("imagenet")(
-    Source("imagenet?size=N", "1.3 million photographs of 1 000 classes, cropped to N×N (224)", describe, load)
+    Source("imagenet?size=N", "1.3 million photographs of 1 000 classes, cropped to N×N (224)", describe, load, encoded)
 )

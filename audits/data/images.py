@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
-from audits.data.image_files import ImageFiles, Shape, files_fingerprint
+from audits.data.file_sets import EncodedSet
+from audits.data.image_files import ImageFiles, Shape
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -167,6 +168,11 @@ def _describe(request: Request) -> Description:
 
 
 def _load(request: Request) -> Dataset:
+    return encoded(request).dataset(request.name)
+
+
+def encoded(request: Request) -> EncodedSet:
+    """List the images; only headers are read."""
     size = _size(request)
     folder = request.local_path()
     if not folder.is_dir():
@@ -174,13 +180,9 @@ def _load(request: Request) -> Dataset:
     listing = list_images(folder, size)
     labels = np.array(listing.labels, dtype=np.int64)
     names = tuple(file.relative_to(folder).as_posix() for file in listing.files)
-    images = ImageFiles(folder, names, listing.shape, decode)
-    if images.nbytes <= MOST_BYTES:
-        return Dataset(request.name, images[:], labels, listing.classes, IMAGE_RANGE)
-    found = files_fingerprint(images, labels, listing.classes, RULE)
-    return Dataset(request.name, images, labels, listing.classes, IMAGE_RANGE, found)
+    return EncodedSet(ImageFiles(folder, names, listing.shape, decode), labels, listing.classes, RULE, MOST_BYTES)
 
 
 CATALOGUE.register("folder")(
-    Source("folder:PATH?size=N", "images, one folder a class; size scales them to N×N", _describe, _load)
+    Source("folder:PATH?size=N", "images, one folder a class; size scales them to N×N", _describe, _load, encoded)
 )

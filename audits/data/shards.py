@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 METADATA_KEY = b"orch.shard/1"
 ROWS_PER_GROUP = 8192
+POINTS_PER_SHARD = 65_536
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def unpack(name: str, files: list[bytes], place: str) -> Dataset:
     return Dataset(name, inputs, labels, header.classes, header.value_range, found)
 
 
-def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = 65_536) -> list[str]:
+def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = POINTS_PER_SHARD) -> list[str]:
     """Write ``dataset``, without its groups, as ``part-00000.parquet``, ... into the folder ``uri``; return the paths.
 
     ``uri`` is a local path or an address of any file system that pyarrow knows. BadInput when the folder already

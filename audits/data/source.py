@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from audits.data.dataset import Dataset, Description
+from audits.data.file_sets import EncodedSet
 from audits.errors import BadInput, did_you_mean
 from audits.registry import Registry
 
@@ -71,12 +72,14 @@ class Source:
     """One kind of data set: how to describe it cheaply and how to read it.
 
     ``form`` is what a user writes (``folder:PATH?size=N``); ``description`` is one line for listings.
+    ``encoded``: of images in files, reads names and labels alone.
     """
 
     form: str
     description: str
     describe: Callable[[Request], Description]
     load: Callable[[Request], Dataset]
+    encoded: Callable[[Request], EncodedSet] | None = None
 
     @property
     def takes_place(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.arrays import Ids
-from audits.data.image_files import ImageFiles
+from audits.data.image_files import Images
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +75,7 @@ class Undecoded:
 class Files:
     """The rows ``ids`` of ``images``, decoded when they are asked for and put on ``device``."""
 
-    def __init__(self, images: ImageFiles, ids: Ids, device: str) -> None:
+    def __init__(self, images: Images, ids: Ids, device: str) -> None:
         self.images = images
         self.ids = ids
         self.device = device

@@ -1,18 +1,25 @@
-"""``orch data``: the catalogue of data sets, Parquet shards, duplicates."""
+"""``orch data``: the catalogue of data sets, shards, duplicates."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from audits.credentials import mask
-from audits.data.catalogue import load
+from audits.data.catalogue import encoded, load
 from audits.data.duplicates import copy_groups
+from audits.data.file_sets import EncodedSet
 from audits.data.groups import write_groups
-from audits.data.shards import write_shards
+from audits.data.image_shards import verify
+from audits.data.shard_manifest import Manifest, is_image_shards
+from audits.data.sharding import IMAGES_PER_SHARD, write_image_shards
+from audits.data.shards import POINTS_PER_SHARD, read_shards, write_shards
+from audits.errors import BadInput
+from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.cli.options import json_option
 from orchestrator.cli.session import Session
@@ -20,7 +27,7 @@ from orchestrator.cli.session import Session
 
 @click.group("data")
 def command() -> None:
-    """List data sets, write one as Parquet shards, or find its duplicates."""
+    """List data sets, write and verify shards, or find duplicates."""
 
 
 @command.command("ls")
@@ -44,14 +51,56 @@ def list_data(root: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("out", type=click.Path())
 @click.option("--root", type=click.Path(), metavar="DIR", help="Look for the data here (or set ORCH_DATA).")
-@click.option("--points", type=click.IntRange(min=1), default=65536, show_default=True, help="Points per shard.")
+@click.option("--points", type=click.IntRange(min=1), help="Points a shard: 2048 images, or 65536 with pixels.")
+@click.option("--pixels", is_flag=True, help="Decode images and write their pixels (Parquet).")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes that pack images: as many as CPUs.")
 @click.pass_obj
-def shard(session: Session, name: str, out: str, root: str | None, points: int) -> None:
-    """Write the data set NAME as Parquet shards into the folder or URI OUT."""
+def shard(
+    session: Session, name: str, out: str, root: str | None, points: int | None, pixels: bool, workers: int | None
+) -> None:
+    """Write the data set NAME as shards into the folder OUT.
+
+    Images in files are packed into tar files as they are, by several processes; given again after an interruption, the
+    command goes on. Points of other sets, and pixels, go into Parquet files; then OUT may be a URI.
+    """
     session.code.said([name, root])
     out = mask(out)
-    paths = write_shards(load(name, root), out, points_per_shard=points)
-    click.echo(f"wrote {len(paths)} shard{'s' * (len(paths) > 1)} to {out}; use it as data.name: parquet:{out}")
+    images = None if pixels else encoded(name, root)
+    if images is None:
+        paths = write_shards(load(name, root), out, points_per_shard=points or POINTS_PER_SHARD)
+        count, form = len(paths), "parquet"
+    elif "://" in out:
+        raise BadInput(f"{out} is no folder of this machine, where images are packed; add --pixels, or name a folder")
+    else:
+        folder = Path(out).expanduser()
+        count = len(_packed(images, folder, points or IMAGES_PER_SHARD, workers or usable_cpus()).shards)
+        form = "shards"
+    click.echo(f"wrote {count} shard{'s' * (count > 1)} to {out}; use it as data.name: {form}:{out}")
+
+
+def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Manifest:
+    """Pack images, saying now and then how many shards are there."""
+
+    def told(done: int, parts: int) -> None:
+        if done == parts or done % max(1, parts // 10) == 0:
+            click.echo(f"{done} of {parts} shards are there", err=True)
+
+    click.echo(f"packing {len(images.labels)} images into {folder}", err=True)
+    return write_image_shards(images, folder, per_shard=points, workers=workers, told=told)
+
+
+@command.command("verify")
+@click.argument("folder", metavar="DIR", type=click.Path())
+@click.option("--decode", is_flag=True, help="Decode every image too.")
+def verify_shards(folder: str, decode: bool) -> None:
+    """Read all shards in DIR, tar or Parquet, and compare them with the checksums that they were written with."""
+    folder = mask(folder)
+    if "://" in folder or not is_image_shards(Path(folder).expanduser()):
+        click.echo(f"{folder}: {len(read_shards(folder, folder))} points, all as they were written")
+        return
+    found = verify(Path(folder).expanduser(), decode)
+    shards = f"{len(found.shards)} shard{'s' * (len(found.shards) > 1)}"
+    click.echo(f"{folder}: {found.points} images in {shards}, all as they were written{' and readable' * decode}")
 
 
 @command.command("duplicates")

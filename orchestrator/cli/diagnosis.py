@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from actors.cluster import usable_cpus
 from audits.credentials import hide, mask
 from audits.errors import BadInput
+from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.engine.store.faults import StoreSilent
 from orchestrator.engine.store.patience import SHORT

@@ -13,8 +13,9 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from actors.cluster import SOURCE_PACKAGES, usable_cpus
+from actors.cluster import SOURCE_PACKAGES
 from audits.errors import BadInput
+from audits.processors import usable_cpus
 from orchestrator.engine.data import data_of
 from orchestrator.engine.store.open import open_storage
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from audits.conformance.data import CHECKS, DataCase
-from audits.data.catalogue import CATALOGUE, describe, load
+from audits.data.catalogue import CATALOGUE, describe, encoded, load
 from audits.data.cifar import CIFAR10, CIFAR100
+from audits.data.sharding import write_image_shards
 from audits.data.shards import write_shards
 from audits.errors import BadInput
 from tests.audits.data.test_caltech_flowers import write_caltech, write_flowers
@@ -41,6 +42,13 @@ def reviews(root: Path) -> str:
         (root / "aclImdb" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "aclImdb" / name).write_text(text, "utf-8")
     return f"imdb:{root}?length=4"
+
+
+def shards(root: Path) -> str:
+    found = encoded("imagenet?size=8", write_imagenet(root / "imagenet"))
+    assert found is not None
+    write_image_shards(found, root / "packed", per_shard=5)
+    return "shards:packed"
 
 
 def after(write: Callable[[Path], object], name: str) -> Callable[[Path], str]:
@@ -72,6 +80,7 @@ MADE: dict[str, Callable[[Path], str]] = {
     "parquet": after(lambda root: write_shards(small_dataset(), str(root / "shards")), "parquet:shards"),
     "npz": after(lambda root: np.savez(root / "own.npz", inputs=np.eye(6), labels=[0, 1] * 3), "npz:own.npz"),
     "python": own_function,
+    "shards": shards,
     "table": after(write_table, "table:own.parquet"),
     "toy2d": embedded("toy2d"),
 }
@@ -108,6 +117,7 @@ def test_a_set_that_is_not_there_or_is_asked_for_oddly_is_refused_in_a_line(sour
         "npz": "npz:x",
         "parquet": "parquet:x",
         "python": "python:no_such:points",
+        "shards": "shards:x",
         "table": "table:x",
     }
     for given in (name.get(source, source), f"{name.get(source, source)}?no_such_option=1"):

@@ -53,9 +53,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     plain = images.opened_as
 
-    def watched(file: Path, mode: str) -> Image.Image:
+    def watched(file: Path, mode: str, content: bytes | None = None) -> Image.Image:
         names.append(file.name)
-        return plain(file, mode)
+        return plain(file, mode, content)
 
     monkeypatch.setattr(images, "opened_as", watched)
     monkeypatch.setattr(imagenet, "opened_as", watched)

@@ -25,7 +25,7 @@ RECIPE = Recipe(learning_rate=0.01, epochs=2, batch_size=8, augment_shift=1, fli
 ARCHITECTURE = make_model("cnn", {})
 
 
-def decode(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+def decode(file: Path, shape: tuple[int, ...], content: bytes | None) -> np.ndarray:
     """Return the image of a file that holds its raw bytes."""
     return np.frombuffer(file.read_bytes(), np.uint8).reshape(shape)
 

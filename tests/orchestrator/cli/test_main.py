@@ -30,7 +30,7 @@ from orchestrator.kinds import load_plan
 from tests.cases.apollo_result import write_run, write_whole_run
 
 HEAVY = ("torch", "ray", "mlflow", "scipy", "pandas", "matplotlib", "pyarrow", "sklearn", "jinja2", "transformers")
-HELP = [[], *([name] for name in COMMANDS), ["data", "ls"], ["data", "shard"]]
+HELP = [[], *([name] for name in COMMANDS), ["data", "ls"], ["data", "shard"], ["data", "verify"]]
 
 
 @dataclass(frozen=True)
