@@ -96,6 +96,7 @@ def called(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             return func(*args, **kwargs)
     finally:
         Inside.device = before
+        resized(kwargs.get("out"))
 
 
 def check_generators(args: Any, kwargs: dict[str, Any], here: bool) -> None:
@@ -115,6 +116,13 @@ def holds_mine(values: Any) -> bool:
         elif isinstance(value, list | tuple) and holds_mine(value):
             return True
     return False
+
+
+def resized(out: Any) -> None:
+    """Let tensors of the device that were handed in as ``out`` have the size that their values have got."""
+    for tensor in out if isinstance(out, list | tuple) else (out,):
+        if isinstance(tensor, OnDevice) and tensor.size() != tensor.inner.size():
+            torch.utils.swap_tensors(tensor, OnDevice(tensor.inner))
 
 
 def made(func: Any, data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:

@@ -130,14 +130,14 @@ def dispatched(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def copied(source: torch.Tensor, kwargs: dict[str, Any]) -> torch.Tensor:
-    """Return ``source`` in another dtype or layout, or on the other device."""
-    here, to_device = isinstance(source, OnDevice), on_cuda(kwargs.get("device"))
+    """Return ``source`` on the device, in another dtype or layout.
+
+    What code asks to have on the host, ``functions.to`` has moved: that device is named here by C++ alone, which takes
+    tensors of this device for the CPU's.
+    """
     rest = {key: value for key, value in kwargs.items() if key not in ("device", "pin_memory")}
     found = torch.ops.aten._to_copy.default(unwrapped(source), **rest)
-    if here and kwargs.get("device") is not None and not to_device:
-        OnDevice.counts.sync("copy to the host")
-        return found
-    if here:
+    if isinstance(source, OnDevice):
         OnDevice.counts.launch()
     else:
         OnDevice.counts.copy()

@@ -204,6 +204,12 @@ def test_gradients_cross_between_devices(counts: Counts) -> None:
     assert x.grad is not None and x.grad.tolist() == [3, 3, 3] and x.grad.device.type == "cpu"
 
 
+def test_a_tensor_given_for_the_result_grows_to_its_size(counts: Counts) -> None:
+    info = torch.empty(0, dtype=torch.int32, device="cuda")
+    factor, found = torch.linalg.cholesky_ex(torch.eye(3, device="cuda"), out=(torch.empty(3, 3, device="cuda"), info))
+    assert int(info) == int(found) == 0 and torch.equal(factor.cpu(), torch.eye(3))
+
+
 def test_numbers_in_bfloat16_are_those_of_autocast(counts: Counts) -> None:
     with torch.autocast("cuda", torch.bfloat16):
         assert network().cuda().eval()(data()[0].cuda()).dtype == torch.bfloat16
