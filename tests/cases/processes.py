@@ -61,9 +61,9 @@ def wait_for(what: Callable[[], object], process: subprocess.Popen[str], seconds
 
 
 def kill_all(process: subprocess.Popen[str]) -> None:
-    """Kill the process and everything below it."""
-    doomed = [*below(process.pid), process.pid]
-    for pid in doomed:
+    """Kill the process, so that it takes note of nothing else, and then everything that was below it."""
+    doomed = below(process.pid)
+    for pid in (process.pid, *doomed):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
