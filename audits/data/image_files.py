@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,13 @@ class Images(ABC):
         """Return one row, uint8 (C, H, W)."""
         file, content = self.encoded(row)
         return self.decode(file, self.point_shape, content)
+
+
+class Seen(Protocol):
+    """A way to see images other than whole: ``audits.data.views.Views``."""
+
+    def image(self, images: Images, row: int) -> npt.NDArray[np.uint8]:
+        """Return a row of ``images`` as it is seen, uint8 (C, H, W)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ def _images_below(folder: Path) -> list[Path]:
 
 def header(file: Path, content: bytes | None = None) -> tuple[tuple[int, int], int]:
     """Return the size (width, height) and the number of channels."""
-    with _open(file, content) as image:
+    with opened(file, content) as image:
         if image.mode[0] in "IF":
             raise BadInput(f"{file} has more than 8 bits a sample (mode {image.mode}); convert it to 8 bits")
         return image.size, 1 if image.mode in GREY else 3
@@ -113,14 +113,14 @@ def decode(file: Path, shape: Shape, content: bytes | None = None) -> npt.NDArra
 
 def opened_as(file: Path, mode: str, content: bytes | None = None) -> Image:
     """Return the decoded image in Pillow's ``mode`` ("L": grey, "RGB"); BadInput when it is damaged."""
-    with _open(file, content) as image:
+    with opened(file, content) as image:
         try:
             return image.convert(mode)
         except Exception as error:  # a damaged file can make Pillow's decoders raise anything
-            raise _unreadable(file, error) from error
+            raise unreadable(file, error) from error
 
 
-def _open(file: Path, content: bytes | None = None) -> Image:
+def opened(file: Path, content: bytes | None = None) -> Image:
     """Return the image with its header read; BadInput when that is damaged or tells of too many pixels."""
     from PIL import Image
 
@@ -129,7 +129,7 @@ def _open(file: Path, content: bytes | None = None) -> Image:
     except Image.DecompressionBombError:
         raise BadInput(f"image {file} {TOO_LARGE}") from None
     except Exception as error:  # as above
-        raise _unreadable(file, error) from error
+        raise unreadable(file, error) from error
     width, height = image.size
     if width * height > MOST_PIXELS:
         image.close()
@@ -140,7 +140,7 @@ def _open(file: Path, content: bytes | None = None) -> Image:
 TOO_LARGE = f"has more than {MOST_PIXELS // 10**6} megapixels, the most that are read; scale it down, or remove it"
 
 
-def _unreadable(file: Path, error: Exception) -> BadInput:
+def unreadable(file: Path, error: Exception) -> BadInput:
     said = next(iter(str(error).splitlines()), type(error).__name__)
     return BadInput(f"image {file} cannot be read ({said}); remove or replace it")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from audits.data.undecoded import Undecoded
 
 if TYPE_CHECKING:
     import torch
@@ -28,8 +31,27 @@ class TensorSet:
 
     def batch(self, rows: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the inputs (as floats) and labels of ``rows``."""
+        self.asked(rows)
         x = self.x[rows]
         return as_float(x), self.y[rows]
+
+    def batches(self, parts: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the inputs (as floats) and labels of each part's rows, a step of a training each.
+
+        Images that are not in memory are decoded ahead of their turn. To go on in the midst of an epoch, give the parts
+        that are left.
+        """
+        if not isinstance(self.x, Undecoded):
+            for rows in parts:
+                yield self.batch(rows.to(self.y.device))
+            return
+        for rows, x in zip(parts, self.x.ahead(parts), strict=True):
+            here = rows.to(self.y.device)
+            self.asked(here)
+            yield as_float(x), self.y[here]
+
+    def asked(self, rows: torch.Tensor | slice) -> None:
+        """Take note that ``rows`` are given out next; here nobody does."""
 
     def all(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return all inputs (as floats) and labels."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from audits.arrays import Ids
-from audits.data.image_files import Images
+from audits.data.ahead import Begun, ahead, begun
+from audits.data.image_files import Images, Seen
 
 if TYPE_CHECKING:
     import torch
 
 SHARE = 0.25  # of the memory that a set of images may take decoded
+AHEAD = 3  # batches that are decoded before their turn
+AT_ONCE = 4  # images that a thread takes up
 
 
 class Undecoded:
@@ -40,18 +43,30 @@ class Undecoded:
 
     def __getitem__(self, rows: torch.Tensor | slice) -> torch.Tensor:
         """Return ``rows``, in that order."""
+        return self.begin(rows).result()
+
+    def begin(self, rows: torch.Tensor | slice, views: Seen | None = None) -> Begun[torch.Tensor]:
+        """Begin to decode ``rows``, or ``views`` of them, which the result has in that order."""
         import torch
 
         wanted = torch.arange(len(self))[rows if isinstance(rows, slice) else rows.cpu()]
         if len(self.parts) == 1:
-            return self.parts[0][wanted]
+            return _begin(self.parts[0], wanted, views)
         order, found, start = [], [], 0
         for part in self.parts:
             places = torch.nonzero((wanted >= start) & (wanted < start + len(part))).flatten()
             order.append(places)
-            found.append(part[wanted[places] - start])
+            found.append(_begin(part, wanted[places] - start, views))
             start += len(part)
-        return torch.cat(found)[torch.cat(order).argsort()]
+
+        def joined() -> torch.Tensor:
+            return torch.cat([part.finish() for part in found])[torch.cat(order).argsort()]
+
+        return Begun([task for part in found for task in part.tasks], joined)
+
+    def ahead(self, parts: Iterable[torch.Tensor], views: Seen | None = None) -> Iterator[torch.Tensor]:
+        """Yield the rows of each part, decoded while the caller still works on those before: up to ``AHEAD`` parts."""
+        return ahead(lambda rows: self.begin(rows, views), parts, AHEAD)
 
     def split(self, size: int) -> Iterator[torch.Tensor]:
         """Yield all rows, ``size`` at a time."""
@@ -83,10 +98,29 @@ class Files:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, rows: torch.Tensor) -> torch.Tensor:
+    def begin(self, rows: torch.Tensor, views: Seen | None = None) -> Begun[torch.Tensor]:
+        """Begin to decode ``rows``, a few in a thread; to a GPU they go through pinned memory, and nothing waits."""
         import torch
 
-        return torch.from_numpy(self.images[np.take(self.ids, rows.numpy())]).to(self.device)
+        chosen: list[int] = np.take(self.ids, rows.numpy()).tolist()
+        shape = (len(chosen), *self.images.point_shape)
+        decoded = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.startswith("cuda"))
+        array = decoded.numpy()
+
+        def fill(start: int) -> None:
+            for place in range(start, min(start + AT_ONCE, len(chosen))):
+                row = chosen[place]
+                array[place] = self.images.image(row) if views is None else views.image(self.images, row)
+
+        return begun(fill, range(0, len(chosen), AT_ONCE), lambda: decoded.to(self.device, non_blocking=True))
+
+
+def _begin(part: Files | torch.Tensor | Undecoded, rows: torch.Tensor, views: Seen | None) -> Begun[torch.Tensor]:
+    """Begin to make ``rows`` of a part; those of a tensor are there, and seen as they are."""
+    if isinstance(part, Files | Undecoded):
+        return part.begin(rows, views)
+    held = part
+    return Begun((), lambda: held[rows.to(held.device)])
 
 
 def too_large(shape: Sequence[int], device: str) -> bool:

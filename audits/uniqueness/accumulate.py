@@ -167,9 +167,9 @@ class Watched(TensorSet):
 
     before: Callable[[torch.Tensor], None]
 
-    def batch(self, rows: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
+    def asked(self, rows: torch.Tensor | slice) -> None:
+        """Tell the rows."""
         self.before(torch.arange(len(self), device=self.y.device)[rows])
-        return super().batch(rows)
 
 
 class Batches:

@@ -12,7 +12,7 @@ from audits.data import undecoded
 from audits.data.dataset import IMAGE_RANGE, Dataset
 from audits.data.image_files import ImageFiles
 from audits.data.tensors import TensorSet
-from audits.data.undecoded import Undecoded
+from audits.data.undecoded import Files, Undecoded
 from audits.models import make_model
 from audits.training.fit import train_model
 from audits.training.loop import accuracy
@@ -87,8 +87,8 @@ def test_training_gives_equal_bits_and_decodes_a_batch_at_a_time(
 ) -> None:
     whole, waiting = both_ways(images, list(range(20)), monkeypatch)
     decoded: list[int] = []
-    inner = ImageFiles.__getitem__
-    monkeypatch.setattr(ImageFiles, "__getitem__", lambda self, rows: decoded.append(len(rows)) or inner(self, rows))
+    inner = Files.begin
+    monkeypatch.setattr(Files, "begin", lambda self, *asked: decoded.append(len(asked[0])) or inner(self, *asked))
     models = [train_model(build, points, RECIPE, seed=3) for points in (whole, waiting)]
     assert torch.equal(weights(models[0]), weights(models[1]))
     assert max(decoded) == RECIPE.batch_size and sum(decoded) == RECIPE.epochs * 20
