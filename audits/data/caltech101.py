@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description, unnamed
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles
 from audits.data.imagenet import RULE, SIDE, decode
@@ -21,6 +21,7 @@ from audits.errors import BadInput
 LAYOUT = "101_ObjectCategories"
 BACKGROUND = "BACKGROUND_Google"  # 467 images found on the Web: no class, and left out
 POINTS = 9144 - 467
+CLASSES = 101
 LICENCE = "as data.caltech.edu states it (F.-F. Li, M. Andreetto, M. Ranzato and P. Perona)"
 HOW_TO_GET = (
     "of https://data.caltech.edu/records/mzrjq-6wc02 unpack caltech-101.zip and the 101_ObjectCategories.tar.gz "
@@ -34,7 +35,7 @@ def describe(request: Request) -> Description:
     side = request.whole_number("size", SIDE, least=1)
     places = [place for place in request.places(LAYOUT) if place.name == LAYOUT]
     found = next((place for place in places if place.is_dir()), None)
-    classes, files, _ = listed(found) if found else ((), (), None)
+    classes, files, _ = listed(found) if found else (unnamed(CLASSES), (), None)
     points, where = (len(files), [str(found)]) if found else (POINTS, [str(place) for place in places])
     return Description(
         request.name, points, (3, side, side), classes, IMAGE_RANGE, where, found is not None, LICENCE, HOW_TO_GET

@@ -129,8 +129,9 @@ class Dataset:
 class Description:
     """Facts about a data set that are known without reading all of it.
 
-    ``points`` and ``shape`` (of one point) are 0 and () when only reading an absent set would tell; ``where`` names
-    the places that were searched, or the one where it was found; ``how_to_get`` is one sentence.
+    ``points`` and ``shape`` (of one point) are 0 and () when only reading an absent set would tell; ``classes`` are
+    ``unnamed`` when only their number is known; ``where`` names the places that were searched, or the one where it was
+    found; ``how_to_get`` is one sentence.
     """
 
     name: str
@@ -146,6 +147,11 @@ class Description:
     def missing(self) -> BadInput:
         """Return the error of a set that is not there: where it was looked for and how to get it."""
         return BadInput(f"data set {self.name!r} not found in {', '.join(self.where)}; {self.how_to_get}")
+
+
+def unnamed(classes: int) -> tuple[str, ...]:
+    """Return as many names of classes, for an absent set of which no more is known."""
+    return tuple(f"class {number}" for number in range(1, classes + 1))
 
 
 def fingerprint(

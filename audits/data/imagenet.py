@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.dataset import IMAGE_RANGE, Dataset, Description, unnamed
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles, Shape
 from audits.data.images import SUFFIXES, class_folders, opened_as
@@ -18,6 +18,7 @@ from audits.errors import BadInput
 
 PARTS = ("train", "val")
 POINTS = 1_281_167 + 50_000
+CLASSES = 1_000
 SIDE = 224
 MARGIN = 256 / 224  # the shorter side before the crop, over the side of the crop
 RULE = "RGB, shorter side to 256/224 of the size (bilinear), centre crop"
@@ -53,7 +54,7 @@ def describe(request: Request) -> Description:
     if not places:
         where = [str(place) for place in request.folders()]
         return Description(
-            request.name, POINTS, (3, side, side), (), IMAGE_RANGE, where, False, LICENCE, HOW_TO_GET
+            request.name, POINTS, (3, side, side), unnamed(CLASSES), IMAGE_RANGE, where, False, LICENCE, HOW_TO_GET
         )  # fmt: skip
     classes, files, _ = listed(places[0])
     return Description(

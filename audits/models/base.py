@@ -45,16 +45,27 @@ class Architecture(ABC):
 
 
 def laid_out(model: nn.Module) -> nn.Module:
-    """Return ``model`` with the kernels of its convolutions channels-last in memory, unless it has GroupNorm.
+    """Return ``model`` with the kernels of its convolutions channels-last in memory, unless torch cannot do that.
 
-    Channels-last, torch's GroupNorm gives wrong gradients of its bias on 1×1 images (torch 2.15, CPU).
+    Channels-last, torch's GroupNorm gives wrong gradients of its bias on 1×1 images (torch 2.15, CPU), and the weight
+    gradient of a 1×1 convolution with a stride writes outside its memory for fewer than 8 input channels (torch 2.14 on
+    CPUs without AVX-512).
     """
     import torch
     from torch import nn
 
-    if any(isinstance(module, nn.GroupNorm) for module in model.modules()):
+    if any(isinstance(module, nn.GroupNorm) or narrow_shortcut(module) for module in model.modules()):
         return model
     return model.to(memory_format=torch.channels_last)
+
+
+def narrow_shortcut(module: nn.Module) -> bool:
+    """Return whether ``module`` is a 1×1 convolution with a stride and fewer than 8 input channels."""
+    from torch import nn
+
+    if not isinstance(module, nn.Conv2d) or module.in_channels // module.groups >= 8:
+        return False
+    return set(module.kernel_size) == {1} and max(module.stride) > 1
 
 
 def make_model(name: str, settings: dict[str, Any]) -> Architecture:

@@ -22,6 +22,12 @@ from tune_spaces.files import as_drawn
     "--sweep", "name", metavar="NAME|FILE", help="Price a sweep (`orch ls sweeps`, or a file): PLAN, or its own plan."
 )
 @search_options
+@click.option(
+    "--images-per-second",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Price by this throughput of training of one worker, say one GPU of yours; nothing is timed here.",
+)
 @json_option
 def command(
     source: str | None,
@@ -29,6 +35,7 @@ def command(
     workers: str | None,
     store: str | None,
     name: str | None,
+    images_per_second: float | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -37,14 +44,15 @@ def command(
     With --sweep or --vary all settings of the sweep are priced together: what they share counts once. Of a search that
     chooses its settings as it goes on, as many random draws are priced, each run to its end.
 
-    Runs nothing but, if the store knows no model like these, a few training steps on random data to time them.
+    Runs nothing but, if the store knows no model like these, a few training steps on random data to time them. Of data
+    sets of known size (`orch data ls`) the images need not be there.
     """
     sweep = None
     if name is not None or asked["vary"]:
         sweep, source = chosen(name, source, asked)
         source = source or sweep.base
     plan = planned(source, overrides, workers, store, absent=True, sweep=sweep)
-    cost = estimate(kind_named(plan.kind), plan, sweep and as_drawn(sweep))
+    cost = estimate(kind_named(plan.kind), plan, sweep and as_drawn(sweep), images_per_second)
     if as_json:
         click.echo(json.dumps(cost.to_json()))
         return

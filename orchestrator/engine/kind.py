@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from audits.data.duplicates import Borders
     from audits.statistics.judged import Judged
+    from orchestrator.engine.cost.timing import Timings
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.progress import Progress
     from orchestrator.engine.queries import Queries
@@ -245,7 +246,7 @@ class Kind:
     fits: Callable[[Any, bool], None]
     design: Callable[[Any, Dataset, str, Store | None, tuple[Stage, ...]], Design]
     stages: tuple[Stage, ...]
-    probe: Callable[[Any, str, dict[Any, Any]], Probe]
+    probe: Callable[[Any, str, Timings], Probe]
     queries: Callable[[Sequence[tuple[Any, Sequence[Job]]]], Iterator[Queries]]
     scores: Callable[[Sequence[Setting], Store, bool], pa.Table]
     summarise: Callable[[Finished], dict[str, Any]]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from orchestrator.engine.cost.timing import Timings
 from orchestrator.engine.durations import seconds
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def wall_seconds(work: float, workers: int) -> float:
 
 def work_seconds(kind: Kind, work: Work, device: str) -> float:
     """Return the seconds that jobs take in one process, those that plans share once; counts up to ENOUGH_SECONDS."""
-    total, seen, timings = 0.0, set(), dict[Any, Any]()
+    total, seen, timings = 0.0, set(), Timings()
     for plan, jobs in work:
         probe = kind.probe(plan, device, timings)
         for job in jobs:

@@ -13,6 +13,7 @@ from audits.data.catalogue import describe
 from audits.data.dataset import Dataset
 from orchestrator.engine.cost.choice import wall_seconds
 from orchestrator.engine.cost.history import PastWork
+from orchestrator.engine.cost.timing import Timings
 from orchestrator.engine.data import data_of, gpus_here, on_this_machine
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Kind, Probe
@@ -21,7 +22,7 @@ from orchestrator.engine.queries import Queries
 from orchestrator.engine.store.store import Store, default_store_uri
 from tune_spaces.registry import Sweep
 
-Basis = Literal["the store", "a probe", "the store, a probe"]
+Basis = Literal["the store", "a probe", "the store, a probe", "as stated"]
 Work = Mapping[str, tuple[Job, Probe]]
 
 
@@ -59,7 +60,8 @@ class StageCost:
 class Cost:
     """The estimate; ``seconds`` is wall time with ``workers`` workers, ``gpu_hours`` is None without a GPU.
 
-    ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings.
+    ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings. ``images_per_second``: the throughput
+    of training that was stated, if time was not measured.
     """
 
     stages: tuple[StageCost, ...]
@@ -70,6 +72,7 @@ class Cost:
     data_present: bool = True
     sweep: str = ""
     settings: int = 1
+    images_per_second: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -77,9 +80,14 @@ class Cost:
         return wall_seconds(sum(stage.seconds for stage in self.stages), self.workers)
 
     @property
+    def worker_hours(self) -> float:
+        """Hours of work, summed over workers."""
+        return sum(stage.seconds for stage in self.stages) / 3600
+
+    @property
     def gpu_hours(self) -> float | None:
         """Hours of GPU work, or None when the plan runs on the CPU."""
-        return sum(stage.seconds for stage in self.stages) / 3600 if self.device.startswith("cuda") else None
+        return self.worker_hours if self.device.startswith("cuda") else None
 
     @property
     def bytes(self) -> int:
@@ -104,15 +112,18 @@ class Cost:
             "data_present": self.data_present,
             "seconds": round(self.seconds, 3),
             "gpu_hours": self.gpu_hours,
+            "images_per_second": self.images_per_second,
             "bytes": self.bytes,
         }
 
 
-def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
+def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None, images_per_second: float | None = None) -> Cost:
     """Return what ``plan``, or ``sweep`` around it, would cost with the store as it is now. Starts no workers.
 
     A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
-    random data say, scaled. What settings of a sweep share counts once. Raises BadInput when a setting is impossible.
+    random data say, scaled; with ``images_per_second``, the throughput of training of one worker wherever that is, all
+    that is missing is priced by it. What settings of a sweep share counts once. Raises BadInput when a setting is
+    impossible.
     """
     store = Store(plan.compute.store or default_store_uri())
     present = describe(plan.data.name, plan.data.root).present
@@ -122,7 +133,7 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
     tuning = kind.tuning if sweep and sweep.measures == "utility" else None
     settings: list[tuple[BasePlan, Sequence[Job]]] = []
     work: dict[str, dict[str, tuple[Job, Probe]]] = {}
-    timings: dict[Any, Any] = {}
+    timings = Timings(images_per_second)
     for overrides in changes.values():
         changed = plan.changed(overrides) if overrides else plan
         design = kind.lay_out(changed, data, device, store)
@@ -133,16 +144,20 @@ def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None) -> Cost:
             work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
         settings.append((changed, wanted))
     past = PastWork(store, {key: job.document for key, (job, _) in work.get("train", {}).items()})
-    stages = tuple(stage_cost(stage.name, work[stage.name], past) for stage in kind.stages if stage.name in work)
+    stated = images_per_second is not None
+    stages = tuple(
+        stage_cost(stage.name, work[stage.name], past, stated) for stage in kind.stages if stage.name in work
+    )
     return Cost(
         stages,
         tuple(kind.queries(settings)),
-        worker_count(plan, device, sum(stage.seconds for stage in stages)),
+        stated_workers(plan) if stated else worker_count(plan, device, sum(stage.seconds for stage in stages)),
         device,
         store.uri,
         present,
         sweep.name if sweep else "",
         len(settings),
+        images_per_second,
     )
 
 
@@ -163,14 +178,17 @@ def stand_in(plan: BasePlan) -> Dataset:
     return Dataset(plan.data.name, inputs, labels, facts.classes, facts.value_range, fingerprint="absent")
 
 
-def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
-    """Return the cost of one stage; ``work``: its jobs by key, each with the probe of its plan."""
+def stage_cost(stage: str, work: Work, past: PastWork, stated: bool) -> StageCost:
+    """Return the cost of one stage; ``work``: its jobs by key, each with the probe of its plan.
+
+    ``stated``: speed was stated, so that what the store's artefacts took on this machine says nothing.
+    """
     present = past.store.keys(stage)
     missing = [unit for key, unit in work.items() if key not in present]
     reused = len(work) - len(missing)
     if not missing:
         return StageCost(stage, len(work), reused, 0.0, "the store", 0)
-    known = past.paces(stage)
+    known = {} if stated else past.paces(stage)
     seconds, sizes, guessed = [], [], 0
     for job, probe in missing:
         alike = known.get(past.kind(job.document))
@@ -178,7 +196,14 @@ def stage_cost(stage: str, work: Work, past: PastWork) -> StageCost:
         seconds.append(alike.seconds if alike else probe.seconds(job))
         sizes.append(alike.size if alike else probe.size(job))
     basis: Basis = "the store" if not guessed else "a probe" if guessed == len(missing) else "the store, a probe"
+    if stated:
+        basis = "as stated"
     return StageCost(stage, len(work), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
+
+
+def stated_workers(plan: BasePlan) -> int:
+    """Return how many workers of a stated speed there are: the plan's number, or one, as the price is of elsewhere."""
+    return plan.compute.workers if isinstance(plan.compute.workers, int) else 1
 
 
 def worker_count(plan: BasePlan, device: str, work: float) -> int:

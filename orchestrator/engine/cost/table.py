@@ -37,7 +37,10 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     if cost.sweep:
         yield f"settings: {cost.settings}; what they share is counted once"
     where = f"with {cost.workers} worker{'s' * (cost.workers > 1)}" if cost.workers else "in the calling process"
-    yield f"time: about {seconds(cost.seconds)} {where} on {cost.device}"
+    if cost.images_per_second is not None:
+        yield f"time: about {seconds(cost.seconds)} {where}, {cost.worker_hours:.3g} worker-hours in all"
+    else:
+        yield f"time: about {seconds(cost.seconds)} {where} on {cost.device}"
     if cost.gpu_hours is not None:
         yield f"GPU: about {cost.gpu_hours:.2g} GPU-hours"
     yield f"disk: about {size_text(cost.bytes)} more in {cost.store}"
@@ -52,3 +55,6 @@ def cost_lines(cost: Cost) -> Iterator[str]:
         yield f"no queries, reads the weights: {', '.join(readers)}"
     if any(stage.basis == "a probe" and stage.missing for stage in cost.stages):
         yield "probe: a few training steps on random data, scaled; right within a factor of 2 or 3"
+    if cost.images_per_second is not None:
+        rate = f"{cost.images_per_second:,.0f}".replace(",", " ")
+        yield f"as stated: one worker trains the plan's model on {rate} images a second, and reads them as fast"

@@ -28,7 +28,16 @@ SECONDS = 2.0  # that those may take; a model whose first step takes longer is t
 WARM_UP = 2  # points of the step that is not timed: it pays for imports and start-up
 LOOK = 4  # training steps on as many points that a look at all points' gradients is about worth, for each mode
 
-Timings = dict[tuple[Any, ...], tuple[float, int]]
+
+@dataclasses.dataclass(frozen=True)
+class Timings:
+    """What training steps take, for the probes of several plans: each kind of step is timed once, in ``found``.
+
+    ``images_per_second``: the throughput of training that somebody states for one worker; then nothing is timed.
+    """
+
+    images_per_second: float | None = None
+    found: dict[tuple[Any, ...], tuple[float, int]] = dataclasses.field(default_factory=dict)
 
 
 class TrainingProbe(ABC):
@@ -43,7 +52,7 @@ class TrainingProbe(ABC):
     def __init__(self, plan: Any, device: str, timings: Timings | None = None) -> None:
         self.plan = plan
         self.device = device
-        self.timings: Timings = {} if timings is None else timings
+        self.timings = Timings() if timings is None else timings
 
     @abstractmethod
     def fitting(self, job: Job) -> tuple[Model, Recipe]:
@@ -64,11 +73,20 @@ class TrainingProbe(ABC):
 
     def measure(self, model: Model, recipe: Recipe) -> tuple[float, int]:
         """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""
-        timed = timeable(recipe, self.plan.split.train_size)
+        timed = timeable(recipe, self.points())
         kind = (self.plan.data.name, model.model_dump_json(), timed, self.plan.compute.threads, self.device)
-        if kind not in self.timings:
-            self.timings[kind] = time_steps(self.plan, model, timed, self.device)
-        return self.timings[kind]
+        if kind not in self.timings.found:
+            stated = self.timings.images_per_second
+            self.timings.found[kind] = (
+                time_steps(self.plan, model, timed, self.device)
+                if stated is None
+                else (timed.batch_size / stated, model_bytes(fresh(self.plan, model)))
+            )
+        return self.timings.found[kind]
+
+    def points(self) -> int:
+        """Return the points of a training set, which are the most that a step can have."""
+        return int(self.plan.split.train_size)
 
 
 def timeable(recipe: Recipe, points: int) -> Recipe:
@@ -91,7 +109,7 @@ def time_steps(plan: BasePlan, model: Model, recipe: Recipe, device: str) -> tup
     import torch
 
     facts = describe(plan.data.name, plan.data.root)
-    built = model.architecture().build(facts.shape, len(facts.classes), seed=0).to(device)
+    built = fresh(plan, model).to(device)
     generator = torch_generator(0)
     x = torch.rand((recipe.batch_size, *facts.shape), generator=generator).to(device)
     y = torch.randint(len(facts.classes), (recipe.batch_size,), generator=generator).to(device)
@@ -105,8 +123,18 @@ def time_steps(plan: BasePlan, model: Model, recipe: Recipe, device: str) -> tup
             seconds += step_seconds(built, TensorSet(x, y), recipe, more, clock)
     finally:
         torch.set_num_threads(threads)
-    size = sum(value.numel() * value.element_size() for value in built.state_dict().values())
-    return statistics.median(seconds), size
+    return statistics.median(seconds), model_bytes(built)
+
+
+def fresh(plan: BasePlan, model: Model) -> nn.Module:
+    """Return a new model for the plan's data."""
+    facts = describe(plan.data.name, plan.data.root)
+    return model.architecture().build(facts.shape, len(facts.classes), seed=0)
+
+
+def model_bytes(model: nn.Module) -> int:
+    """Return the bytes of a model's parameters and buffers."""
+    return sum(value.numel() * value.element_size() for value in model.state_dict().values())
 
 
 def step_seconds(

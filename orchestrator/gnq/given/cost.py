@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from audits.training.recipe import Recipe
 from audits.uniqueness.scores import needs_gram
-from orchestrator.engine.cost.timing import LOOK, TrainingProbe, time_steps, timeable
+from orchestrator.engine.cost.timing import LOOK, TrainingProbe
 from orchestrator.engine.queries import Queries
 
 if TYPE_CHECKING:
@@ -30,13 +30,9 @@ class GivenProbe(TrainingProbe):
         """Return the given architecture, and the step that is timed."""
         return self.plan.model, BATCH
 
-    def measure(self, model: Model, recipe: Recipe) -> tuple[float, int]:
-        """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""
-        timed = timeable(recipe, recipe.batch_size)
-        kind = (self.plan.data.name, model.model_dump_json(), timed, self.plan.compute.threads, self.device)
-        if kind not in self.timings:
-            self.timings[kind] = time_steps(self.plan, model, timed, self.device)
-        return self.timings[kind]
+    def points(self) -> int:
+        """Return the points of the step that is timed: the plan has no training set of its own."""
+        return BATCH.batch_size
 
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps: a look is worth some, for each mode."""

@@ -39,10 +39,19 @@ def same_state(one: nn.Module, two: nn.Module) -> bool:
 
 
 def test_convolutions_lie_channels_last_and_stay_so_when_weights_are_loaded() -> None:
-    model = build("resnet18")
-    model.load_state_dict(safetensors.torch.load(pack_weights(build("resnet18", seed=1))))
+    model, other = (make_model("resnet18", {"width": 8}).build(IMAGE, CLASSES, seed) for seed in (0, 1))
+    model.load_state_dict(safetensors.torch.load(pack_weights(other)))
     kernels = [module.weight for module in model.modules() if isinstance(module, nn.Conv2d)]
     assert all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)
+
+
+@pytest.mark.parametrize(("width", "plain"), [(4, True), (7, True), (8, False)])
+def test_shortcuts_of_few_channels_whose_gradient_corrupts_memory_channels_last_keep_the_plain_layout(
+    width: int, plain: bool
+) -> None:
+    model = make_model("resnet18", {"width": width}).build(IMAGE, CLASSES, 0)
+    kernels = [module.weight for module in model.modules() if isinstance(module, nn.Conv2d)]
+    assert all(kernel.is_contiguous() for kernel in kernels) == plain
 
 
 LAYOUTS: list[tuple[str, dict[str, object], int]] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,33 @@ def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
     assert not cost.data_present and not cost.to_json()["data_present"]
     assert {stage.stage: stage.needed for stage in cost.stages}["train"] == 1 + 4 + 2
     assert cost.seconds > 0
+
+
+def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_states(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["cost", "apollo-imagenet", "--images-per-second", "2000", "--workers", "8"]
+    assert main([*asked, "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    train = cost["stages"][0]
+    assert (train["stage"], train["needed"], train["basis"]) == ("train", 4 + 4 * 64, "as stated")
+    steps = 100 * math.ceil(128_116 / 64)
+    assert train["unit_seconds"] == pytest.approx(steps * 64 / 2000)
+    assert train["unit_bytes"] == pytest.approx(46.8e6, rel=0.01)  # ResNet-18 in float32
+    assert cost["workers"] == 8 and not cost["data_present"]
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert "on 2 000 images a second" in said and "worker-hours in all" in said
+    assert main(["cost", "apollo-imagenet", "--images-per-second", "0"]) == 2
+
+
+def test_a_stated_throughput_is_not_mixed_with_what_the_store_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store("store")
+    job = jobs_of(load_plan("apollo-smoke"), "train")[0]
+    store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=1e6)
+    assert main(["cost", "apollo-smoke", "--store", "store", "--images-per-second", "1000", "--json"]) == 0
+    train = json.loads(capsys.readouterr().out)["stages"][0]
+    assert train["reused"] == 1 and train["unit_seconds"] < 1e3
 
 
 def test_a_rate_at_which_training_diverges_can_be_priced() -> None:
