@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from audits.data.duplicates import Borders
     from audits.statistics.judged import Judged
-    from orchestrator.engine.cost.timing import Timings
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.progress import Progress
     from orchestrator.engine.queries import Queries
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
+    from orchestrator.engine.timings import Timings
 
 Images = Mapping[int, Any]
 """Pictures of data points by point id."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.engine.cost.timing import Timings
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.timings import Timings
 
 if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job

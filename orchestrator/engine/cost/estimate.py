@@ -13,13 +13,13 @@ from audits.data.catalogue import describe
 from audits.data.dataset import Dataset
 from orchestrator.engine.cost.choice import wall_seconds
 from orchestrator.engine.cost.history import PastWork
-from orchestrator.engine.cost.timing import Timings
 from orchestrator.engine.data import data_of, gpus_here, on_this_machine
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Kind, Probe
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.queries import Queries
 from orchestrator.engine.store.store import Store, default_store_uri
+from orchestrator.engine.timings import Timings
 from tune_spaces.registry import Sweep
 
 Basis = Literal["the store", "a probe", "the store, a probe", "as stated"]

@@ -14,6 +14,7 @@ from audits.data.catalogue import describe
 from audits.data.tensors import TensorSet
 from audits.seeds import torch_generator
 from audits.training.fit import fit
+from orchestrator.engine.timings import Timings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,17 +28,6 @@ STEPS = 8  # timed at the most, beside the first
 SECONDS = 2.0  # that those may take; a model whose first step takes longer is timed by that one
 WARM_UP = 2  # points of the step that is not timed: it pays for imports and start-up
 LOOK = 4  # training steps on as many points that a look at all points' gradients is about worth, for each mode
-
-
-@dataclasses.dataclass(frozen=True)
-class Timings:
-    """What training steps take, for the probes of several plans: each kind of step is timed once, in ``found``.
-
-    ``images_per_second``: the throughput of training that somebody states for one worker; then nothing is timed.
-    """
-
-    images_per_second: float | None = None
-    found: dict[tuple[Any, ...], tuple[float, int]] = dataclasses.field(default_factory=dict)
 
 
 class TrainingProbe(ABC):
