@@ -82,8 +82,8 @@ def called(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             return CUDA if func == DEVICE_OF else True
     elif func == DATA_OF and isinstance(args[0], OnDevice):
         return args[0].detach()
-    elif func in MOVES:
-        return MOVES[func](*args, **kwargs)
+    elif func in ANSWERED:
+        return ANSWERED[func](*args, **kwargs)
     elif func in MAKERS and (on_cuda(kwargs.get("device")) or isinstance(args[0], OnDevice)):
         return made(func, *args, **kwargs)
     elif func is torch.Tensor.new_tensor and isinstance(innermost(args[0]), OnDevice):
@@ -172,7 +172,20 @@ def type_as(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return to(x, other)
 
 
-MOVES: dict[Any, Any] = {
+def backward(
+    x: torch.Tensor, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    """``Tensor.backward``: hooks on the way call functions as other code does."""
+    before, Inside.device = Inside.device, isinstance(x, OnDevice)
+    try:
+        with Functions():
+            torch.autograd.backward(x, gradient, retain_graph, create_graph, inputs=inputs)
+    finally:
+        Inside.device = before
+
+
+ANSWERED: dict[Any, Any] = {
+    torch.Tensor.backward: backward,
     torch.Tensor.to: to,
     torch.Tensor.cpu: cpu,
     torch.Tensor.cuda: cuda,

@@ -204,6 +204,16 @@ def test_gradients_cross_between_devices(counts: Counts) -> None:
     assert x.grad is not None and x.grad.tolist() == [3, 3, 3] and x.grad.device.type == "cpu"
 
 
+def test_a_hook_moves_tensors_as_other_code_does(counts: Counts) -> None:
+    def add(own: torch.Tensor) -> None:
+        own.grad += torch.ones(3).to(own.grad)
+
+    weight = torch.ones(3, device="cuda", requires_grad=True)
+    weight.register_post_accumulate_grad_hook(add)
+    weight.sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [2, 2, 2]
+
+
 def test_a_tensor_given_for_the_result_grows_to_its_size(counts: Counts) -> None:
     info = torch.empty(0, dtype=torch.int32, device="cuda")
     factor, found = torch.linalg.cholesky_ex(torch.eye(3, device="cuda"), out=(torch.empty(3, 3, device="cuda"), info))

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from audits.apollo.evidence.settings import SearchSettings
-from audits.apollo.evidence.shadows import Shadows
+from audits.apollo.evidence.shadows import Asked, Shadows
+from audits.apollo.evidence.stacked_search import boundary_margin, confidences_at_once, gradient_at_once, signs
 from audits.errors import BadInput
 from audits.memory import by_chunks
 
@@ -52,7 +53,7 @@ def search(
     (online) inside none.
     """
     check_balance(shadows.inside, shadows.never, offline)
-    shadows = shadows.folded()
+    shadows = shadows.folded().together(x[:1])
     everyone = torch.arange(len(x), device=x.device)
 
     def walked(part: slice) -> Trace:
@@ -78,29 +79,29 @@ def search_chunk(
     value_range: tuple[float, float] | None,
 ) -> Trace:
     """Return the trace of the candidates ``rows``; see ``search``."""
-    sides = shadows.sides(rows)
+    asked = shadows.asked(rows)
     origin = x.unsqueeze(1).expand(-1, 2, -1)
     moved = origin.clone()
     inputs, radius, confidence = [], [], []
     for t in range(settings.steps):
         if t == 0 and not offline:
             # Both directions set out from x, where their losses differ in sign only: one pass serves both.
-            gradient, _ = loss_gradient(shadows, sides, moved[:, :1], y, settings, offline)
+            gradient, _ = loss_gradient(shadows, asked, moved[:, :1], y, settings, offline)
             gradient = torch.cat([gradient, -gradient], dim=1)
         else:
-            gradient, seen = loss_gradient(shadows, sides, moved, y, settings, offline)
+            gradient, seen = loss_gradient(shadows, asked, moved, y, settings, offline)
             if t > 0:
                 confidence.append(seen)
         moved = step_in_shell(origin, moved, gradient, start, t, settings, value_range)
         inputs.append(moved)
         radius.append(length(moved - origin).squeeze(-1))
-    confidence.append(confidences(shadows, sides, moved, y))
+    confidence.append(confidences(shadows, asked, moved, y))
     return Trace(torch.stack(inputs, 2), torch.stack(radius, 2), torch.stack(confidence, 3))
 
 
 def loss_gradient(
     shadows: Shadows,
-    sides: tuple[torch.Tensor, torch.Tensor],
+    asked: Asked,
     moved: torch.Tensor,
     y: torch.Tensor,
     settings: SearchSettings,
@@ -110,15 +111,15 @@ def loss_gradient(
 
     Q = 2 points a candidate, for UNDER and OVER, or 1, for UNDER.
     """
+    if shadows.stacks is not None:
+        return gradient_at_once(shadows.stacks, shadows.shape, asked, moved, y, settings, offline)
     ways = moved.shape[1]
-    sign = torch.tensor([1.0, -1.0], dtype=moved.dtype, device=moved.device)[:ways]
+    sign = signs(moved)
     gradient = torch.zeros_like(moved)
-    inside, outside = sides
-    seen = moved.new_zeros((len(inside), *moved.shape[:2]))
-    n_in, n_out = (side.sum(0).to(moved.dtype) for side in sides)
-    for i in range(len(inside)):
-        for is_in, side in ((True, inside), (False, outside)):
-            rows = side[i].nonzero().squeeze(1)
+    seen = moved.new_zeros((len(asked.inside), *moved.shape[:2]))
+    n_in, n_out = (side.sum(0).to(moved.dtype) for side in (asked.inside, asked.outside))
+    for i in range(len(asked.inside)):
+        for is_in, rows in ((True, asked.rows_in[i]), (False, asked.rows_out[i])):
             if len(rows) == 0:
                 continue
             with torch.enable_grad():
@@ -146,18 +147,16 @@ def own_entropy(output: torch.Tensor, y: torch.Tensor, ways: int) -> torch.Tenso
 
 
 @torch.no_grad()
-def confidences(
-    shadows: Shadows, sides: tuple[torch.Tensor, torch.Tensor], moved: torch.Tensor, y: torch.Tensor
-) -> torch.Tensor:
+def confidences(shadows: Shadows, asked: Asked, moved: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return (m, K, 2): each shadow's probability of the true label (unlearned model inside, original outside).
 
     Zero where a shadow is asked nothing (a candidate that it trained on and kept).
     """
-    inside, outside = sides
-    seen = moved.new_zeros((len(inside), *moved.shape[:2]))
-    for i in range(len(inside)):
-        for is_in, side in ((True, inside), (False, outside)):
-            rows = side[i].nonzero().squeeze(1)
+    if shadows.stacks is not None:
+        return confidences_at_once(shadows.stacks, shadows.shape, asked, moved, y)
+    seen = moved.new_zeros((len(asked.inside), *moved.shape[:2]))
+    for i in range(len(asked.inside)):
+        for is_in, rows in ((True, asked.rows_in[i]), (False, asked.rows_out[i])):
             if len(rows):
                 output = shadows.logits(i, is_in, moved[rows])
                 seen[i, rows] = (-own_entropy(output, y[rows], moved.shape[1])).exp()
@@ -226,12 +225,6 @@ def random_walk(
         delta = moved - origin
         moved = (origin + delta * (far / length(delta).clamp_min(torch.finfo(far.dtype).tiny))).clamp(*value_range)
     return moved
-
-
-def boundary_margin(output: torch.Tensor) -> torch.Tensor:
-    """Return the distance to the decision boundary in logits, top1 − top2, of logits (N, classes)."""
-    top = output.topk(2, dim=1).values
-    return top[:, 0] - top[:, 1]
 
 
 def length(delta: torch.Tensor, norm_name: str = "l2") -> torch.Tensor:

@@ -11,6 +11,25 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from audits.models.stacked import Stacked, stacked
+
+Stacks = tuple[Stacked | None, Stacked]
+"""The unlearned and the original shadows, each set as one model; offline there are no unlearned ones."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked about the k candidates of a chunk: ``inside`` and ``outside`` (m, k) bool, as in ``Shadows``.
+
+    ``rows_in``, ``rows_out``: for each shadow the indices of the candidates that its unlearned and its original model
+    is asked about; () where the shadows are stacked, and all are asked about all.
+    """
+
+    inside: torch.Tensor
+    outside: torch.Tensor
+    rows_in: tuple[torch.Tensor, ...]
+    rows_out: tuple[torch.Tensor, ...]
+
 
 @dataclass(frozen=True)
 class Shadows:
@@ -19,7 +38,7 @@ class Shadows:
     ``inside``: (m, K) bool, shadow i trained on candidate k and unlearned it; ``outside``: (m, K), it never saw it
     (None: all that are not inside). ``unlearned[i]`` is asked about the points inside, ``original[i]`` about those
     outside, nobody about the rest. Offline, nothing is inside and ``unlearned`` is not read. ``shape`` is the shape of
-    one point.
+    one point. ``stacks``: the unlearned and the original models, each set as one (``together``), on a GPU.
     """
 
     original: Sequence[nn.Module]
@@ -27,15 +46,22 @@ class Shadows:
     inside: torch.Tensor
     shape: tuple[int, ...]
     outside: torch.Tensor | None = None
+    stacks: Stacks | None = None
 
     @property
     def never(self) -> torch.Tensor:
         """(m, K) bool: shadow i never saw candidate k."""
         return ~self.inside if self.outside is None else self.outside
 
-    def sides(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ``inside`` and ``outside`` (m, len(rows)) of the candidates ``rows``."""
-        return self.inside[:, rows], self.never[:, rows]
+    def asked(self, rows: torch.Tensor) -> Asked:
+        """Return who is asked about the candidates ``rows``.
+
+        Indices are worked out on the host: a GPU would let it wait for each of them, in every step.
+        """
+        inside, outside = self.inside[:, rows], self.never[:, rows]
+        if self.stacks is not None:
+            return Asked(inside, outside, (), ())
+        return Asked(inside, outside, rows_of(inside), rows_of(outside))
 
     def logits(self, i: int, inside: bool, points: torch.Tensor) -> torch.Tensor:
         """Return shadow i's logits (N·Q, classes) for flattened points (N, Q, D)."""
@@ -48,6 +74,22 @@ class Shadows:
         return replace(
             self, original=[folded(model) for model in self.original], unlearned=[folded(one) for one in self.unlearned]
         )
+
+    def together(self, sample: torch.Tensor) -> Shadows:
+        """Return the same shadows as two stacked models where that is better; ``sample`` (1, D) is a point."""
+        example = sample.reshape(-1, *self.shape)
+        original = stacked(self.original, example)
+        unlearned = stacked(self.unlearned, example) if self.unlearned else None
+        if original is None or (self.unlearned and unlearned is None):
+            return self
+        return replace(self, stacks=(unlearned, original))
+
+
+def rows_of(side: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return, for each shadow, the columns of ``side`` (m, k) that hold for it."""
+    found = [own.nonzero().squeeze(1) for own in side.cpu()]
+    together = torch.cat(found).to(side.device)
+    return tuple(torch.split(together, [len(own) for own in found]))
 
 
 def folded(model: nn.Module) -> nn.Module:
