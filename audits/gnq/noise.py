@@ -18,9 +18,11 @@ from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed, torch_generator
 from audits.training.fit import fit
+from audits.training.keeper import NEVER, Beside, Keeper, Snapshot
 from audits.training.loop import Observer
 from audits.training.recipe import Recipe
-from audits.uniqueness.accumulate import Trace, Watched
+from audits.uniqueness.accumulate import Trace
+from audits.uniqueness.checkpoints import Watched
 
 
 def noise_scale(trace: Trace, strength: float, parameters: int) -> float:
@@ -41,6 +43,7 @@ def fit_noised(
     marked: NDArray[np.bool_],
     scale: float,
     observers: tuple[Observer, ...] = (),
+    keeper: Keeper = NEVER,
 ) -> nn.Module:
     """Train ``model`` in place as ``fit`` does, with noise of standard deviation ``scale`` on the ``marked`` points.
 
@@ -55,8 +58,9 @@ def fit_noised(
     if not 0 <= scale < float("inf"):
         raise BadInput(f"scale is {scale}; allowed: 0 or more, finite")
     noise = BatchNoise(torch.from_numpy(marked), scale, torch_generator(derive_seed(seed, Purpose.GRADIENT_NOISE)))
+    watched = Watched(data.x, data.y, noise.before_step)
     with noise.on(model):
-        return fit(model, Watched(data.x, data.y, noise.before_step), recipe, seed=seed, observers=observers)
+        return fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "noise", noise))
 
 
 class BatchNoise:
@@ -69,6 +73,14 @@ class BatchNoise:
     def before_step(self, rows: torch.Tensor) -> None:
         """Take in which points the step is made of."""
         self.deviation = self.scale * float(self.marked[rows.cpu()].sum()) ** 0.5 / len(rows)
+
+    def snapshot(self) -> Snapshot:
+        """Return where the generator of the noise stands; the rest is set before each step."""
+        return Snapshot({"generator": self.generator.get_state()})
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Go back to ``snapshot``."""
+        self.generator.set_state(snapshot.tensors["generator"])
 
     @contextmanager
     def on(self, model: nn.Module) -> Iterator[None]:

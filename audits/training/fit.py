@@ -12,6 +12,7 @@ from audits.data.tensors import TensorSet, devices_of
 from audits.errors import BadInput
 from audits.models.finite import check_finite
 from audits.seeds import Purpose, derive_seed, torch_generator
+from audits.training.keeper import NEVER, Keeper
 from audits.training.loop import (
     EpochReport,
     Observer,
@@ -25,17 +26,25 @@ from audits.training.loop import (
 from audits.training.own import fit_by_own
 from audits.training.private import fit_private
 from audits.training.recipe import Recipe
+from audits.training.steps import Steps, global_generators
 
 
 def fit(
-    model: nn.Module, data: TensorSet, recipe: Recipe, *, seed: int, observers: tuple[Observer, ...] = ()
+    model: nn.Module,
+    data: TensorSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    observers: tuple[Observer, ...] = (),
+    keeper: Keeper = NEVER,
 ) -> nn.Module:
     """Train ``model`` in place on ``data`` by ``recipe`` and return it in eval mode.
 
     The order of the points and the augmentation depend on ``seed`` only (drawn on the CPU). A batch of a single
     point is joined to the one before it, so that BatchNorm always has statistics. Raises ``BadInput`` on empty data
     and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``,
-    one with ``fit`` by the code that it names (``own.fit_by_own``).
+    one with ``fit`` by the code that it names (``own.fit_by_own``). A training that ``keeper`` has a snapshot of goes
+    on from there (``steps``), but for one by a user's own code, which it never sees.
     """
     if len(data) == 0:
         raise BadInput("training set is empty; give at least one point")
@@ -44,18 +53,20 @@ def fit(
             raise BadInput("recipe.fit is a user's own training, which nobody can watch; leave it out")
         return fit_by_own(model, data, recipe, seed)
     if recipe.private:
-        return fit_private(model, data, recipe, seed=seed, observers=observers)
+        return fit_private(model, data, recipe, seed=seed, observers=observers, keeper=keeper)
     train_mode(model)
     optimizer = make_optimizer(model, recipe)
     schedule = make_schedule(optimizer, recipe.schedule, recipe.epochs)
     order = torch_generator(derive_seed(seed, Purpose.ORDER))
     noise = torch_generator(derive_seed(seed, Purpose.AUGMENT))
+    total = torch.zeros((), device=data.y.device)
+    generators = {"augment": noise, **global_generators(devices_of(data))}
+    steps = Steps(keeper, model, optimizer, schedule, order, generators, {"loss": total})
     with torch.random.fork_rng(devices=devices_of(data)):
         torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
-        for epoch in range(recipe.epochs):
-            total = torch.zeros((), device=data.y.device)
-            for rows in batches(len(data), recipe.batch_size, order):
-                x, y = data.batch(rows.to(data.y.device))
+        for epoch in steps.epochs(recipe.epochs):
+            left = list(steps.left(batches(len(data), recipe.batch_size, order)))
+            for x, y in steps.taken(data.batches(left)):
                 if recipe.augment_shift or recipe.flip:
                     x = augmented(x, recipe.augment_shift, recipe.flip, noise)
                 total += step(model, optimizer, x, y, recipe) * len(y)
@@ -72,10 +83,12 @@ def fit(
     return model.eval()
 
 
-def train_model(build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int) -> nn.Module:
+def train_model(
+    build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int, keeper: Keeper = NEVER
+) -> nn.Module:
     """Return a new model trained on ``data``: how targets, shadows and retrained models are all made.
 
     ``build`` returns a freshly initialised module for a seed. The model stands on the device of ``data``.
     """
     model = build(derive_seed(seed, Purpose.INIT)).to(data.y.device)
-    return fit(model, data, recipe, seed=derive_seed(seed, Purpose.FIT))
+    return fit(model, data, recipe, seed=derive_seed(seed, Purpose.FIT), keeper=keeper)

@@ -22,6 +22,7 @@ from audits.errors import BadInput
 from audits.models.layers import Layer, layers_of
 from audits.seeds import Purpose, derive_seed
 from audits.training.fit import fit
+from audits.training.keeper import NEVER, Keeper
 from audits.training.loop import Observer
 from audits.training.recipe import Recipe
 
@@ -51,6 +52,7 @@ def train_student(
     recipe: Recipe,
     seed: int,
     observers: tuple[Observer, ...] = (),
+    keeper: Keeper = NEVER,
 ) -> nn.Module:
     """Return a student of ``teacher`` trained on ``data`` (labels below ``classes``), in eval mode, on its device.
 
@@ -60,7 +62,7 @@ def train_student(
     ``fit`` do.
     """
     student = student_of(teacher, build, classes, n_frozen, derive_seed(seed, Purpose.INIT)).to(data.y.device)
-    return fit(student, data, recipe, seed=derive_seed(seed, Purpose.FIT), observers=observers)
+    return fit(student, data, recipe, seed=derive_seed(seed, Purpose.FIT), observers=observers, keeper=keeper)
 
 
 def student_of(teacher: nn.Module, build: Build, classes: int, n_frozen: int, seed: int) -> nn.Module:

@@ -14,12 +14,10 @@ label smoothing, clipping, momentum and weight decay, which are no functions of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
-import torch
 from torch import nn
 
 from audits.arrays import Floats, Ids
@@ -29,14 +27,12 @@ from audits.gradients.gram import CHUNK, MEMORY
 from audits.gradients.validate import made_auditable
 from audits.seeds import torch_generator
 from audits.training.fit import fit
+from audits.training.keeper import NEVER, Beside, Keeper
 from audits.training.loop import Observer, batches
 from audits.training.recipe import Recipe
-from audits.uniqueness.bits import log_uniqueness, trapezoid_weights
+from audits.uniqueness.bits import trapezoid_weights
+from audits.uniqueness.checkpoints import Batches, State, Watch, Watched, Weights
 from audits.uniqueness.scores import Scores, check_modes, point_scores
-
-Ask = Callable[[nn.Module, TensorSet], Scores]
-State = dict[str, torch.Tensor]
-Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True)
@@ -98,6 +94,7 @@ def fit_traced(
     observers: tuple[Observer, ...] = (),
     chunk: int = CHUNK,
     memory: int = MEMORY,
+    keeper: Keeper = NEVER,
 ) -> Trace:
     """Train ``model`` in place as ``fit`` does, to the same bits, and return what was seen on the way.
 
@@ -105,8 +102,8 @@ def fit_traced(
     watched at checkpoints, default the training set. ``in_batch`` sees every step too, which costs a Gram matrix of a
     batch each. Kept: (S, N) arrays alone, (2 + modes) · 8 S N bytes; beside them, while a checkpoint is seen, what
     ``point_scores`` holds (K: 8 N², its factor as much) and a copy of the model. ``modes``, ``ridge``, ``relative``,
-    ``chunk``, ``memory``: as there. Raises BadInput for a private recipe and ``every`` below 1, and as ``fit`` and
-    ``point_scores`` do.
+    ``chunk``, ``memory``: as there; ``keeper``: as in ``fit``, and keeps what was seen, too. Raises
+    BadInput for a private recipe and ``every`` below 1, and as ``fit`` and ``point_scores`` do.
     """
     check_traceable(recipe, every)
     check_modes(modes)
@@ -114,12 +111,13 @@ def fit_traced(
     def ask(seen: nn.Module, asked: TensorSet) -> Scores:
         return point_scores(made_auditable(seen), asked, modes, ridge, relative, chunk=chunk, memory=memory)
 
-    watch = Watch(
-        model, data, data if points is None else points, every, ask, Batches(data, modes) if in_batch else None
-    )
-    fit(model, Watched(data.x, data.y, watch.before_step), recipe, seed=seed, observers=observers)
+    among = Batches(data, modes) if in_batch else None
+    watch = Watch(model, data, data if points is None else points, every, ask, among)
+    watched = Watched(data.x, data.y, watch.before_step)
+    fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "seen", watch))
     watch.checkpoint()
-    return watch.trace()
+    in_batch_sums = None if among is None else InBatch(among.log, among.total, among.steps, among.doubts)
+    return traced(watch.steps, watch.seen, in_batch_sums)
 
 
 def fit_kept(
@@ -130,15 +128,17 @@ def fit_kept(
     seed: int,
     every: int,
     observers: tuple[Observer, ...] = (),
+    keeper: Keeper = NEVER,
 ) -> dict[int, State]:
     """Train ``model`` in place as ``fit`` does, to the same bits; return the weights that ``fit_traced`` would look at.
 
     Steps taken → parameters and buffers by name, copied to the CPU, at each of ``checkpoint_steps``: so many models are
-    held. Raises BadInput for a private recipe and ``every`` below 1, and as ``fit`` does.
+    held, and kept by ``keeper``. Raises BadInput for a private recipe and ``every`` below 1, and as ``fit`` does.
     """
     check_traceable(recipe, every)
-    kept = Checkpoints(model, every, state_of)
-    fit(model, Watched(data.x, data.y, kept.before_step), recipe, seed=seed, observers=observers)
+    kept = Weights(model, every, state_of)
+    watched = Watched(data.x, data.y, kept.before_step)
+    fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "seen", kept))
     kept.checkpoint()
     return dict(zip(kept.steps, kept.seen, strict=True))
 
@@ -159,79 +159,6 @@ def check_traceable(recipe: Recipe, every: int) -> None:
         raise BadInput("recipe is private, where a step is not made of one batch's gradients; trace an ordinary recipe")
     if every < 1:
         raise BadInput(f"every is {every}; it must be 1 or more (steps between checkpoints)")
-
-
-@dataclass(frozen=True)
-class Watched(TensorSet):
-    """A training set that tells which rows are asked for, before it gives them out."""
-
-    before: Callable[[torch.Tensor], None]
-
-    def asked(self, rows: torch.Tensor | slice) -> None:
-        """Tell the rows."""
-        self.before(torch.arange(len(self), device=self.y.device)[rows])
-
-
-class Batches:
-    """Sums over steps of what the points of each batch are among themselves."""
-
-    def __init__(self, data: TensorSet, modes: tuple[str, ...]) -> None:
-        self.log = {mode: np.zeros(len(data)) for mode in modes}
-        self.total = {mode: np.zeros(len(data)) for mode in modes}
-        self.steps = np.zeros(len(data), np.int64)
-        self.doubts = 0
-
-    def add(self, rows: Ids, scores: Scores) -> None:
-        """Take in the scores of the points ``rows`` of one batch, each of which occurs once."""
-        for mode, gnq in scores.gnq.items():
-            self.log[mode][rows] += log_uniqueness(gnq[None])
-            self.total[mode][rows] += gnq
-        self.steps[rows] += 1
-        self.doubts += bool(scores.doubt)
-
-
-class Checkpoints(Generic[Seen]):
-    """Sees ``model`` through ``look`` before every ``every``-th step, and whenever it is told to."""
-
-    def __init__(self, model: nn.Module, every: int, look: Callable[[nn.Module], Seen]) -> None:
-        self.model, self.every, self.look = model, every, look
-        self.taken = 0
-        self.steps: list[int] = []
-        self.seen: list[Seen] = []
-
-    def before_step(self, rows: torch.Tensor) -> None:
-        """Observe the model before a step on ``rows`` of the training set."""
-        if self.taken % self.every == 0:
-            self.checkpoint()
-        self.taken += 1
-
-    def checkpoint(self) -> None:
-        """Observe the model at a checkpoint."""
-        self.seen.append(self.look(self.model))
-        self.steps.append(self.taken)
-
-
-class Watch(Checkpoints[Scores]):
-    """Sees ``model`` at checkpoints on ``points``, and with ``among`` at each step on the batch of ``data``."""
-
-    def __init__(
-        self, model: nn.Module, data: TensorSet, points: TensorSet, every: int, ask: Ask, among: Batches | None
-    ) -> None:
-        super().__init__(model, every, lambda seen: ask(seen, points))
-        self.data, self.ask, self.among = data, ask, among
-
-    def before_step(self, rows: torch.Tensor) -> None:
-        """Observe the model before a step, and the points of its batch among themselves."""
-        super().before_step(rows)
-        if self.among is not None:
-            batch = TensorSet(self.data.x[rows], self.data.y[rows])
-            self.among.add(rows.cpu().numpy(), self.ask(self.model, batch))
-
-    def trace(self) -> Trace:
-        """Return what was seen."""
-        among = self.among
-        in_batch = None if among is None else InBatch(among.log, among.total, among.steps, among.doubts)
-        return traced(self.steps, self.seen, in_batch)
 
 
 def traced(steps: Sequence[int], seen: Sequence[Scores], in_batch: InBatch | None = None) -> Trace:

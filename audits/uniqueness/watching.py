@@ -15,6 +15,7 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.gradients.gram import CHUNK
 from audits.seeds import Purpose, derive_seed
+from audits.training.keeper import NEVER, Keeper
 from audits.training.recipe import Recipe
 from audits.uniqueness.accumulate import Trace, fit_traced, steps_of
 
@@ -29,11 +30,17 @@ RIDGE = 1e-3
 
 
 def train_watched(
-    build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int, chunk: int = CHUNK
+    build: Callable[[int], nn.Module],
+    data: TensorSet,
+    recipe: Recipe,
+    seed: int,
+    chunk: int = CHUNK,
+    keeper: Keeper = NEVER,
 ) -> tuple[nn.Module, Trace]:
     """Return the model of ``train_model`` with these arguments, to the same bits, and what was seen of its points.
 
-    Mode ridge, ``LOOKS`` + 1 checkpoints at most. ``chunk``: points a pass. Raises as ``fit_traced`` does.
+    Mode ridge, ``LOOKS`` + 1 checkpoints at most. ``chunk``: points a pass; ``keeper``: as in ``fit``. Raises as
+    ``fit_traced`` does.
     """
     model = build(derive_seed(seed, Purpose.INIT)).to(data.y.device)
     every = max(1, -(-steps_of(recipe, len(data)) // LOOKS))
@@ -46,6 +53,7 @@ def train_watched(
         modes=("ridge",),
         ridge=RIDGE,
         chunk=chunk,
+        keeper=keeper,
     )
     return model, trace
 

@@ -49,8 +49,9 @@ class BadTeacher(Unlearner):
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
         order = task.generator(Purpose.ORDER)
         with task.dropout():
-            for _ in range(self.epochs):
-                for rows in batches(len(data), self.batch_size, order):
+            steps = task.steps(optimizer, schedule, order)
+            for _ in steps.epochs(self.epochs):
+                for rows in steps.batches(batches(len(data), self.batch_size, order)):
                     x, _ = data.batch(rows.to(data.y.device))
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)

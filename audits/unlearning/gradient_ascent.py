@@ -39,15 +39,17 @@ class GradientAscent(Unlearner):
         optimizer = make_optimizer(student, self.tuning(optimizer="sgd"))
         schedule = make_schedule(optimizer, "cosine", self.epochs)
         order = task.generator(Purpose.ORDER)
-        for _ in range(self.epochs):
-            for rows in batches(len(forget), self.batch_size, order):
-                x, y = forget.batch(rows.to(forget.y.device))
-                optimizer.zero_grad(set_to_none=True)
-                (-F.cross_entropy(student(x), y)).backward()
-                nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
-                optimizer.step()
-                if self.schedule_per_batch:
+        with task.dropout():
+            steps = task.steps(optimizer, schedule, order)
+            for _ in steps.epochs(self.epochs):
+                for rows in steps.batches(batches(len(forget), self.batch_size, order)):
+                    x, y = forget.batch(rows.to(forget.y.device))
+                    optimizer.zero_grad(set_to_none=True)
+                    (-F.cross_entropy(student(x), y)).backward()
+                    nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
+                    optimizer.step()
+                    if self.schedule_per_batch:
+                        schedule.step()
+                if not self.schedule_per_batch:
                     schedule.step()
-            if not self.schedule_per_batch:
-                schedule.step()
         return student

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 
 from audits.data.tensors import TensorSet
+from audits.training.keeper import Snapshot
 
 Labels = Literal["wrong", "any"]
 """From which classes a random label is drawn: those other than the point's own, or all."""
@@ -48,3 +49,12 @@ class RandomLabels:
         if self.draws == "epoch":
             own = relabelled(self.forget, self.classes, self.generator, self.labels)
             self.data.y[-len(self.forget) :] = own.y
+
+    def snapshot(self) -> Snapshot:
+        """Return the labels of this epoch, and where the generator of those to come stands."""
+        return Snapshot({"y": self.data.y[-len(self.forget) :], "generator": self.generator.get_state()})
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Go back to the labels of ``snapshot``."""
+        self.data.y[-len(self.forget) :] = snapshot.tensors["y"].to(self.data.y.device)
+        self.generator.set_state(snapshot.tensors["generator"])

@@ -52,15 +52,16 @@ class SalUn(Unlearner):
 
     def _update(self, task: Task) -> nn.Module:
         student, found = task.student, random_labels(task, self.labels, self.draws)
-        data = found.data
+        data, task = found.data, task.beside("labels", found)
         keep = saliency_mask(student, task.forget, self.fraction)
         start = [parameter.detach().clone() for parameter in student.parameters()]
         optimizer = make_optimizer(student, self.tuning())
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
         order = task.generator(Purpose.ORDER)
         with task.dropout():
-            for _ in range(self.epochs):
-                for rows in self.rows(len(task.retain), len(task.forget), order):
+            steps = task.steps(optimizer, schedule, order)
+            for _ in steps.epochs(self.epochs):
+                for rows in steps.batches(self.rows(len(task.retain), len(task.forget), order)):
                     x, y = data.batch(rows.to(data.y.device))
                     optimizer.zero_grad(set_to_none=True)
                     F.cross_entropy(student_logits(student, x), y).backward()

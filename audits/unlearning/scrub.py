@@ -66,17 +66,18 @@ class Scrub(Unlearner):
         teacher_forget = teacher_logits(task.original, forget)
         teacher_retain = teacher_logits(task.original, retain)
         with task.dropout():
-            for epoch in range(self.epochs):
+            steps = task.steps(optimizer, None, order)
+            for epoch in steps.epochs(self.epochs):
                 self.lower_rate(optimizer, epoch)
                 if epoch < self.ascent_epochs:
-                    for rows in batches(len(forget), self.forget_batch_size, order):
+                    for rows in steps.batches(batches(len(forget), self.forget_batch_size, order)):
                         x, _ = forget.batch(rows.to(forget.y.device))
                         optimizer.zero_grad(set_to_none=True)
                         output = student_logits(student, x)
                         away = -divergence(output, teacher_forget[rows], self.temperature)
                         self.smoothed(away, task).backward()
                         optimizer.step()
-                for rows in batches(len(retain), self.batch_size, order):
+                for rows in steps.batches(batches(len(retain), self.batch_size, order)):
                     x, y = retain.batch(rows.to(retain.y.device))
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)

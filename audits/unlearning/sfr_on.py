@@ -51,26 +51,34 @@ class SFROn(Unlearner):
     def _update(self, task: Task) -> nn.Module:
         student = task.student
         mask = fisher_mask(student, task.forget, task.retain, self.fisher_ratio)
-        forget = endless(task.forget, self.forget_batch_size, task.generator(Purpose.FORGET_ORDER))
-        retain = endless(task.retain, self.batch_size, task.generator(Purpose.ORDER))
         optimizer = make_optimizer(student, self.tuning(clip_norm=None))
         schedule = make_schedule(optimizer, "cosine", self.iterations)
+        order = task.generator(Purpose.ORDER)
         with task.dropout():
-            for iteration in range(self.iterations):
-                if iteration % self.forget_every == 0:
-                    weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
-                    x, y = next(forget)
+            steps = task.steps(optimizer, schedule, order)
+            for _ in steps.epochs(1):
+                for iteration, ascent, rows in steps.batches(self.rows(task, order)):
+                    if ascent is not None:
+                        weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
+                        x, y = task.forget.batch(ascent.to(task.forget.y.device))
+                        optimizer.zero_grad(set_to_none=True)
+                        (-weight * adaptive_entropy(student_logits(student, x), y, self.loss_power)).backward()
+                        apply_mask(student, mask)
+                        nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
+                        optimizer.step()
+                    x, y = task.retain.batch(rows.to(task.retain.y.device))
                     optimizer.zero_grad(set_to_none=True)
-                    (-weight * adaptive_entropy(student_logits(student, x), y, self.loss_power)).backward()
-                    apply_mask(student, mask)
-                    nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
+                    F.cross_entropy(student_logits(student, x), y).backward()
                     optimizer.step()
-                x, y = next(retain)
-                optimizer.zero_grad(set_to_none=True)
-                F.cross_entropy(student_logits(student, x), y).backward()
-                optimizer.step()
-                schedule.step()
+                    schedule.step()
         return student
+
+    def rows(self, task: Task, order: torch.Generator) -> Iterator[tuple[int, torch.Tensor | None, torch.Tensor]]:
+        """Yield, for each iteration, its number, the forget batch if it begins with one, and the retain batch."""
+        forget = endless(len(task.forget), self.forget_batch_size, task.generator(Purpose.FORGET_ORDER))
+        retain = endless(len(task.retain), self.batch_size, order)
+        for iteration in range(self.iterations):
+            yield iteration, next(forget) if iteration % self.forget_every == 0 else None, next(retain)
 
 
 def fisher_mask(student: nn.Module, forget: TensorSet, retain: TensorSet, ratio: float) -> list[torch.Tensor]:
@@ -93,8 +101,7 @@ def apply_mask(student: nn.Module, mask: list[torch.Tensor]) -> None:
             weight.grad.masked_fill_(~inside, 0.0)
 
 
-def endless(data: TensorSet, size: int, order: torch.Generator) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield batches for ever, in a fresh order on every pass."""
+def endless(points: int, size: int, order: torch.Generator) -> Iterator[torch.Tensor]:
+    """Yield the rows of batches for ever, in a fresh order on every pass."""
     while True:
-        for rows in batches(len(data), size, order):
-            yield data.batch(rows.to(data.y.device))
+        yield from batches(points, size, order)

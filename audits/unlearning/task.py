@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from audits.data.tensors import TensorSet, devices_of
 from audits.seeds import Purpose, derive_seed, torch_generator
+from audits.training.keeper import NEVER, Beside, Keeper, Resumable
 from audits.training.recipe import Recipe
+from audits.training.steps import Steps, global_generators
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +24,8 @@ class Task:
 
     ``student`` is a private copy of ``original``, trainable and in train mode, the only thing that a method may
     change. ``recipe`` is the target's own, ``build(seed)`` returns a fresh model of its architecture on the CPU; both
-    are None when the caller did not give them. Both sets stand on one device, that of the models.
+    are None when the caller did not give them. Both sets stand on one device, that of the models. ``keeper`` is handed
+    to ``fit``, or to the ``Steps`` of a method with a loop of its own (``steps``).
     """
 
     student: nn.Module
@@ -32,10 +35,25 @@ class Task:
     seed: int
     recipe: Recipe | None = None
     build: Callable[[int], nn.Module] | None = None
+    keeper: Keeper = NEVER
 
     def generator(self, purpose: str) -> torch.Generator:
         """Return a CPU generator for one purpose (``order`` of the batches, random ``labels``)."""
         return torch_generator(derive_seed(self.seed, purpose))
+
+    def beside(self, name: str, side: Resumable) -> Task:
+        """Return the task with ``side`` kept below ``name`` wherever the training of the student is."""
+        return replace(self, keeper=Beside(self.keeper, name, side))
+
+    def steps(
+        self,
+        optimizer: torch.optim.Optimizer,
+        schedule: torch.optim.lr_scheduler.LRScheduler | None,
+        order: torch.Generator,
+    ) -> Steps:
+        """Return the steps of a loop over the student, to go through within ``dropout``; arguments as of ``Steps``."""
+        generators = global_generators(devices_of(self.retain))
+        return Steps(self.keeper, self.student, optimizer, schedule, order, generators)
 
     @contextmanager
     def dropout(self) -> Iterator[None]:

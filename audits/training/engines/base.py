@@ -39,10 +39,11 @@ class Noise:
 
 
 class Engine(ABC):
-    """Takes noisy steps on a copy of a model, with the optimiser ``inner``."""
+    """Takes noisy steps on a copy of a model, ``student``, with the optimiser ``inner``."""
 
     name: ClassVar[str]
 
+    student: nn.Module
     inner: torch.optim.Optimizer
 
     @abstractmethod

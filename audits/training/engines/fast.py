@@ -45,7 +45,7 @@ class FastEngine(Engine):
         check_readable(model)
         self.data, self.recipe, self.noise = data, recipe, noise
         self.loss = 0.0
-        student = contiguous(model).train()
+        self.student = student = contiguous(model).train()
         self.inner = make_optimizer(student, recipe)
         found = read_by(model, data)
         student.requires_grad_(False)

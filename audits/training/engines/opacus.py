@@ -30,6 +30,8 @@ POINTS_AT_ONCE = 64  # gradients of single points held in memory; a larger batch
 class OpacusEngine(Engine):
     """Opacus' own hooks and optimiser: slower, the same up to rounding."""
 
+    student: GradSampleModule
+
     def __init__(self, model: nn.Module, data: TensorSet, recipe: Recipe, noise: Noise) -> None:
         self.student = per_point(contiguous(model).train())
         self.inner = make_optimizer(self.student, recipe)
