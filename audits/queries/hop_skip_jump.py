@@ -15,7 +15,7 @@ that the bisection left, nor than what the dtype resolves; without a box those o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +23,12 @@ import numpy.typing as npt
 import torch
 
 from audits.errors import BadInput
-from audits.queries.boundary_walk import Across, LabelFunction, length, step, to_boundary
+from audits.queries.boundary_walk import LabelFunction, length, to_boundary
 from audits.queries.hop_skip_jump_draws import Draws
 from audits.queries.hop_skip_jump_schedule import ABSOLUTE, PLAIN, RANK, Schedule
+from audits.queries.hop_skip_jump_walk import State, nearer, walk
 from audits.queries.start_points import with_noise
+from audits.queries.together import Together
 
 __all__ = ["ABSOLUTE", "PLAIN", "PREDICTED", "RANK", "Found", "Schedule", "distances", "distances_of_models"]
 
@@ -36,6 +38,9 @@ PREDICTED = -1
 NUMBERS_AT_ONCE = 2**18
 """Directions are drawn, asked and summed up in parts of so many numbers, 1 MiB in float32: with more, the layers of a
 small network leave a CPU's cache. The draws do not depend on it."""
+
+NUMBERS_ON_A_GPU = 2**26
+"""As ``NUMBERS_AT_ONCE``, where there is no cache to leave and every part is a launch more: 256 MiB in float32."""
 
 SHARED_BYTES = 2**26
 """Directions that are kept for the next model take so much memory at most."""
@@ -86,13 +91,13 @@ def distances(
     """
     wanted = y if class_of_interest is None else class_of_interest
     check(x, wanted, ids, starts, schedule, value_range)
-    draws = Draws(ids, seed, x, NUMBERS_AT_ONCE // x.shape[1], orthogonal=schedule.orthogonal)
+    draws = Draws(ids, seed, x, rows_at_once(x), orthogonal=schedule.orthogonal)
     return search(labels, x, wanted, starts, draws, schedule, value_range)
 
 
 @torch.no_grad()
 def distances_of_models(
-    labels: Sequence[LabelFunction],
+    labels: Sequence[LabelFunction] | Together,
     x: torch.Tensor,
     y: torch.Tensor,
     ids: npt.NDArray[np.int64] | Sequence[int],
@@ -107,22 +112,34 @@ def distances_of_models(
     What is the same for all models is drawn once: start points and directions. Points go in parts whose directions
     take 64 MiB, or in parts of 32 points, and then some rounds are drawn anew for every model. Each model is asked
     about one part after the other, ``schedule.queries`` labels about every point. With one part the result is that of
-    ``distances`` bit for bit, with several but for rounding.
+    ``distances`` bit for bit, with several but for rounding. Models in ``Together`` are walked to their boundaries at
+    once.
     """
     wanted = y if class_of_interest is None else class_of_interest
     check(x, wanted, ids, starts, schedule, value_range)
-    found = torch.empty(len(labels), len(x), dtype=torch.float64, device=x.device)
+    models = labels.count if isinstance(labels, Together) else len(labels)
+    found = torch.empty(models, len(x), dtype=torch.float64, device=x.device)
     a_point = schedule.all_directions * x.shape[1] * x.element_size()
     at_once = max(FEWEST_POINTS, SHARED_BYTES // max(1, a_point))
     for first in range(0, len(x), at_once):
         part = slice(first, first + at_once)
-        draws = Draws(
-            ids[part], seed, x[part], NUMBERS_AT_ONCE // x.shape[1], SHARED_BYTES, orthogonal=schedule.orthogonal
-        )
-        begin = with_noise(x[part], None if starts is None else starts[part], schedule.starts, draws, value_range)
+        near, star = x[part], wanted[part]
+        copies = near.repeat(models, 1) if isinstance(labels, Together) else near
+        draws = Draws(ids[part], seed, copies, rows_at_once(x), SHARED_BYTES, orthogonal=schedule.orthogonal)
+        begin = with_noise(near, None if starts is None else starts[part], schedule.starts, draws, value_range)
+        if isinstance(labels, Together):
+            star, begin = star.repeat(models), begin.repeat(models, 1, 1)
+            distance = search(labels, copies, star, begin, draws, schedule, value_range).distance
+            found[:, part] = distance.reshape(models, -1)
+            continue
         for one, distance in zip(labels, found, strict=True):
-            distance[part] = search(one, x[part], wanted[part], begin, draws, schedule, value_range).distance
+            distance[part] = search(one, near, star, begin, draws, schedule, value_range).distance
     return found
+
+
+def rows_at_once(x: torch.Tensor) -> int:
+    """Return how many directions of the dimension of ``x`` (K, D) are drawn at once."""
+    return (NUMBERS_AT_ONCE if x.device.type == "cpu" else NUMBERS_ON_A_GPU) // x.shape[1]
 
 
 def search(
@@ -164,82 +181,6 @@ def search(
     failed = usable == 0
     distance = torch.where(inside, best.distance, -best.distance)
     return Found(torch.where(failed, math.nan, distance), torch.where(failed[:, None], math.nan, best.edge), failed)
-
-
-@dataclass(frozen=True)
-class State:
-    """Positions of K walks: ``edge`` (K, D), just across; its ``distance`` (K,) from x; ``gap`` (K,), the width of the
-    bracket around the boundary."""
-
-    edge: torch.Tensor
-    distance: torch.Tensor
-    gap: torch.Tensor
-
-
-def nearer(one: State, other: State) -> State:
-    """Return, point by point, ``one`` where it is nearer than ``other``."""
-    closer = one.distance < other.distance
-    return State(
-        torch.where(closer[:, None], one.edge, other.edge),
-        torch.where(closer, one.distance, other.distance),
-        torch.where(closer, one.gap, other.gap),
-    )
-
-
-def walk(
-    across: Across,
-    x: torch.Tensor,
-    state: State,
-    draws: Draws,
-    restart: int,
-    rounds: range,
-    schedule: Schedule,
-    value_range: tuple[float, float] | None,
-) -> State:
-    """Return where one walk stands after ``rounds``."""
-    resolved = 8 * torch.finfo(x.dtype).eps * math.sqrt(x.shape[1])
-    for t in rounds:
-        if t == 1 and value_range is not None:
-            width = torch.full_like(state.distance, 0.1 * (value_range[1] - value_range[0]))
-        else:
-            width = state.distance / x.shape[1]
-        width = torch.maximum(torch.maximum(width, state.gap), resolved * state.edge.abs().amax(1).double())
-        count = schedule.directions_of(t)
-        directions = draws.directions(restart, t, count, schedule.directions_before(t))
-        way = normal(across, state.edge, width, directions, count, value_range)
-        moved = step(across, state.edge, way, state.distance / math.sqrt(t), schedule.tries, value_range)
-        moved, gap = to_boundary(across, x, moved, schedule.halvings)
-        state = nearer(State(moved, length(moved - x), gap), state)
-    return state
-
-
-def normal(
-    across: Across,
-    edge: torch.Tensor,
-    width: torch.Tensor,
-    directions: Iterable[torch.Tensor],
-    count: int,
-    value_range: tuple[float, float] | None,
-) -> torch.Tensor:
-    """Return the unit vector (K, D) that leads deeper across at ``edge``: Σ (φ_b − mean φ) u_b, or ±Σ u_b if all agree.
-
-    ``directions``: the u_b, ``count`` in all, in parts (K, part, D). Running sums of φ_b u_b and u_b: neither
-    directions nor answers are kept here.
-    """
-    sums, agreement = edge.new_zeros(len(edge), 2, edge.shape[1]), edge.new_zeros(len(edge))
-    for taken in directions:
-        near = torch.addcmul(edge[:, None], width[:, None, None].to(edge.dtype), taken)
-        if value_range is not None:
-            near.clamp_(*value_range)
-            taken = near - edge[:, None]
-        side = torch.where(across(near), 1.0, -1.0).to(edge.dtype)
-        sums += torch.stack([side, torch.ones_like(side)], 1) @ taken
-        agreement += side.sum(1)
-    mean = (agreement / count)[:, None]
-    way = torch.where(mean.abs() == 1, sums[:, 0], sums[:, 0] - mean * sums[:, 1])
-    norm = torch.linalg.vector_norm(way, dim=1, keepdim=True)
-    unit: torch.Tensor = way / norm.clamp_min(torch.finfo(way.dtype).tiny)
-    return unit
 
 
 def check(

@@ -15,6 +15,9 @@ from audits.seeds import Purpose, derive_seed
 class Draws:
     """The draws for K points of ``ids``; ``like`` (K, D) gives their dtype, device and D.
 
+    ``like`` may hold the K points several times over, once for each of the models that are asked at once: each point's
+    draws are then repeated as often.
+
     One counter-based generator (Philox; key: seed and id) a point and round, so that neither other points nor other
     rounds change a draw. Directions are handed over in parts of ``rows_at_once`` of them or fewer. ``room``: so many
     bytes of directions are kept for the models that are asked later; those of other rounds are drawn again for each.
@@ -104,7 +107,7 @@ def orthogonal_vectors(signs: npt.NDArray[np.float32], rows: range, like: torch.
     cosines = np.sqrt(2 / dimensions) * np.cos(math.pi / dimensions * waves * places)
     cosines[waves[:, 0] == 0] /= math.sqrt(2)
     mixed = dct(cosines.astype(np.float32) * signs[:, :1], type=2, norm="ortho", axis=-1)
-    return torch.from_numpy(mixed * signs[:, 1:]).to(like)
+    return repeated(torch.from_numpy(mixed * signs[:, 1:]).to(like), like)
 
 
 def unit_vectors(streams: Sequence[np.random.Generator], count: int, like: torch.Tensor) -> torch.Tensor:
@@ -113,4 +116,10 @@ def unit_vectors(streams: Sequence[np.random.Generator], count: int, like: torch
     for own, rows in zip(streams, draws, strict=True):
         own.standard_normal(out=rows, dtype=np.float32)
     found = torch.from_numpy(draws).to(like)
-    return found.div_(torch.linalg.vector_norm(found, dim=-1, keepdim=True))
+    return repeated(found.div_(torch.linalg.vector_norm(found, dim=-1, keepdim=True)), like)
+
+
+def repeated(draws: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Return ``draws`` (K, …) as often as ``like`` holds the K points."""
+    copies = len(like) // len(draws)
+    return draws if copies == 1 else draws.repeat(copies, 1, 1)

@@ -16,6 +16,7 @@ import torch
 
 from audits.errors import BadInput
 from audits.queries.boundary_walk import Across, LabelFunction, clip, length, step, to_boundary
+from audits.queries.hop_skip_jump_draws import repeated
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ def signed_distances(
     Positive where x is labelled y; where it is not, minus the distance to the nearest point found that is. ``away`` and
     ``home`` (K, restarts·starts, D): start points to use if x is labelled y (they should not be) and if not (they
     should be), nearest first. No start on the other side: +inf or −inf. ``generators``: one a point, on the CPU, so
-    that a point's answer does not depend on its batch mates. Asks exactly ``schedule.queries`` labels a point.
+    that a point's answer does not depend on its batch mates; where ``x`` holds the points several times over, once for
+    each of the models that are asked at once, one of a point serves them all. Asks exactly ``schedule.queries`` labels
+    a point.
     """
     count, dimensions = x.shape
 
@@ -133,7 +136,7 @@ def directions(generators: Sequence[torch.Generator], count: int, x: torch.Tenso
     """Return ``count`` unit vectors a point (K, count, D), each point's drawn from its own generator."""
     draws = torch.stack([torch.randn(count, x.shape[1], generator=own) for own in generators]).to(x)
     unit: torch.Tensor = draws / torch.linalg.vector_norm(draws, dim=-1, keepdim=True)
-    return unit
+    return repeated(unit, x)
 
 
 def normal(

@@ -13,7 +13,7 @@ from torch.optim.optimizer import _foreach_supported_types as OF_OPTIMIZERS
 from torch.utils._foreach_utils import _foreach_supported_types as OF_GRADIENTS
 
 from benchmarks.pretended.counts import Counts
-from benchmarks.pretended.functions import Calls, Functions
+from benchmarks.pretended.functions import Calls, Functions, run_backward
 from benchmarks.pretended.tensor import OnDevice, on_cuda
 
 MEMORY = 24 * 2**30
@@ -156,6 +156,7 @@ def pretended() -> Iterator[Counts]:
             (torch, "Generator", Generator),
             (torch, "autocast", Autocast),
             (torch._C, "_group_tensors_by_device_and_dtype", grouped),
+            (torch.autograd, "_engine_run_backward", run_backward),
             (torch.accelerator, "current_stream", lambda device=None: Moment()),
             (OnDevice, "counts", counts),
         ):

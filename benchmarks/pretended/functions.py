@@ -172,20 +172,16 @@ def type_as(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return to(x, other)
 
 
-def backward(
-    x: torch.Tensor, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    """``Tensor.backward``: hooks on the way call functions as other code does."""
-    before, Inside.device = Inside.device, isinstance(x, OnDevice)
-    try:
-        with Functions():
-            torch.autograd.backward(x, gradient, retain_graph, create_graph, inputs=inputs)
-    finally:
-        Inside.device = before
+RUN_BACKWARD = torch.autograd._engine_run_backward
+
+
+def run_backward(*args: Any, **kwargs: Any) -> Any:
+    """Run autograd's engine: hooks on the way call functions as other code does."""
+    with Functions():
+        return RUN_BACKWARD(*args, **kwargs)
 
 
 ANSWERED: dict[Any, Any] = {
-    torch.Tensor.backward: backward,
     torch.Tensor.to: to,
     torch.Tensor.cpu: cpu,
     torch.Tensor.cuda: cuda,

@@ -14,6 +14,7 @@ from audits.apollo.evidence.base import Case, Group, Questions
 from audits.apollo.evidence.parts import Walks
 from audits.arrays import Floats
 from audits.queries.oracles import LabelOracle, PosteriorOracle, label_oracle
+from audits.queries.together import together
 
 ASKED_AT_ONCE = 1024
 
@@ -36,7 +37,7 @@ def walks_along(
     for group, judge in zip(points, judges, strict=True):
         walk = group.flatten(1, 2)
         everywhere = torch.cat([asked.x[:, None], walk], dim=1) if at_x else walk
-        pseudo.append(np.stack([says_true_label(label_oracle(model), everywhere, asked) for model in judge.unlearned]))
+        pseudo.append(say_true_label(judge.unlearned, everywhere, asked))
         labels = ask_targets(case.labels, walk, asked)
         labels = labels if head is None else torch.cat([head, labels], dim=1)
         target.append((labels == asked.y[:, None]).cpu().numpy())
@@ -56,6 +57,17 @@ def walks_along(
 def distances(points: torch.Tensor, x: torch.Tensor) -> Floats:
     """Return the L2 distances (K, D, T) of ``points`` (K, D, T, dimensions) from ``x`` (K, dimensions), in float64."""
     found: Floats = torch.linalg.vector_norm((points - x[:, None, None]).double(), dim=-1).cpu().numpy()
+    return found
+
+
+def say_true_label(models: Sequence[nn.Module], points: torch.Tensor, questions: Questions) -> NDArray[np.bool_]:
+    """Return (m, K, Q) bool: does each model answer the true label at ``points`` (K, Q, dimensions)?"""
+    flat = points.flatten(0, 1)
+    at_once = together(models, questions.shape, flat)
+    if at_once is None:
+        return np.stack([says_true_label(label_oracle(model), points, questions) for model in models])
+    labels = at_once.same(flat.unflatten(-1, questions.shape)).reshape(len(models), *points.shape[:2])
+    found: NDArray[np.bool_] = (labels == questions.y[:, None]).cpu().numpy()
     return found
 
 

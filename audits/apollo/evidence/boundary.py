@@ -18,6 +18,7 @@ from audits.queries.access import Access
 from audits.queries.boundary_walk import LabelFunction
 from audits.queries.oracles import LabelOracle, label_oracle
 from audits.queries.small_budgets import schedule_within, signed_distances
+from audits.queries.together import together
 from audits.seeds import Purpose, derive_seed, torch_generator
 
 
@@ -61,18 +62,20 @@ class Boundary(Kind):
         count = schedule.restarts * schedule.starts
         starts = [nearest(asked, case.asked_population, count, own_class) for own_class in (False, True)]
 
-        def measure(labels: LabelFunction) -> Floats:
+        def measure(labels: LabelFunction, models: int = 1) -> Floats:
             own = [torch_generator(derive_seed(asked.seed, Purpose.BOUNDARY, int(point))) for point in asked.ids]
-            found: Floats = (
-                signed_distances(labels, asked.x, asked.y, starts[0], starts[1], own, schedule, asked.value_range)
-                .cpu()
-                .numpy()
-            )
+            x, y, away, home = (each.repeat(models, *[1] * (each.ndim - 1)) for each in (asked.x, asked.y, *starts))
+            found: Floats = signed_distances(labels, x, y, away, home, own, schedule, asked.value_range).cpu().numpy()
             return found
 
-        pseudo = [measure(of_one(label_oracle(model), asked)) for group in groups for model in group.unlearned]
+        unlearned = [model for group in groups for model in group.unlearned]
+        at_once = together(unlearned, asked.shape, asked.x)
+        if at_once is None:
+            pseudo = np.stack([measure(of_one(label_oracle(model), asked)) for model in unlearned])
+        else:
+            pseudo = measure(at_once, at_once.count).reshape(at_once.count, -1)
         return Distances(
-            pseudo=np.stack(pseudo),
+            pseudo=pseudo,
             inside=np.concatenate([group.inside for group in groups]),
             outside=np.concatenate([group.outside for group in groups]),
             target=measure(lambda points: ask_targets(case.labels, by_point(points, asked), asked).flatten()),
@@ -100,10 +103,17 @@ def nearest(asked: Questions, population: Questions, count: int, own_class: bool
     Of the candidate's own class or of all others. With fewer than ``count`` they are used again; with none, points of
     the other kind stand in.
     """
-    found = []
-    for x, y in zip(asked.x, asked.y, strict=True):
-        wanted = (population.y == y) == own_class
-        pool = population.x[wanted if bool(wanted.any()) else ~wanted]
-        order = torch.linalg.vector_norm(pool - x, dim=1).argsort(stable=True)
-        found.append(pool[order[torch.arange(count, device=order.device) % len(order)]])
-    return torch.stack(found)
+    far = apart(asked.x, population.x)
+    own = population.y == asked.y[:, None]
+    wanted = own if own_class else ~own
+    wanted = wanted | ~wanted.any(1, keepdim=True)
+    order = torch.where(wanted, far, torch.inf).argsort(dim=1, stable=True)
+    places = torch.arange(count, device=order.device) % wanted.sum(1, keepdim=True)
+    return population.x[order.gather(1, places)]
+
+
+def apart(x: torch.Tensor, pool: torch.Tensor) -> torch.Tensor:
+    """Return the L2 distances (K, P) of ``x`` (K, D) to ``pool`` (P, D), from differences."""
+    if x.is_cuda:
+        return torch.cdist(x, pool, compute_mode="donot_use_mm_for_euclid_dist")
+    return torch.stack([torch.linalg.vector_norm(pool - one, dim=1) for one in x])

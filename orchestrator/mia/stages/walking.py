@@ -9,6 +9,7 @@ import numpy as np
 from audits.queries import hop_skip_jump as search
 from audits.queries.oracles import label_oracle
 from audits.queries.start_points import starts_from_pool
+from audits.queries.together import together
 from audits.seeds import Purpose
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.store.payloads import pack_arrays
@@ -39,7 +40,9 @@ def walk(context: Context, job: Job) -> dict[str, bytes]:
         "distance": (pool_points(context, job.unit, design.asked(job.unit)), design.asked(job.unit)),
         "known": (outside_points(context, known), known + AWAY),
     }
-    asked = [Asked(stored(context, model), design.data.shape) for model in design.judged(job.unit)]
+    models = [stored(context, model) for model in design.judged(job.unit)]
+    at_once = together(models, design.data.shape, pool.flatten(1))
+    asked = at_once or [Asked(model, design.data.shape) for model in models]
     found: dict[str, Any] = {"queries": np.array(schedule.queries, np.int64)}
     for name, (points, ids) in sides.items():
         x, y = points.all()

@@ -12,6 +12,7 @@ from audits.queries import hop_skip_jump as search
 from audits.queries.noise_votes import kept_share
 from audits.queries.oracles import label_oracle
 from audits.queries.start_points import starts_from_pool
+from audits.queries.together import Together, together
 from audits.seeds import Purpose
 from audits.training.loop import logits
 from orchestrator.engine.jobs.job import Job
@@ -123,7 +124,9 @@ def distances(context: Context, models: Sequence[Fitted], ids: NDArray[np.int64]
     starts = starts_from_pool(x.flatten(1), classes, pool.flatten(1), known, schedule.starts, agreement=sights.share)
     true = design.true_star(ids)
     star = y.new_full(y.shape, search.PREDICTED) if true is None else torch.from_numpy(true).to(y)
-    asked = [Asked(stored(context, model), design.data.shape) for model in models]
+    networks = [stored(context, model) for model in models]
+    at_once = together(networks, design.data.shape, x.flatten(1))
+    asked = at_once or [Asked(model, design.data.shape) for model in networks]
     found = search.distances_of_models(
         asked,
         x.flatten(1),
@@ -135,7 +138,8 @@ def distances(context: Context, models: Sequence[Fitted], ids: NDArray[np.int64]
         design.data.value_range,
         star,
     )
-    queries = [np.full(len(ids), each.count // len(ids), dtype=np.int32) for each in asked]
+    counts = [asked.asked] * asked.count if isinstance(asked, Together) else [each.count for each in asked]
+    queries = [np.full(len(ids), each // len(ids), dtype=np.int32) for each in counts]
     return {"distance": found.cpu().numpy(), "queries": np.stack(queries)}
 
 
