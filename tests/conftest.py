@@ -11,6 +11,7 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.update(RAY_worker_niceness="0")  # 15 by default: workers would wait for the tests beside theirs
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["ORCH_CACHE"] = ""  # nothing is remembered of the files of other tests
 for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 

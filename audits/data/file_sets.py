@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset
 from audits.data.image_files import ImageFiles, Images, in_threads
+from audits.data.remembered import remembered
 from audits.errors import BadInput
 
 ENDS = 4096  # bytes of the beginning and of the end of an encoded image that enter the fingerprint
@@ -97,9 +98,14 @@ def unreadable(file: Path, error: OSError) -> BadInput:
 
 
 def contents_of(images: ImageFiles, labels: npt.NDArray[np.int64]) -> str:
-    """Return the digest of the contents of files, of which only the ends are read."""
-    facts = in_threads(Facts.of_file, [images.root / file for file in images.files])
-    return contents_digest(images.files, labels, facts)
+    """Return the digest of the contents of files, of which only the ends are read, once per machine."""
+
+    def found() -> str:
+        facts = in_threads(Facts.of_file, [images.root / file for file in images.files])
+        return contents_digest(images.files, labels, facts)
+
+    question = f"contents with labels {hashlib.sha256(labels.tobytes()).hexdigest()}"
+    return str(remembered(question, images.root, images.files, found))
 
 
 def contents_digest(names: Iterable[str], labels: npt.NDArray[np.int64], facts: Iterable[Facts]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles, Shape
+from audits.data.remembered import remembered
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -45,9 +47,9 @@ class Listing:
 def list_images(folder: Path, size: int | None = None) -> Listing:
     """Return the images below ``folder``, whose sub-folders are the classes, both in order of name.
 
-    Only headers are read. Grey images give one channel; when any is coloured, all are read as three. BadInput
-    when there are fewer than two classes, a class is empty, an image is unreadable, or sizes differ and ``size``
-    is not given.
+    Only headers are read, once per machine (``remembered``). Grey images give one channel; when any is coloured, all
+    are read as three. BadInput when there are fewer than two classes, a class is empty, an image is unreadable, or sizes
+    differ and ``size`` is not given.
     """
     names = class_folders(folder)
     files: list[Path] = []
@@ -58,6 +60,15 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
             raise BadInput(f"class folder {folder / name} holds no image ({', '.join(SUFFIXES)})")
         files += found
         labels += [label] * len(found)
+    below = [file.relative_to(folder).as_posix() for file in files]
+    question = "headers of one size" if size is None else "headers"
+    channels, *first = remembered(question, folder, below, lambda: _headers(folder, files, size))
+    width, height = first if size is None else (size, size)
+    return Listing(tuple(names), tuple(files), tuple(labels), (channels, height, width))
+
+
+def _headers(folder: Path, files: Sequence[Path], size: int | None) -> tuple[int, int, int]:
+    """Return the channels of all images, and width and height of the first."""
     first, channels = header(files[0])
     for file in files[1:]:
         here, more = header(file)
@@ -67,8 +78,7 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
                 f"{file} is {here[0]}×{here[1]} but {files[0]} is {first[0]}×{first[1]}; "
                 f"have all scaled with folder:{folder}?size=N"
             )
-    width, height = first if size is None else (size, size)
-    return Listing(tuple(names), tuple(files), tuple(labels), (channels, height, width))
+    return channels, *first
 
 
 def class_folders(folder: Path) -> list[str]:
