@@ -48,8 +48,8 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
     """Return the images below ``folder``, whose sub-folders are the classes, both in order of name.
 
     Only headers are read, once per machine (``remembered``). Grey images give one channel; when any is coloured, all
-    are read as three. BadInput when there are fewer than two classes, a class is empty, an image is unreadable, or sizes
-    differ and ``size`` is not given.
+    are read as three. BadInput when there are fewer than two classes, a class is empty, an image is unreadable, or
+    sizes differ and ``size`` is not given.
     """
     names = class_folders(folder)
     files: list[Path] = []

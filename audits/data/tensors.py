@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from audits.data.image_files import Seen
 from audits.data.undecoded import Undecoded
 
 if TYPE_CHECKING:
@@ -35,17 +36,19 @@ class TensorSet:
         x = self.x[rows]
         return as_float(x), self.y[rows]
 
-    def batches(self, parts: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def batches(
+        self, parts: Sequence[torch.Tensor], views: Seen | None = None
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield the inputs (as floats) and labels of each part's rows, a step of a training each.
 
-        Images that are not in memory are decoded ahead of their turn. To go on in the midst of an epoch, give the parts
-        that are left.
+        Images that are not in memory are decoded ahead of their turn, whole or as ``views`` of them; those in memory
+        are seen as they are. To go on in the midst of an epoch, give the parts that are left.
         """
         if not isinstance(self.x, Undecoded):
             for rows in parts:
                 yield self.batch(rows.to(self.y.device))
             return
-        for rows, x in zip(parts, self.x.ahead(parts), strict=True):
+        for rows, x in zip(parts, self.x.ahead(parts, views), strict=True):
             here = rows.to(self.y.device)
             self.asked(here)
             yield as_float(x), self.y[here]

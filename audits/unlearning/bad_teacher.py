@@ -51,8 +51,8 @@ class BadTeacher(Unlearner):
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
-                for rows in steps.batches(batches(len(data), self.batch_size, order)):
-                    x, _ = data.batch(rows.to(data.y.device))
+                left = list(steps.left(batches(len(data), self.batch_size, order)))
+                for rows, (x, _) in steps.taken(zip(left, data.batches(left), strict=True)):
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)
                     (share * divergence(output, teachers[rows], self.temperature)).backward()

@@ -42,8 +42,8 @@ class GradientAscent(Unlearner):
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
-                for rows in steps.batches(batches(len(forget), self.batch_size, order)):
-                    x, y = forget.batch(rows.to(forget.y.device))
+                left = list(steps.left(batches(len(forget), self.batch_size, order)))
+                for x, y in steps.taken(forget.batches(left)):
                     optimizer.zero_grad(set_to_none=True)
                     (-F.cross_entropy(student(x), y)).backward()
                     nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)

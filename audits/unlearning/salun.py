@@ -61,8 +61,8 @@ class SalUn(Unlearner):
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
-                for rows in steps.batches(self.rows(len(task.retain), len(task.forget), order)):
-                    x, y = data.batch(rows.to(data.y.device))
+                left = list(steps.left(self.rows(len(task.retain), len(task.forget), order)))
+                for x, y in steps.taken(data.batches(left)):
                     optimizer.zero_grad(set_to_none=True)
                     F.cross_entropy(student_logits(student, x), y).backward()
                     optimizer.step()

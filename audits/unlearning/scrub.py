@@ -70,15 +70,15 @@ class Scrub(Unlearner):
             for epoch in steps.epochs(self.epochs):
                 self.lower_rate(optimizer, epoch)
                 if epoch < self.ascent_epochs:
-                    for rows in steps.batches(batches(len(forget), self.forget_batch_size, order)):
-                        x, _ = forget.batch(rows.to(forget.y.device))
+                    left = list(steps.left(batches(len(forget), self.forget_batch_size, order)))
+                    for rows, (x, _) in steps.taken(zip(left, forget.batches(left), strict=True)):
                         optimizer.zero_grad(set_to_none=True)
                         output = student_logits(student, x)
                         away = -divergence(output, teacher_forget[rows], self.temperature)
                         self.smoothed(away, task).backward()
                         optimizer.step()
-                for rows in steps.batches(batches(len(retain), self.batch_size, order)):
-                    x, y = retain.batch(rows.to(retain.y.device))
+                left = list(steps.left(batches(len(retain), self.batch_size, order)))
+                for rows, (x, y) in steps.taken(zip(left, retain.batches(left), strict=True)):
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)
                     stay = divergence(output, teacher_retain[rows], self.temperature)

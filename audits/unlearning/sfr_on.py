@@ -57,7 +57,9 @@ class SFROn(Unlearner):
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(1):
-                for iteration, ascent, rows in steps.batches(self.rows(task, order)):
+                left = list(steps.left(self.rows(task, order)))
+                turns = zip(left, task.retain.batches([rows for _, _, rows in left]), strict=True)
+                for (iteration, ascent, _), retained in steps.taken(turns):
                     if ascent is not None:
                         weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
                         x, y = task.forget.batch(ascent.to(task.forget.y.device))
@@ -66,7 +68,7 @@ class SFROn(Unlearner):
                         apply_mask(student, mask)
                         nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
                         optimizer.step()
-                    x, y = task.retain.batch(rows.to(task.retain.y.device))
+                    x, y = retained
                     optimizer.zero_grad(set_to_none=True)
                     F.cross_entropy(student_logits(student, x), y).backward()
                     optimizer.step()

@@ -17,6 +17,7 @@ from audits.models import make_model
 from audits.training.fit import train_model
 from audits.training.loop import accuracy
 from audits.training.recipe import Recipe
+from audits.uniqueness.checkpoints import Watched
 from audits.unlearning import UNLEARNERS, make_unlearner
 from audits.unlearning.mixture import mixed
 
@@ -67,6 +68,36 @@ def test_rows_are_those_of_the_tensor(images: Dataset, monkeypatch: pytest.Monke
             assert torch.equal(ours, theirs) and ours.dtype == theirs.dtype
     assert torch.equal(waiting.all()[0], whole.all()[0])
     assert [len(part) for part in waiting.x.split(2)] == [2, 2, 1]
+
+
+def test_batches_ahead_are_those_that_are_asked_for(images: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, waiting = both_ways(images, list(range(20)), monkeypatch)
+    parts = list(torch.randperm(20, generator=torch.Generator().manual_seed(0)).split(3))
+    for first in (0, 4):
+        left = parts[first:]
+        for ours, theirs, part in zip(waiting.batches(left), whole.batches(left), left, strict=True):
+            for one, other, third in zip(ours, theirs, whole.batch(part), strict=True):
+                assert torch.equal(one, other) and torch.equal(one, third) and one.dtype == other.dtype
+
+
+def test_labels_are_those_of_their_turn(images: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in both_ways(images, list(range(6)), monkeypatch):
+        found = data.batches(torch.arange(6).split(2))
+        first = next(found)[1]
+        data.y.add_(1)
+        assert [y.tolist() for y in (first, next(found)[1], next(found)[1])] == [[0, 1], [3, 1], [2, 3]]
+
+
+def test_a_watched_set_tells_rows_in_their_turn(images: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in both_ways(images, list(range(6)), monkeypatch):
+        told: list[list[int]] = []
+        found = Watched(data.x, data.y, lambda rows, told=told: told.append(rows.tolist())).batches(
+            torch.arange(6).split(2)
+        )
+        for number in range(3):
+            assert len(told) == number
+            next(found)
+        assert told == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_sets_are_joined_undecoded_also_with_tensors(images: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

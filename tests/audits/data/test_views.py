@@ -17,6 +17,7 @@ from torchvision.transforms import functional as torchvisions
 from audits.data import ahead, undecoded, views
 from audits.data.catalogue import load
 from audits.data.image_files import ImageFiles
+from audits.data.tensors import TensorSet
 from audits.data.undecoded import Files, Undecoded
 from audits.data.views import Views, decoded, jpeg_decoder
 from audits.errors import BadInput
@@ -85,7 +86,10 @@ def test_batches_of_views_depend_on_no_thread_order_or_neighbour(
         ids = np.array([11, 2, 5, 0, 7])
         points = Undecoded([Files(images, ids[:3], "cpu"), Files(images, ids[3:], "cpu")])
         for parts in ([[4, 0], [1, 3], [2]], [[0, 1, 2, 3, 4]], [[2, 3], [4]]):
-            found = list(points.ahead([torch.tensor(part) for part in parts], VIEWS))
+            data = TensorSet(points, torch.from_numpy(ids))  # type: ignore[arg-type]  # as Dataset.tensors makes it
+            turns = list(data.batches([torch.tensor(part) for part in parts], VIEWS))
+            found = [(x * 255).round().byte() for x, _ in turns]
+            assert [y.tolist() for _, y in turns] == [[int(ids[row]) for row in part] for part in parts]
             for part, batch in zip(parts, found, strict=True):
                 assert torch.equal(batch, torch.stack([expected[int(ids[row])] for row in part]))
 
