@@ -45,12 +45,12 @@ class TensorSet:
         are seen as they are. To go on in the midst of an epoch, give the parts that are left.
         """
         if not isinstance(self.x, Undecoded):
-            for rows in parts:
-                yield self.batch(rows.to(self.y.device))
+            for rows, here in zip(parts, at_once_on(self.y.device, parts), strict=True):
+                self.asked(rows)
+                yield as_float(self.x[here]), self.y[here]
             return
-        for rows, x in zip(parts, self.x.ahead(parts, views), strict=True):
-            here = rows.to(self.y.device)
-            self.asked(here)
+        for rows, here, x in zip(parts, at_once_on(self.y.device, parts), self.x.ahead(parts, views), strict=True):
+            self.asked(rows)
             yield as_float(x), self.y[here]
 
     def asked(self, rows: torch.Tensor | slice) -> None:
@@ -59,6 +59,15 @@ class TensorSet:
     def all(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return all inputs (as floats) and labels."""
         return as_float(self.x), self.y
+
+
+def at_once_on(device: torch.device, parts: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """Return the ``parts`` (n,) of an epoch on ``device``, copied there once and not once a step."""
+    import torch
+
+    if device.type == "cpu" or not parts:
+        return parts
+    return list(torch.split(torch.cat(list(parts)).to(device), [len(part) for part in parts]))
 
 
 def as_float(x: torch.Tensor) -> torch.Tensor:

@@ -72,7 +72,7 @@ class BatchNoise:
 
     def before_step(self, rows: torch.Tensor) -> None:
         """Take in which points the step is made of."""
-        self.deviation = self.scale * float(self.marked[rows.cpu()].sum()) ** 0.5 / len(rows)
+        self.deviation = self.scale * float(self.marked[rows].sum()) ** 0.5 / len(rows)
 
     def snapshot(self) -> Snapshot:
         """Return where the generator of the noise stands; the rest is set before each step."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -90,13 +90,15 @@ def augmented(x: torch.Tensor, shift: int, flip: bool, generator: torch.Generato
         x = torch.where(mirrored.to(x.device)[:, None, None, None], x.flip(-1), x)
     if shift:
         offsets = torch.randint(0, 2 * shift + 1, (count, 2), generator=generator)
-        height, width = x.shape[-2:]
-        padded = F.pad(x, [shift] * 4)
-        windows = [
-            padded[i, :, top : top + height, left : left + width] for i, (top, left) in enumerate(offsets.tolist())
-        ]
-        x = torch.stack(windows)
+        x = windows(F.pad(x, [shift] * 4), offsets.to(x.device), x.shape[-2:])
     return x
+
+
+def windows(x: torch.Tensor, offsets: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """Return the part (N, C, *size) of each image of ``x`` (N, C, H, W) that begins at its own ``offsets`` (N, 2)."""
+    images, channels, rows, columns = (torch.arange(count, device=x.device) for count in (*x.shape[:2], *size))
+    rows, columns = offsets[:, 0, None] + rows, offsets[:, 1, None] + columns
+    return x[images[:, None, None, None], channels[:, None, None], rows[:, None, :, None], columns[:, None, None]]
 
 
 @torch.no_grad()

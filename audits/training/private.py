@@ -58,7 +58,8 @@ def fit_private(
         order = torch_generator(derive_seed(seed, Purpose.ORDER))
         shifts = torch_generator(derive_seed(seed, Purpose.AUGMENT))
         torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
-        total, drawn = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.int64)
+        total = torch.zeros((), dtype=torch.float64, device=data.y.device)
+        drawn = torch.zeros((), dtype=torch.int64)
         generators = {"augment": shifts, "privacy": noise.generator, **global_generators(devices_of(data))}
         sums = {"loss": total, "points": drawn}
         kept = Steps(keeper, engine.student, engine.inner, schedule, order, generators, sums)

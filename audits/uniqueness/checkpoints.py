@@ -30,7 +30,7 @@ class Watched(TensorSet):
 
     def asked(self, rows: torch.Tensor | slice) -> None:
         """Tell the rows."""
-        self.before(torch.arange(len(self), device=self.y.device)[rows])
+        self.before(torch.arange(len(self))[rows if isinstance(rows, slice) else rows.cpu()])
 
 
 class Batches:

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from audits.data.tensors import at_once_on
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
 from audits.training.loop import batches, make_optimizer, make_schedule
@@ -52,7 +53,7 @@ class BadTeacher(Unlearner):
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(batches(len(data), self.batch_size, order)))
-                for rows, (x, _) in steps.taken(zip(left, data.batches(left), strict=True)):
+                for rows, (x, _) in steps.taken(zip(at_once_on(data.y.device, left), data.batches(left), strict=True)):
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)
                     (share * divergence(output, teachers[rows], self.temperature)).backward()

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from audits.data.tensors import at_once_on
 from audits.errors import BadInput
 from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer
@@ -71,14 +72,16 @@ class Scrub(Unlearner):
                 self.lower_rate(optimizer, epoch)
                 if epoch < self.ascent_epochs:
                     left = list(steps.left(batches(len(forget), self.forget_batch_size, order)))
-                    for rows, (x, _) in steps.taken(zip(left, forget.batches(left), strict=True)):
+                    here = at_once_on(forget.y.device, left)
+                    for rows, (x, _) in steps.taken(zip(here, forget.batches(left), strict=True)):
                         optimizer.zero_grad(set_to_none=True)
                         output = student_logits(student, x)
                         away = -divergence(output, teacher_forget[rows], self.temperature)
                         self.smoothed(away, task).backward()
                         optimizer.step()
                 left = list(steps.left(batches(len(retain), self.batch_size, order)))
-                for rows, (x, y) in steps.taken(zip(left, retain.batches(left), strict=True)):
+                here = at_once_on(retain.y.device, left)
+                for rows, (x, y) in steps.taken(zip(here, retain.batches(left), strict=True)):
                     optimizer.zero_grad(set_to_none=True)
                     output = student_logits(student, x)
                     stay = divergence(output, teacher_retain[rows], self.temperature)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from audits.data.tensors import TensorSet
+from audits.data.tensors import TensorSet, at_once_on
 from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
 from audits.unlearning.base import UNLEARNERS, Unlearner
@@ -58,11 +58,12 @@ class SFROn(Unlearner):
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(1):
                 left = list(steps.left(self.rows(task, order)))
+                ascents = iter(at_once_on(task.forget.y.device, [rows for _, rows, _ in left if rows is not None]))
                 turns = zip(left, task.retain.batches([rows for _, _, rows in left]), strict=True)
                 for (iteration, ascent, _), retained in steps.taken(turns):
                     if ascent is not None:
                         weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
-                        x, y = task.forget.batch(ascent.to(task.forget.y.device))
+                        x, y = task.forget.batch(next(ascents))
                         optimizer.zero_grad(set_to_none=True)
                         (-weight * adaptive_entropy(student_logits(student, x), y, self.loss_power)).backward()
                         apply_mask(student, mask)

@@ -56,8 +56,11 @@ class Engine(ABC):
         """Refuse a model whose points influence each other's gradients, or whose layers the engine does not know."""
 
     @abstractmethod
-    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> float:
-        """Take one noisy step on ``rows`` and return their summed loss; ``shifts`` decides the augmentation."""
+    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> torch.Tensor:
+        """Take one noisy step on ``rows`` and return their summed loss, a float64 scalar on the device of the data.
+
+        ``shifts`` decides the augmentation.
+        """
 
     @abstractmethod
     def weights(self) -> dict[str, torch.Tensor]:

@@ -44,7 +44,7 @@ class FastEngine(Engine):
         """Lay ``model`` out for reading. BadInput for models whose points have no gradient of their own."""
         check_readable(model)
         self.data, self.recipe, self.noise = data, recipe, noise
-        self.loss = 0.0
+        self.loss = torch.zeros((), dtype=torch.float64)
         self.student = student = contiguous(model).train()
         self.inner = make_optimizer(student, recipe)
         found = read_by(model, data)
@@ -61,10 +61,10 @@ class FastEngine(Engine):
         """Refuse a model that cannot be read; some are refused only when training tries their layers out on data."""
         check_readable(model)
 
-    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> float:
+    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> torch.Tensor:
         """Take one noisy step on ``rows`` of the data and return their summed loss; without rows it is noise alone."""
         sums = {name: torch.zeros_like(self.survey.model.get_parameter(name)) for name in self.survey.wanted}
-        total = 0.0
+        total = torch.zeros((), dtype=torch.float64, device=self.data.y.device)
         for part in rows.split(self.at_once) if len(rows) else ():
             x, y = self.data.batch(part.to(self.data.y.device))
             if self.recipe.augment_shift or self.recipe.flip:
@@ -87,7 +87,7 @@ class FastEngine(Engine):
         with torch.enable_grad():
             loss = F.cross_entropy(leaf, y, label_smoothing=self.recipe.label_smoothing, reduction="sum")
             (gradient,) = torch.autograd.grad(loss, leaf)
-        self.loss = float(loss.detach())
+        self.loss = loss.detach().double()
         return gradient
 
     def try_whole(self) -> None:

@@ -43,7 +43,7 @@ class OpacusEngine(Engine):
         """Refuse a model that Opacus cannot take gradients of single points of."""
         per_point(copy.deepcopy(model))
 
-    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> float:
+    def step(self, rows: torch.Tensor, shifts: torch.Generator) -> torch.Tensor:
         """Take one noisy step on ``rows``, in parts of a bounded size, and return their summed loss."""
         return step(self.student, self.optimizer, self.data, rows, self.recipe, shifts)
 
@@ -59,15 +59,16 @@ def step(
     rows: torch.Tensor,
     recipe: Recipe,
     shifts: torch.Generator,
-) -> float:
+) -> torch.Tensor:
     """Take one noisy step on ``rows`` and return their summed loss; without rows the step is noise alone."""
+    total = torch.zeros((), dtype=torch.float64, device=data.y.device)
     optimizer.zero_grad(set_to_none=True)
     if len(rows) == 0:
         for parameter in optimizer.params:
             parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))
         optimizer.step()
-        return 0.0
-    parts, total = rows.split(POINTS_AT_ONCE), 0.0
+        return total
+    parts = rows.split(POINTS_AT_ONCE)
     for number, part in enumerate(parts, start=1):
         x, y = data.batch(part.to(data.y.device))
         if recipe.augment_shift or recipe.flip:
@@ -77,7 +78,7 @@ def step(
         optimizer.signal_skip_step(do_skip=number < len(parts))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        total += float(loss.detach()) * len(y)
+        total += loss.detach().double() * len(y)
     return total
 
 
