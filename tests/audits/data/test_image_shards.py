@@ -25,6 +25,7 @@ from tests.audits.data.test_caltech_flowers import write_caltech, write_flowers
 from tests.audits.data.test_imagenet import write_imagenet
 
 NAME = "imagenet?size=16"
+LONG = pytest.mark.long
 
 
 @pytest.fixture
@@ -45,7 +46,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("source", ["imagenet", "caltech101", "flowers102", "folder", "small folder"])
+@pytest.mark.parametrize(
+    "source",
+    ["imagenet", "folder", "small folder", *(pytest.param(name, marks=LONG) for name in ("caltech101", "flowers102"))],
+)
 def test_shards_read_as_their_files_do(
     source: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,10 +86,11 @@ def test_images_lie_in_the_tar_files_as_they_were(root: Path, tmp_path: Path) ->
     ]
 
 
-def test_the_same_images_give_the_same_bytes_whoever_writes_them(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=LONG)])
+def test_the_same_images_give_the_same_bytes_whoever_writes_them(workers: int, root: Path, tmp_path: Path) -> None:
     alone = packed(NAME, root, tmp_path / "alone")
     shutil.copytree(root, tmp_path / "copy", copy_function=shutil.copyfile)
-    together = packed(NAME, tmp_path / "copy", tmp_path / "together", workers=2)
+    together = packed(NAME, tmp_path / "copy", tmp_path / "together", workers)
     assert contents(alone) == contents(together)
 
 
