@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Self
 
 from audits.apollo.evidence import KINDS
 from orchestrator.apollo.rehearsal_jobs import RehearsalJobs
@@ -51,18 +52,18 @@ class ApolloJobs(RehearsalJobs):
             *(self.disclosure_job(member) for member in (self.targets if audit.disclosure else ())),
         ]
 
-    def priced_jobs(self) -> Sequence[Job]:
-        """Return jobs of the same sizes as ``jobs``, also before the points are ranked.
+    def priced(self) -> Self:
+        """Return a design with jobs of the same sizes, also before the points are ranked.
 
         Until then nobody knows which points are audited: random ones stand in, in a data set of another fingerprint, so
         that no job passes for one of a plan that audits random points.
         """
         ranking = self.first_jobs()
         if not ranking or self.ranking() is not None:
-            return self.jobs()
+            return self
         unranked = dataclasses.replace(self.data, fingerprint=f"ranked by {ranking[-1].key}")
         plan = self.plan.changed({"split.points": "random"})
-        return ApolloJobs(plan, unranked, self.device, stages=self.stages).jobs()
+        return type(self)(plan, unranked, self.device, stages=self.stages)
 
     @property
     def weight(self) -> int:

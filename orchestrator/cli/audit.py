@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 
 from audits.errors import BadInput
+from orchestrator.cli.beginning import begin
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options, target_options, with_target
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import failures, gates_of
-from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import run_audit
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
@@ -61,10 +60,7 @@ def command(
     audit = kind_named(plan.kind)
     gates = gates_of(limits, audit.headline, plan)
     folder = Path(out or f"runs/{kind}")
-    session.log = claim_folder(folder, plan, force=force)
-    terminal = Terminal(session.log, json=as_json)
-    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
-        terminal.line(text)
+    terminal = begin(session, folder, plan, as_json=as_json, force=force)
     document = run_audit(audit, plan, folder, terminal, rebuild=rebuild).to_json()
     show_result(terminal, audit, document, folder)
     if as_json:

@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
+from orchestrator.cli.beginning import tell_notes
 from orchestrator.cli.options import PLAN_HELP, json_option, plan_options, planned
-from orchestrator.cli.sweeps import chosen, search_options
+from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines, cost_table
+from orchestrator.engine.run.choice import choice_of
 from orchestrator.engine.run.console import Terminal
 from orchestrator.kinds import kind_named
 from tune_spaces.files import as_drawn
@@ -20,6 +22,9 @@ from tune_spaces.files import as_drawn
 @plan_options
 @click.option(
     "--sweep", "name", metavar="NAME|FILE", help="Price a sweep (`orch ls sweeps`, or a file): PLAN, or its own plan."
+)
+@click.option(
+    "--tune", is_flag=True, help="Price orch tune with this sweep: the rehearsal of all settings, then the audit."
 )
 @search_options
 @click.option(
@@ -35,6 +40,7 @@ def command(
     workers: str | None,
     store: str | None,
     name: str | None,
+    tune: bool,
     images_per_second: float | None,
     as_json: bool,
     **asked: Any,
@@ -42,23 +48,25 @@ def command(
     """Estimate the models that PLAN trains or finds in the store, and the time, disk and label queries it takes.
 
     With --sweep or --vary all settings of the sweep are priced together: what they share counts once. Of a search that
-    chooses its settings as it goes on, as many random draws are priced, each run to its end.
+    chooses its settings as it goes on, as many random draws are priced, each run to its end. With --tune no target is
+    asked about any setting but the plan's own and one other.
 
     Runs nothing but, if the store knows no model like these, a few training steps on random data to time them. Of data
     sets of known size (`orch data ls`) the images need not be there.
     """
     sweep = None
-    if name is not None or asked["vary"]:
-        sweep, source = chosen(name, source, asked)
+    if tune or name is not None or asked["vary"]:
+        sweep, source = (chosen_among if tune else chosen)(name, source, asked)
         source = source or sweep.base
     plan = planned(source, overrides, workers, store, absent=True, sweep=sweep)
-    cost = estimate(kind_named(plan.kind), plan, sweep and as_drawn(sweep), images_per_second)
+    kind = kind_named(plan.kind)
+    rehearsal = choice_of(kind, sweep, plan, *goal(sweep, asked)).rehearsal(kind) if tune and sweep else None
+    cost = estimate(kind, plan, sweep and as_drawn(sweep), images_per_second, rehearsal)
     if as_json:
         click.echo(json.dumps(cost.to_json()))
         return
     terminal = Terminal()
-    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
-        terminal.line(text)
+    tell_notes(terminal, plan)
     if not cost.data_present:
         terminal.line(f"data set {plan.data.name!r} is not there: the cost is what it would be if it were")
     terminal.table(cost_table(cost))

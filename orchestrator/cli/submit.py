@@ -9,54 +9,21 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import click
 
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
-from audits.credentials import is_masked, mask
 from audits.errors import BadInput
-from orchestrator.cli import audit, sweep
 from orchestrator.cli.handover import is_carried, unpack
-from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
-from orchestrator.cli.sweeps import chosen
-from orchestrator.cli.user_code import ALLOW
-from orchestrator.engine.own_code import code_of, own_code
+from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
+from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
-from orchestrator.kinds import load_plan, texts_of
 
-if TYPE_CHECKING:
-    from orchestrator.engine.plan.base import BasePlan
-
-COMMANDS = {"audit": audit.command, "sweep": sweep.command}
-KEPT_HERE = ("out", "as_json", "force", "resume")
-"""Options that concern this machine only."""
-HANDED_ON = ("ORCH_STORE", "MLFLOW_TRACKING_URI")
-PLAN = "plan.yaml"
 BROKE, INTERRUPTED = 3, 130
 OWN_CODES = (0, 1, 2, BROKE, INTERRUPTED)
-
-
-@dataclass(frozen=True)
-class Work:
-    """A command that is to run on the cluster: as it is sent, its plan, and where its results go on this machine.
-
-    ``source`` and ``sweep`` are files of this machine that travel: that of the plan, and that of a sweep.
-    """
-
-    words: tuple[str, ...]
-    plan: BasePlan
-    source: str | None
-    sweep: Path | None
-    out: Path
-    as_json: bool
-    force: bool
 
 
 @click.command("submit", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -73,7 +40,7 @@ class Work:
 @click.argument("words", metavar="COMMAND…", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def command(session: Session, address: str, attach: str | None, out: str | None, words: tuple[str, ...]) -> None:
-    """Run COMMAND (`audit …` or `sweep …`, as without submit) on a Ray cluster, and fetch its results.
+    """Run COMMAND (`audit …`, `sweep …` or `tune …`, as without submit) on a Ray cluster, and fetch its results.
 
     Code of a checkout and the plan travel with the job; data, installed packages and the store are the cluster's. What
     the job prints is shown as it comes. Ctrl-C asks whether to cancel the job; it goes on unless the answer is y.
@@ -92,89 +59,6 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         click.echo(f"job {name} at {address}", err=work.as_json)
         ended = follow(server, name, work.out, as_json=work.as_json)
     raise click.exceptions.Exit(exit_code(ended))
-
-
-def read_command(session: Session, words: Sequence[str], out: str | None = None) -> Work:
-    """Return the command that ``words`` give, checked as far as can be done without the cluster's data."""
-    if not words or words[0] not in COMMANDS:
-        given = f", not {words[0]!r}" if words else ""
-        raise BadInput(f"submit runs {' or '.join(COMMANDS)} on the cluster{given}: orch submit audit apollo PLAN …")
-    name, here = words[0], COMMANDS[words[0]]
-    values = here.make_context(f"submit {name}", list(words[1:]), obj=session).params
-    if values.get("resume"):
-        raise BadInput("--resume goes on with a folder of this machine; submit its plan: orch submit sweep NAME PLAN")
-    source, changes = values["source"], values["overrides"]
-    if name == "audit":
-        source, changes = with_target(values["kind"], source, changes, values["targets"], values["members"])
-    compute = {f"compute.{key}": values[key] for key in ("store", "workers") if values[key] is not None}
-    if str(compute.get("compute.workers")).isdecimal():
-        compute["compute.workers"] = int(compute["compute.workers"])
-    swept = None
-    if name == "sweep":
-        swept, source = chosen(values["name"], source, values)
-        source = source or swept.base
-    plan = load_plan(source, changes, {**compute, "compute.address": "auto"})
-    require_common_store(plan)
-    require_no_secret([*words, *([swept.text] if swept else ())], plan)
-    sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
-    is_file = source is not None and Path(source).exists() and (swept is not None or values["source"] is not None)
-    asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
-    allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
-    sent = {**values, "source": PLAN if is_file else values["source"]}
-    if swept is not None:
-        sent["name"] = None if values["vary"] else sweep_file.name if sweep_file else values["name"]
-        sent["source"] = PLAN if is_file else source if values["vary"] else values["source"]
-    return Work(
-        words=(name, *words_of(here, sent), *allowed, "--set", "compute.address=auto"),
-        plan=plan,
-        source=source if is_file else None,
-        sweep=sweep_file,
-        out=Path(out or values["out"] or f"runs/{swept.name if swept else values['kind']}"),
-        as_json=values["as_json"],
-        force=values["force"],
-    )
-
-
-def words_of(here: click.Command, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the command line that gives ``values``, but for options that concern this machine or the session only."""
-    for parameter in here.params:
-        value = values.get(str(parameter.name))
-        if parameter.name in KEPT_HERE or value is None or value is False:
-            continue
-        if isinstance(parameter, click.Argument):
-            yield str(value)
-        elif value is True:
-            yield parameter.opts[0]
-        else:
-            for one in value if parameter.multiple else [value]:
-                yield from (parameter.opts[0], str(one))
-
-
-def require_common_store(plan: BasePlan) -> None:
-    """Raise BadInput unless the store is a place that nodes of a cluster can have in common."""
-    where = "name it with --store, --set compute.store=… or ORCH_STORE"
-    store = plan.compute.store
-    if store is not None and urlsplit(store).username is not None:
-        raise BadInput(
-            "compute.store holds credentials, which all who see the job would see; keep them in the environment of the "
-            "cluster's nodes (AWS_ACCESS_KEY_ID, …), or use a role"
-        )
-    store = store or os.environ.get("ORCH_STORE", "")
-    if "://" not in store and not Path(store).is_absolute():
-        raise BadInput(f"store {store!r} is no place that all nodes reach: give s3://…, gs://… or /…; {where}")
-
-
-def require_no_secret(words: Sequence[str], plan: BasePlan) -> None:
-    """Raise BadInput for credentials in addresses that would travel: a job's words, plan and variables are public."""
-    told = [("", word) for word in words]
-    told += [(f"{path} is ", text) for path, text in texts_of(plan.resolved())]
-    told += [(f"{name} is ", os.environ[name]) for name in HANDED_ON if name in os.environ]
-    for place, text in told:
-        if mask(text) != text or is_masked(text):
-            raise BadInput(
-                f"{place}{mask(text)!r} holds credentials, which all who see the job would see; keep them in the "
-                "environment of the cluster's nodes (AWS_ACCESS_KEY_ID, MLFLOW_TRACKING_USERNAME, …), or use a role"
-            )
 
 
 def start(server: JobServer, work: Work) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from audits.errors import BadInput
+from orchestrator.cli.beginning import begin
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, left_in, search_options
-from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import PLAN_FILE, claim_folder, keep_sweep, refuse_other_sweep
+from orchestrator.engine.run.output_folder import PLAN_FILE
 from orchestrator.engine.run.run import run_sweep, run_tuning
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
@@ -61,13 +61,7 @@ def command(
         folder = Path(out or f"runs/{sweep.name}")
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
     kind = kind_named(plan.kind)
-    if not force:
-        refuse_other_sweep(folder, sweep)
-    session.log = claim_folder(folder, plan, force=force)
-    keep_sweep(folder, sweep)
-    terminal = Terminal(session.log, json=as_json)
-    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
-        terminal.line(text)
+    terminal = begin(session, folder, plan, as_json=as_json, force=force, sweep=sweep)
     if sweep.measures == "utility" and kind.tuning is not None:
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)

@@ -11,6 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.engine.plan.files import parse_yaml
 from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep, sweep_named, varied
+from orchestrator.engine.run.choice import Mode
 from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE
 from tune_spaces.registry import Sweep
 
@@ -63,6 +64,23 @@ def chosen(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tu
     if name is None:
         raise BadInput("no sweep is named; give NAME (`orch ls sweeps`), a sweep file, or --vary PATH=SPEC")
     return sweep_named(name, changes), source
+
+
+def chosen_among(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tuple[Sweep, str | None]:
+    """Return the sweep among whose settings ``orch tune`` chooses, and the plan beside it, if any; raises BadInput."""
+    return chosen(name, source, {**asked, "metric": (), "mode": ()})
+
+
+def goal(sweep: Sweep, asked: Mapping[str, Any]) -> tuple[str | None, Mode]:
+    """Return the one metric to choose by and its better end: those of the options, else those of the sweep's file."""
+    search = sweep.search
+    metrics = asked["metric"] or (search.metric if search else ())
+    modes = asked["mode"] or (search.mode if search else ()) or ("max",)
+    if len(metrics) > 1 or len(modes) > 1:
+        raise BadInput(f"--metric: {', '.join(metrics)} are {len(metrics)}; a setting is chosen by one")
+    if modes[0] not in ("max", "min"):
+        raise BadInput(f"--mode is {modes[0]!r}; allowed: max, min")
+    return (metrics[0] if metrics else None), modes[0]
 
 
 def left_in(name: str | None, out: str | None, asked: Mapping[str, Any]) -> tuple[Path, Sweep]:

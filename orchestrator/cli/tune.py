@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from audits.errors import BadInput
+from orchestrator.cli.beginning import begin
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
-from orchestrator.cli.sweeps import chosen, search_options
-from orchestrator.engine.run.choice import Mode, choice_of, selection_of
-from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import claim_folder, keep_sweep, refuse_other_sweep
+from orchestrator.cli.sweeps import chosen_among, goal, search_options
+from orchestrator.engine.run.choice import choice_of, selection_of
 from orchestrator.engine.run.selecting import run_selection
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
-from tune_spaces.registry import Sweep
+
+if TYPE_CHECKING:
+    from orchestrator.engine.plan.base import BasePlan
+    from tune_spaces.registry import Sweep
 
 
 @click.command("tune", epilog=PLAN_HELP)
@@ -53,32 +54,24 @@ def command(
     """
     audit = kind_named(kind)
     selection_of(audit)
-    sweep, source = chosen(name, source, {**asked, "metric": (), "mode": ()})
+    sweep, source = chosen_among(name, source, asked)
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
-    if plan.kind != kind:
-        raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit to tune is {kind!r}")
+    require_kind(plan, kind)
     choice = choice_of(audit, sweep, plan, *goal(sweep, asked))
-    folder = Path(out or f"runs/tune-{sweep.name}")
-    if not force:
-        refuse_other_sweep(folder, sweep)
-    session.log = claim_folder(folder, plan, force=force)
-    keep_sweep(folder, sweep)
-    terminal = Terminal(session.log, json=as_json)
-    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
-        terminal.line(text)
+    folder = Path(out or folder_of(sweep))
+    terminal = begin(session, folder, plan, as_json=as_json, force=force, sweep=sweep)
     document = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild).to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
         click.echo(json.dumps(document))
 
 
-def goal(sweep: Sweep, asked: Mapping[str, Any]) -> tuple[str | None, Mode]:
-    """Return the one metric to choose by and its better end: those of the options, else those of the sweep's file."""
-    search = sweep.search
-    metrics = asked["metric"] or (search.metric if search else ())
-    modes = asked["mode"] or (search.mode if search else ()) or ("max",)
-    if len(metrics) > 1 or len(modes) > 1:
-        raise BadInput(f"--metric: {', '.join(metrics)} are {len(metrics)}; a setting is chosen by one")
-    if modes[0] not in ("max", "min"):
-        raise BadInput(f"--mode is {modes[0]!r}; allowed: max, min")
-    return (metrics[0] if metrics else None), modes[0]
+def require_kind(plan: BasePlan, kind: str) -> None:
+    """Raise BadInput for a plan of another audit than the one to tune."""
+    if plan.kind != kind:
+        raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit to tune is {kind!r}")
+
+
+def folder_of(sweep: Sweep) -> str:
+    """Return the folder of a tuned sweep where none is named."""
+    return f"runs/tune-{sweep.name}"

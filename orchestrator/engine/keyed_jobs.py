@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from audits.models import MODELS
 from audits.own.code import taken_apart
@@ -56,9 +56,9 @@ class KeyedJobs(ABC):
     def same(self, job: Job) -> Job:
         """Return this plan's own job in the place of ``job``: the same one, unless ``job`` is another plan's."""
 
-    def priced_jobs(self) -> Sequence[Job]:
-        """Return the jobs as ``jobs`` does, for an estimate."""
-        return self.jobs()
+    def priced(self) -> Self:
+        """Return the design whose jobs are priced: this one."""
+        return self
 
     def borders(self) -> Borders | None:
         """Return which points the design keeps apart, and which it asks about; None: nobody looks for copies."""

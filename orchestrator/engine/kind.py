@@ -79,8 +79,8 @@ class Design(Protocol):
         """Return every job of the plan but the first ones."""
         ...
 
-    def priced_jobs(self) -> Sequence[Job]:
-        """Return jobs as ``jobs`` does, of the same sizes where the first jobs are not done yet."""
+    def priced(self) -> Design:
+        """Return the design itself, or one of jobs of the same sizes where the first jobs are not done yet."""
         ...
 
     def same(self, job: Job) -> Job:

@@ -18,7 +18,7 @@ from orchestrator.cli.cp import text_of
 from orchestrator.cli.main import COMMANDS, group, main
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
-from orchestrator.cli.sweeps import chosen
+from orchestrator.cli.sweeps import chosen, chosen_among
 from orchestrator.engine.gate import gates_of
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sweep_files import is_sweep
@@ -77,6 +77,9 @@ def base_plan(name: str, values: dict[str, Any]) -> str | None:
     default = {
         "audit": lambda: with_target(values["kind"], None, (), values["targets"], None)[0],
         "sweep": lambda: sweep_told(values).base,
+        "tune": lambda: (
+            sweep_told(values, tune=True).base if values["name"] else kind_named(values["kind"]).default_plan
+        ),
     }
     source = values.get("source")
     if source is None or stands_for_something(source):
@@ -84,12 +87,12 @@ def base_plan(name: str, values: dict[str, Any]) -> str | None:
     return str(ROOT / source) if source.endswith(".yaml") else str(source)
 
 
-def sweep_told(values: dict[str, Any]) -> Sweep:
+def sweep_told(values: dict[str, Any], *, tune: bool = False) -> Sweep:
     """Return the sweep of a command; a file of the reader's own stands for any sweep."""
     name = values["name"]
     if name is not None and not values["vary"] and name.endswith(".yaml"):
         name = "apollo-seeds" if stands_for_something(name) else str(ROOT / name)
-    return chosen(name, values["source"], values)[0]
+    return (chosen_among if tune else chosen)(name, values["source"], values)[0]
 
 
 def check(name: str, values: dict[str, Any]) -> None:
@@ -101,8 +104,8 @@ def check(name: str, values: dict[str, Any]) -> None:
     file = ROOT / (values.get("source") or "")
     if name == "validate" and file.is_file() and is_sweep(file):
         return  # it is run
-    if name in ("sweep", "cost") and (values["name"] is not None or values["vary"]):
-        sweep_told(values)
+    if name in ("sweep", "cost", "tune") and (values["name"] is not None or values["vary"]):
+        sweep_told(values, tune=name == "tune" or values.get("tune", False))
     if name == "cp":
         assert text_of(values["name"])
     if "overrides" not in values or stands_for_something(values.get("kind") or ""):

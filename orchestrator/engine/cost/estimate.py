@@ -1,67 +1,32 @@
-"""What a plan or a sweep would cost: models to train or reuse, time, disk and label queries, before anything runs."""
+"""What a plan, a sweep or a choice would cost: models to make or reuse, time, disk, queries, before anything runs."""
 
 from __future__ import annotations
 
 import dataclasses
-import statistics
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from actors.cluster import size_workers
 from audits.data.catalogue import describe
 from audits.data.dataset import Dataset
+from orchestrator.engine.cost.bill import Bill, Rehearsal, StageCost, choosing, running
 from orchestrator.engine.cost.choice import wall_seconds
-from orchestrator.engine.cost.history import PastWork
 from orchestrator.engine.data import data_of, gpus_here, on_this_machine
-from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.kind import Kind, Probe
+from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.queries import Queries
 from orchestrator.engine.store.store import Store, default_store_uri
 from orchestrator.engine.timings import Timings
 from tune_spaces.registry import Sweep
 
-Basis = Literal["the store", "a probe", "the store, a probe", "as stated"]
-Work = Mapping[str, tuple[Job, Probe]]
-
-
-@dataclass(frozen=True)
-class StageCost:
-    """One stage: units needed and reused, seconds one unit takes on one worker, and where that number comes from.
-
-    ``unit_bytes`` is the size of one artefact on disk (0 when it is not known).
-    """
-
-    stage: str
-    needed: int
-    reused: int
-    unit_seconds: float
-    basis: Basis
-    unit_bytes: int
-
-    @property
-    def missing(self) -> int:
-        """Units that have to be computed."""
-        return self.needed - self.reused
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of work, summed over workers."""
-        return self.missing * self.unit_seconds
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that the missing artefacts take."""
-        return self.missing * self.unit_bytes
-
 
 @dataclass(frozen=True)
 class Cost:
     """The estimate; ``seconds`` is wall time with ``workers`` workers, ``gpu_hours`` is None without a GPU.
 
-    ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings. ``images_per_second``: the throughput
-    of training that was stated, if time was not measured.
+    ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings. ``audited`` names those of which the
+    targets are asked where one is chosen (``orch tune``), () for all. ``images_per_second``: the throughput of training
+    that was stated, if time was not measured.
     """
 
     stages: tuple[StageCost, ...]
@@ -72,6 +37,7 @@ class Cost:
     data_present: bool = True
     sweep: str = ""
     settings: int = 1
+    audited: tuple[str, ...] = ()
     images_per_second: float | None = None
 
     @property
@@ -104,6 +70,7 @@ class Cost:
             "schema": "orch.cost/1",
             "sweep": self.sweep,
             "settings": self.settings,
+            "audited": list(self.audited),
             "stages": stages,
             "queries": [dataclasses.asdict(entry) for entry in self.queries],
             "workers": self.workers,
@@ -117,55 +84,40 @@ class Cost:
         }
 
 
-def estimate(kind: Kind, plan: BasePlan, sweep: Sweep | None = None, images_per_second: float | None = None) -> Cost:
-    """Return what ``plan``, or ``sweep`` around it, would cost with the store as it is now. Starts no workers.
+def estimate(
+    kind: Kind,
+    plan: BasePlan,
+    sweep: Sweep | None = None,
+    images_per_second: float | None = None,
+    rehearsal: Rehearsal | None = None,
+) -> Cost:
+    """Return what a plan, a sweep around it, or a choice after its ``rehearsal`` would cost, the store being as it is.
 
-    A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few training steps on
-    random data say, scaled; with ``images_per_second``, the throughput of training of one worker wherever that is, all
-    that is missing is priced by it. What settings of a sweep share counts once. Raises BadInput when a setting is
-    impossible.
+    Starts no workers. A job takes what jobs of its kind took (same model, recipe, settings, platform), else what a few
+    training steps on random data say, scaled; with ``images_per_second``, the throughput of training of one worker
+    wherever that is, all that is missing is priced by it. What settings share counts once. Raises BadInput when a
+    setting is impossible.
     """
-    store = Store(plan.compute.store or default_store_uri())
     present = describe(plan.data.name, plan.data.root).present
     data = data_of(plan.data.name, plan.data.root, plan.data.groups) if present else stand_in(plan)
     plan, device = on_this_machine(plan)
-    changes = sweep.settings(plan.resolved()) if sweep else plan.settings()
-    tuning = kind.tuning if sweep and sweep.measures == "utility" else None
-    settings: list[tuple[BasePlan, Sequence[Job]]] = []
-    work: dict[str, dict[str, tuple[Job, Probe]]] = {}
-    timings = Timings(images_per_second)
-    for overrides in changes.values():
-        changed = plan.changed(overrides) if overrides else plan
-        design = kind.lay_out(changed, data, device, store)
-        jobs = design.priced_jobs()
-        wanted = tuning.jobs(jobs) if tuning else jobs
-        probe = kind.probe(changed, timed_on(device), timings)
-        for job in (*design.first_jobs(), *wanted):
-            work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
-        settings.append((changed, wanted))
-    past = PastWork(store, {key: job.document for key, (job, _) in work.get("train", {}).items()})
-    stated = images_per_second is not None
-    stages = tuple(
-        stage_cost(stage.name, work[stage.name], past, stated) for stage in kind.stages if stage.name in work
-    )
+    store = Store(plan.compute.store or default_store_uri())
+    bill = Bill(kind, data, device, store, Timings(images_per_second))
+    audited = choosing(bill, plan, rehearsal) if rehearsal else running(bill, plan, sweep)
+    stages = bill.stages()
+    work = sum(stage.seconds for stage in stages)
     return Cost(
         stages,
-        tuple(kind.queries(settings)),
-        stated_workers(plan) if stated else worker_count(plan, device, sum(stage.seconds for stage in stages)),
+        tuple(kind.queries(list(audited.values()))),
+        worker_count(plan, device, work) if images_per_second is None else stated_workers(plan),
         device,
         store.uri,
         present,
-        sweep.name if sweep else "",
-        len(settings),
+        rehearsal.sweep if rehearsal else sweep.name if sweep else "",
+        len(rehearsal.settings) if rehearsal else len(audited),
+        tuple(audited) if rehearsal else (),
         images_per_second,
     )
-
-
-def timed_on(device: str) -> str:
-    """Return where training steps are timed: on this machine's CPU where the GPU is elsewhere (far too high)."""
-    import torch
-
-    return device if device == "cpu" or torch.cuda.is_available() else "cpu"
 
 
 def stand_in(plan: BasePlan) -> Dataset:
@@ -176,29 +128,6 @@ def stand_in(plan: BasePlan) -> Dataset:
     inputs = np.broadcast_to(np.zeros((), np.uint8), (facts.points, *facts.shape))
     labels = np.arange(facts.points, dtype=np.int64) % len(facts.classes)
     return Dataset(plan.data.name, inputs, labels, facts.classes, facts.value_range, fingerprint="absent")
-
-
-def stage_cost(stage: str, work: Work, past: PastWork, stated: bool) -> StageCost:
-    """Return the cost of one stage; ``work``: its jobs by key, each with the probe of its plan.
-
-    ``stated``: speed was stated, so that what the store's artefacts took on this machine says nothing.
-    """
-    present = past.store.keys(stage)
-    missing = [unit for key, unit in work.items() if key not in present]
-    reused = len(work) - len(missing)
-    if not missing:
-        return StageCost(stage, len(work), reused, 0.0, "the store", 0)
-    known = {} if stated else past.paces(stage)
-    seconds, sizes, guessed = [], [], 0
-    for job, probe in missing:
-        alike = known.get(past.kind(job.document))
-        guessed += alike is None
-        seconds.append(alike.seconds if alike else probe.seconds(job))
-        sizes.append(alike.size if alike else probe.size(job))
-    basis: Basis = "the store" if not guessed else "a probe" if guessed == len(missing) else "the store, a probe"
-    if stated:
-        basis = "as stated"
-    return StageCost(stage, len(work), reused, statistics.fmean(seconds), basis, round(statistics.fmean(sizes)))
 
 
 def stated_workers(plan: BasePlan) -> int:

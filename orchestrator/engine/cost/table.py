@@ -13,7 +13,8 @@ from orchestrator.engine.store.inventory import size_text
 
 def cost_table(cost: Cost) -> Table:
     """Return the table of stages: what there is to do, what is found in the store, how long it takes."""
-    table = Table(title=f"What this {'sweep' if cost.sweep else 'plan'} costs", title_justify="left")
+    what = "choice" if cost.audited else "sweep" if cost.sweep else "plan"
+    table = Table(title=f"What this {what} costs", title_justify="left")
     table.add_column("stage")
     for name in ("needed", "in the store", "to do", "s each", "one worker", "disk"):
         table.add_column(name, justify="right")
@@ -34,7 +35,12 @@ def cost_table(cost: Cost) -> Table:
 
 def cost_lines(cost: Cost) -> Iterator[str]:
     """Yield the totals: settings, time, GPU-hours, disk, queries, and how far the numbers can be trusted."""
-    if cost.sweep:
+    if cost.audited:
+        yield (
+            f"settings: {cost.settings} are rehearsed; the audit is priced with the plan's own and the dearest other "
+            f"({', '.join(cost.audited)}); what they share is counted once"
+        )
+    elif cost.sweep:
         yield f"settings: {cost.settings}; what they share is counted once"
     where = f"with {cost.workers} worker{'s' * (cost.workers > 1)}" if cost.workers else "in the calling process"
     if cost.images_per_second is not None:
@@ -49,7 +55,8 @@ def cost_lines(cost: Cost) -> Iterator[str]:
         if asked:
             each = ", ".join(f"{entry.attack} {entry.per_target}" for entry in asked)
             total = sum(entry.total for entry in asked)
-            where = "per target over all settings" if cost.sweep else "per target"
+            settings = "both settings" if len(cost.audited) == 2 else "all settings"
+            where = f"per target over {settings}" if cost.sweep and len(cost.audited) != 1 else "per target"
             yield f"queries for {access}, {where}: {each}; in all {total}"
     if readers := [entry.attack for entry in cost.queries if entry.access == "white_box"]:
         yield f"no queries, reads the weights: {', '.join(readers)}"

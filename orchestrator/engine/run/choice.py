@@ -11,6 +11,7 @@ from typing import Any, Literal
 from audits.errors import BadInput, did_you_mean
 from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.summary import paired_difference
+from orchestrator.engine.cost.bill import Rehearsal
 from orchestrator.engine.kind import Kind, Selection
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.output_folder import SWEEP_FILE
@@ -35,6 +36,16 @@ class Choice:
     settings: Settings
     refused: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+
+    @property
+    def scored(self) -> Settings:
+        """The settings that get a score."""
+        return {name: changes for name, changes in self.settings.items() if name not in self.refused}
+
+    def rehearsal(self, kind: Kind) -> Rehearsal:
+        """Return what is priced of the choice."""
+        selection = selection_of(kind)
+        return Rehearsal(self.sweep, self.scored, self.own, lambda design: selection.jobs(design, self.metric))
 
     def winner(self, values: Mapping[str, Sequence[float]]) -> str:
         """Return the setting with the best mean of ``values``; the plan's own wins ties, then the first."""

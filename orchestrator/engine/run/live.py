@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from audits.credentials import hide
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.progress import LOOK_SECONDS
+from orchestrator.engine.progress import LOOK_SECONDS, Look
 from orchestrator.engine.run.live_page import LivePage
 from orchestrator.engine.run.live_tracking import LiveTracking
 from orchestrator.engine.run.search_result import TrialNews, look_at
@@ -33,6 +33,9 @@ GRACE_SECONDS = 10.0
 Compare = Callable[[Setting, Store], Mapping[str, float]]
 """Returns the numbers by which settings are compared, of one of which every job is done."""
 
+Trials = Callable[[Look], Sequence[TrialNews]]
+"""Returns the settings that a look compares as trials, by which the tracker knows them."""
+
 
 class Live:
     """Watches one run from ``begin`` on; as a context, it says how a run that does not come to its end was stopped."""
@@ -45,6 +48,7 @@ class Live:
         self.thread: threading.Thread | None = None
         self.over = threading.Event()
         self.said: set[str] = set()
+        self.trials: Trials | None = None
         self.begun = False
 
     def __enter__(self) -> None:
@@ -68,12 +72,15 @@ class Live:
         *,
         tracked: bool,
         what: str = "",
+        trials: Trials | None = None,
     ) -> None:
         """Watch ``settings``, of which the jobs ``left`` (per setting) are to be done, until the next ``begin``.
 
-        ``tracked``: the tracker is told as well; ``what``: words for this work, if the run has more of it.
+        ``tracked``: the tracker is told as well, of ``trials`` where the settings are such; ``what``: words for this
+        work, if the run has more of it.
         """
         self.halt()
+        self.trials = trials
         self.begun = True
         self.page.what = what
         if tracked:
@@ -91,6 +98,12 @@ class Live:
             look = look_at(trials, samples, parts)
             self.page.going_on(look)
             self.tracking.hear(look, trials)
+
+    def tell_trials(self, trials: Sequence[TrialNews]) -> None:
+        """Tell the tracker of settings that were tried, all that there are."""
+        if self.begun:
+            self.halt()
+            self.tracking.hear(None, trials)
 
     def summing_up(self) -> None:
         """Say that all jobs are done."""
@@ -141,4 +154,4 @@ class Live:
         """Tell page and tracker what is known to be done."""
         look = standing.seen(compared)
         self.page.going_on(look)
-        self.tracking.hear(look)
+        self.tracking.hear(look, self.trials(look) if self.trials else ())

@@ -40,24 +40,33 @@ class LiveTracking:
         self.ready = threading.Event()
         self.over = threading.Event()
         self.news = threading.Event()
+        self.overrides: dict[str, Mapping[str, Any]] = {}
         self.look: Look | None = None
+        self.compared: Mapping[str, Mapping[str, float]] = {}
         self.trials: Sequence[TrialNews] = ()
         self.where = ""
         self.status = ""
         self.abandoned = False
 
     def begin(self, settings: Sequence[Setting]) -> None:
-        """Begin to track; of several ``settings`` each that is compared gets a child run."""
+        """Begin to track, or go on with another part of the run; each of ``settings`` that is compared gets a child."""
+        self.overrides |= {setting.name: setting.overrides for setting in settings}
+        if self.thread is not None:
+            return
         self.where = resolve_uri(self.plan.tracking.uri, self.out)
         settle_environment()  # here: another thread may be copying the environment
-        overrides = {setting.name: setting.overrides for setting in settings}
-        self.thread = threading.Thread(target=self._track, args=(overrides,), name="orch-tracking", daemon=True)
+        self.thread = threading.Thread(target=self._track, name="orch-tracking", daemon=True)
         self.thread.start()
 
-    def hear(self, look: Look, trials: Sequence[TrialNews] = ()) -> None:
-        """Take a look to be logged, and the ``trials`` of a search, in place of what has not been yet."""
-        self.look = look
-        self.trials = trials
+    def hear(self, look: Look | None, trials: Sequence[TrialNews] = ()) -> None:
+        """Take what is to be logged, in place of what has not been yet: a look, and trials so far (none: as before).
+
+        Settings that the look compares are logged as such, unless there are trials, which are these settings.
+        """
+        if look is not None:
+            self.look = look
+            self.compared = {} if trials else look.compared
+        self.trials = trials or self.trials
         self.news.set()
 
     def stop(self, error: BaseException | None = None) -> None:
@@ -73,7 +82,7 @@ class LiveTracking:
         self.abandoned = self.thread.is_alive()
         self.thread = None
 
-    def _track(self, overrides: Mapping[str, Mapping[str, Any]]) -> None:
+    def _track(self) -> None:
         """Track until the run is over; the thread's body."""
         try:
             with reached(self.where, "the run goes on", self.ready.set):
@@ -90,10 +99,10 @@ class LiveTracking:
                 while not self.over.is_set():
                     if self.news.wait(LOOK_SECONDS) and not self.over.is_set():
                         self.news.clear()
-                        if self.trials:
-                            self._log_trials(parent, tried)
-                        else:
-                            self._log_look(parent, overrides, logged)
+                        if self.look:
+                            parent.log_parent(self.look.metrics())
+                        self._log_trials(parent, tried)
+                        self._log_compared(parent, logged)
                 if self.status:
                     parent.end(self.status)
                 elif self.look:
@@ -103,24 +112,18 @@ class LiveTracking:
         finally:
             self.ready.set()
 
-    def _log_look(self, parent: OpenRun, overrides: Mapping[str, Mapping[str, Any]], logged: set[str]) -> None:
-        """Log how many jobs are done, and each setting that was compared and is not among those ``logged``."""
-        look = self.look
-        assert look is not None
-        parent.log_parent(look.metrics())
-        for name, numbers in look.compared.items():
+    def _log_compared(self, parent: OpenRun, logged: set[str]) -> None:
+        """Log each setting that was compared and is not among those ``logged``."""
+        for name, numbers in self.compared.items():
             if self.over.is_set():
                 return
             if name not in logged:
-                parent.log_child(name, overrides[name], numbers)
+                parent.log_child(name, self.overrides[name], numbers)
                 logged.add(name)
 
     def _log_trials(self, parent: OpenRun, tried: dict[int, TrialNews]) -> None:
-        """Log how many trials have ended, and what is new of each since it was ``tried``."""
-        look, trials = self.look, self.trials
-        assert look is not None
-        parent.log_parent(look.metrics())
-        for trial in trials:
+        """Log what is new of each trial since it was ``tried``."""
+        for trial in self.trials:
             if self.over.is_set():
                 return
             if trial != tried.get(trial.number):

@@ -13,6 +13,9 @@ from orchestrator.engine.progress import Look
 from orchestrator.engine.run.suggesting import Trial, Values
 from tune_spaces.space import Search
 
+VALUE = "value"
+"""What the number is called by which trials are compared."""
+
 
 @dataclass(frozen=True)
 class TrialNews:
@@ -37,9 +40,15 @@ def news_of(trial: Trial, name: str, metric: Sequence[str]) -> TrialNews:
     return TrialNews(trial.number, name, dict(trial.changes), values, trial.state or "running")
 
 
+def rehearsed(number: int, name: str, changes: Mapping[str, Any], score: float | None, units: int) -> TrialNews:
+    """Return a setting as it is told whose ``score`` is that of ``units`` in the place of targets; None: refused."""
+    values = {} if score is None else {units: {VALUE: score}}
+    return TrialNews(number, name, dict(changes), values, "refused" if score is None else "done")
+
+
 def names_of(metric: Sequence[str]) -> list[str]:
     """Return how the numbers of a search are called where trials are told."""
-    return ["value"] if len(metric) == 1 else [f"value.{each}" for each in metric]
+    return [VALUE] if len(metric) == 1 else [f"{VALUE}.{each}" for each in metric]
 
 
 def _known(names: Sequence[str], values: Values) -> dict[str, float]:
@@ -47,7 +56,15 @@ def _known(names: Sequence[str], values: Values) -> dict[str, float]:
 
 
 def told_of(result: Mapping[str, Any]) -> list[TrialNews]:
-    """Return the trials of a result (the content of result.json) as they are told; none where nothing was searched."""
+    """Return the trials of a result (the content of result.json) as they are told; none where there were none.
+
+    The settings among which ``orch tune`` chose are trials as well, each with its score at selection.
+    """
+    if (selection := result.get("selection")) is not None:
+        return [
+            rehearsed(number, row["setting"], row["overrides"], row["score"], selection["units"])
+            for number, row in enumerate(selection["settings"])
+        ]
     search = result.get("search")
     if search is None:
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from orchestrator.engine.given_files import with_digests
@@ -14,6 +15,7 @@ from orchestrator.engine.run.choice import Choice, selection_of, told
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import write_whole
 from orchestrator.engine.run.run import Result, Run
+from orchestrator.engine.run.search_result import TrialNews, rehearsed
 from orchestrator.engine.run.standing import Left
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
@@ -69,7 +71,7 @@ class Selecting(Run):
     def rehearsed(self, choice: Choice) -> dict[str, list[float]]:
         """Return the score of every setting that gets one, unit by unit."""
         selection = selection_of(self.kind)
-        scored = {name: changes for name, changes in choice.settings.items() if name not in choice.refused}
+        scored = choice.scored
         for name, why in choice.refused.items():
             self.terminal.line(f"warning: setting {name} is left out: {why}")
         plans = {
@@ -87,19 +89,24 @@ class Selecting(Run):
             self.trained = self.crew.prepare(settings)["trained"]
             self.crew.attack(settings)
         self.rehearsing = False
-        return {each.name: list(selection.values(each.jobs, self.store)) for each in settings}
+        values = {each.name: list(selection.values(each.jobs, self.store)) for each in settings}
+        self.live.tell_trials(scores_of(choice, values))
+        return values
 
     def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
-        """Show how far ``settings`` are; the rehearsal, whose settings have no scores of targets, is not tracked."""
+        """Show how far ``settings`` are; those of the rehearsal are tracked as trials, by their scores at selection."""
         if not self.rehearsing:
             return super().watch(settings, left, what, tuning)
-        selection, metric = selection_of(self.kind), self.choice.metric if self.choice else ""
+        selection, choice = selection_of(self.kind), self.choice
+        assert choice is not None
+        values: dict[str, Sequence[float]] = {}
 
         def compare(setting: Setting, store: Store) -> dict[str, float]:
-            found = selection.values(setting.jobs, store)
-            return {metric: sum(found) / len(found)}
+            values[setting.name] = selection.values(setting.jobs, store)
+            return {choice.metric: fmean(values[setting.name])}
 
-        self.live.begin(settings, left, compare, tracked=False, what="choosing without asking a target")
+        what = "choosing without asking a target"
+        self.live.begin(settings, left, compare, tracked=True, what=what, trials=lambda look: scores_of(choice, values))
 
     def beside(self, finished: Finished) -> dict[str, Any]:
         """Return the choice, if there was one, and what became of it on the targets."""
@@ -110,3 +117,12 @@ class Selecting(Run):
         self.on_targets = {name: selection.on_targets(scores, name, choice.metric) for name in names}
         level = float(self.plan.audit.level)
         return {"selection": told(choice, self.values, self.on_targets, selection.unit, level, selection.within)}
+
+
+def scores_of(choice: Choice, values: Mapping[str, Sequence[float]]) -> list[TrialNews]:
+    """Return the settings of a choice that have scores, as they are tracked; ``values``: setting → score by unit."""
+    return [
+        rehearsed(number, name, changes, fmean(values[name]), len(values[name]))
+        for number, (name, changes) in enumerate(choice.settings.items())
+        if name in values
+    ]

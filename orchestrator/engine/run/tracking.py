@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from audits.credentials import reveal
 from orchestrator.engine.kind import Kind
-from orchestrator.engine.run.search_result import TrialNews, told_of
+from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_uri import resolve_uri
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
 PARENT = "mlflow.parentRunId"
-VALUE = "value"
 OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 

@@ -20,9 +20,11 @@ from audits.errors import BadInput
 from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
-from orchestrator.cli.submit import Screen, exit_code, follow, read_command, start
+from orchestrator.cli.submit import Screen, exit_code, follow, start
+from orchestrator.cli.submitted_work import read_command
 
 STORE = ("--store", "/srv/store")
+BETA = "audit.search.beta"
 
 
 def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_path: Path) -> None:
@@ -41,10 +43,30 @@ def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_pa
     assert read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE]).words[1:3] == ("tmia", "tmia-smoke")
 
 
+@pytest.mark.parametrize("swept", [["mine.yaml"], ["apollo-ablation", "apollo-smoke"], ["--vary", f"{BETA}=1,4"]])
+def test_a_choice_is_sent_with_its_sweep_and_its_metric(
+    swept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(f"base: apollo-smoke\nspace: {{{BETA}: [1, 4]}}\n")
+    metric = ["--metric", "gradient_ascent.apollo.auc", "--mode", "min"]
+    plan = ["apollo-smoke"] if swept[0] == "--vary" else []
+    work = read_command(Session(), ["tune", "apollo", *plan, *swept, *metric, *STORE])
+    assert work.words[:2] == ("tune", "apollo") and work.sweep == (
+        Path("mine.yaml") if plan == [] and len(swept) == 1 else None
+    )
+    text = " ".join(work.words)
+    assert " ".join(metric[:2]) in text and "--mode min" in text and all(word in work.words for word in swept)
+    name = {"mine.yaml": "mine", "--vary": "vary-beta"}.get(swept[0], swept[0])
+    assert work.out == Path(f"runs/tune-{name}")
+    again = read_command(Session(), work.words)  # the cluster reads it alike
+    assert (again.out, again.plan) == (work.out, work.plan)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("", "submit runs audit or sweep"),
+        ("", "submit runs audit, sweep, tune"),
         ("doctor", "not 'doctor'"),
         ("audit apollo", "no place that all nodes reach"),
         ("audit apollo --store here", "store 'here'"),
@@ -54,6 +76,8 @@ def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_pa
         ("audit apollo secret.yaml --store /s", "tracking.uri is 'http://***@host:5000' holds credentials"),
         ("audit apollo --store /s --set split.shadosw=3", "split.shadosw"),
         ("sweep apollo-ablation --store /s --resume", "--resume"),
+        ("tune apollo apollo-ablation --store /s --metric a.b.auc", "--metric is 'a.b.auc'"),
+        ("tune mia apollo-ablation --store /s", "audit.kind is 'apollo' in the plan"),
         ("audit apollo --store /s --address ray://x:10001", "No such option"),
     ],
 )

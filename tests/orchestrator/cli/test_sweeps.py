@@ -12,7 +12,8 @@ import yaml
 
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
-from orchestrator.cli.submit import read_command, start
+from orchestrator.cli.submit import start
+from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.store.store import Store
 from orchestrator.report.result import SettingRow
 from orchestrator.report.swept import Axes, panels

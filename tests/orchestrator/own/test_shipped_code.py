@@ -13,7 +13,8 @@ from actors.cluster import _source_packages
 from actors.jobs import Unfit, Workers
 from audits.errors import BadInput
 from orchestrator.cli.session import Session
-from orchestrator.cli.submit import read_command, start
+from orchestrator.cli.submit import start
+from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.own_code import OwnCode, own_code
 from orchestrator.engine.run.worker import OpenContexts
 from orchestrator.kinds import kind_named

@@ -12,10 +12,14 @@ from orchestrator.engine.plan.sections import Compute, Data, Model, Positive, Se
 
 
 class Audit(Section):
-    """``attacks``: scores that speak of each point, from the class that a model gives it, or from its loss."""
+    """``attacks``: scores that speak of each point, from the class that a model gives it, or from its loss.
+
+    ``level``: of intervals.
+    """
 
     kind: Literal["toy"] = "toy"
     attacks: Annotated[tuple[Literal["loss", "right"], ...], Field(min_length=1)] = ("loss", "right")
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
 
 class Split(Section):

@@ -13,8 +13,9 @@ from orchestrator.cli.main import main
 from orchestrator.engine.cost import timing as probe
 from orchestrator.engine.cost.estimate import Cost, estimate
 from orchestrator.engine.jobs.job import keys_by_stage, of_stage
+from orchestrator.engine.run.choice import choice_of
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import kind_named, load_plan
+from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.cases.runs import jobs_of
 from tune_spaces import SWEEPS
 from tune_spaces.registry import Sweep, fixed
@@ -159,3 +160,61 @@ def test_an_unknown_sweep_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["cost", "--sweep", "apollo-ablatoin"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "apollo-ablatoin" in line and "did you mean" in line and "apollo-ablation" in line
+
+
+def test_a_choice_costs_the_rehearsal_of_all_settings_and_the_audit_of_two(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    metric = "gradient_ascent.apollo.auc"
+    vary = ["--vary", "audit.search.steps=1,2,5", "--metric", metric]
+    plan = load_plan("apollo-smoke")
+    plans = [plan.changed({"audit.search.steps": steps}) for steps in (1, 2, 5)]
+    own = next(each for each in plans if each == plan)
+    assert own is not plans[-1], "the dearest is another one"
+    assert APOLLO.selection is not None
+    keys: dict[str, set[str]] = {}
+    rehearsed = [job for each in plans for job in APOLLO.selection.jobs(open_design(each), metric)]
+    for job in (*rehearsed, *jobs_of(own), *jobs_of(plans[-1])):
+        keys.setdefault(job.stage, set()).add(job.key)
+    assert main(["cost", "apollo-smoke", "--tune", *vary, "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert {stage["stage"]: stage["needed"] for stage in cost["stages"]} == {
+        name: len(each) for name, each in keys.items()
+    }
+    assert (cost["settings"], cost["audited"]) == (3, [f"steps={plan.audit.search.steps}", "steps=5"])
+    asked = {entry["attack"]: entry["total"] for entry in cost["queries"]}
+    candidates = plan.split.candidates.forget + plan.split.candidates.unseen
+    models = plan.split.targets * len(plan.unlearning)
+    assert asked["apollo"] == models * candidates * sum(4 * steps + 1 for steps in (plan.audit.search.steps, 5))
+    assert main(["cost", "apollo-smoke", "--tune", *vary]) == 0
+    shown = capsys.readouterr().out
+    assert "this choice" in shown and "settings: 3 are rehearsed" in " ".join(shown.split())
+
+
+def test_a_choice_is_priced_before_the_points_are_ranked() -> None:
+    plan = load_plan("apollo-smoke", ["split.ranking_models=4", "split.points=memorised"])
+    sweep = Sweep("some", "", "apollo-smoke", fixed({"a": {"audit.search.steps": 1}}), "", "")
+    choice = choice_of(APOLLO, sweep, plan, "gradient_ascent.apollo.auc", "max")
+    counted = needed(estimate(APOLLO, plan, sweep, rehearsal=choice.rehearsal(APOLLO)))
+    random = plan.changed({"split.points": "random"})
+    sets = {job.shadow_set for job in jobs_of(random, "score")}
+    assert counted["rank"] == 1 and counted["appraise"] == 2 * len(sets)
+    assert counted == {
+        **needed(estimate(APOLLO, random, sweep, rehearsal=choice.rehearsal(APOLLO))),
+        "rank": 1,
+        "train": counted["train"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tune"], "no sweep is named"),
+        (["--tune", "--sweep", "apollo-ablation"], "no --metric is given"),
+        (["--tune", "--vary", "recipe.epochs=1,2", "--metric", "gradient_ascent.apollo.auc"], "no attack may choose"),
+    ],
+)
+def test_what_cannot_be_tuned_has_no_price(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "apollo-smoke", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line

@@ -9,15 +9,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.engine.kind import Selection
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run import live, live_tracking, standing, tracking_server
+from orchestrator.engine.run.choice import choice_of
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.engine.run.selecting import Selecting
 from orchestrator.engine.run.standing import Standing
 from orchestrator.engine.run.tracking import OPEN_FILE, open_run
 from orchestrator.engine.run.tracking_names import plan_hash
@@ -26,6 +32,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
 from tests.cases.runs import audited, jobs_of, swept
 from tests.cases.waiting import wait_for
+from tests.orchestrator.toy.kind import KIND
 from tune_spaces.registry import Sweep, fixed
 from tune_spaces.space import Asha, Dimension, Search, Space
 
@@ -153,6 +160,58 @@ def test_trials_of_a_search_are_nested_runs_with_plain_numbers_while_it_goes_on(
     assert {row["state"] for row in trials.values()} == {"done", "stopped"}
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "The best of 4 trials" in page and all(escape(name) in page for name in trials)
+
+
+def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on(
+    plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
+) -> None:
+    """Target 0 plays the others' part: a toy, but scores at selection are other numbers than those on the targets."""
+
+    def rehearsal(design: Any, metric: str) -> list[Any]:
+        return [job for job in design.jobs() if job.unit == 0]
+
+    def scores(jobs: Sequence[Any], store: Store) -> list[float]:
+        return [KIND.comparison(Setting("", {}, plan, tuple(jobs)), store)["loss.auc"]]
+
+    selection = Selection(
+        metrics=lambda plan: ("loss.auc",),
+        refusal=lambda plan, metric: "",
+        unscored=lambda plan, metric: "too long" * (plan.recipe.epochs > 8),
+        fields=("recipe",),
+        jobs=rehearsal,
+        values=scores,
+        on_targets=lambda scores, setting, metric: {0: 0.5, 1: 0.5},
+        unit="model",
+    )
+    kind, out = replace(KIND, selection=selection), tmp_path / "out"
+    seen: dict[str, Any] = {}
+
+    def look() -> None:
+        """All settings have been rehearsed; a target that took no part is trained."""
+        seen["children"] = wait_for(lambda: len(found := finished_children(plan)) == 3 and found)
+        seen["parent"] = parents(plan)[0]
+
+    at_job(4, look)
+    sweep = Sweep("epochs", "", "toy", fixed({**SETTINGS, "longer": {"recipe.epochs": 9}}), "loss.auc", "")
+    choice = choice_of(kind, sweep, plan, "loss.auc", "min")
+    run = Selecting(kind, plan, out, Terminal(claim_folder(out, plan)), name="tune-epochs", rebuild=False)
+    found = run.select(choice).to_json()["selection"]
+    at_selection = {row["setting"]: row["score"] for row in found["settings"]}
+    assert seen["parent"].info.status == "RUNNING" and seen["parent"].info.run_name == "tune-epochs"
+    for name, early in seen["children"].items():
+        assert early.data.metrics == {"value": at_selection[name]} and early.data.tags["orch.state"] == "done"
+    (whole,), after = parents(plan), children(plan)
+    assert whole.info.run_id == seen["parent"].info.run_id and whole.info.status == "FINISHED"
+    assert after.keys() == {*SETTINGS, "longer"} and {each.info.status for each in after.values()} == {"FINISHED"}
+    assert {name: each.data.params["recipe.epochs"] for name, each in after.items()} == {
+        "base": "8", "short": "1", "shorter": "2", "longer": "9",
+    }  # fmt: skip
+    assert (after["longer"].data.metrics, after["longer"].data.tags["orch.state"]) == ({}, "refused")
+    audited = {found["winner"], "base"}
+    assert len(audited) == 2
+    assert {name for name, each in after.items() if "loss.auc" in each.data.metrics} == audited
+    assert {name: each.data.metrics.get("value") for name, each in after.items()} == at_selection
+    assert all(after[name].info.run_id == early.info.run_id for name, early in seen["children"].items())
 
 
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt, "KILLED"), (ZeroDivisionError, "FAILED")])
