@@ -64,7 +64,11 @@ def batches(points: int, size: int, generator: torch.Generator) -> list[torch.Te
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return the recipe's optimiser over the parameters that need gradients."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return optimizer_over([parameter for parameter in model.parameters() if parameter.requires_grad], recipe)
+
+
+def optimizer_over(parameters: list[torch.Tensor], recipe: Recipe) -> torch.optim.Optimizer:
+    """Return the recipe's optimiser over ``parameters``."""
     rate, decay = recipe.learning_rate, recipe.weight_decay
     match recipe.optimizer:
         case "adamw":
@@ -84,14 +88,25 @@ def make_schedule(optimizer: torch.optim.Optimizer, name: str, epochs: int) -> t
 
 def augmented(x: torch.Tensor, shift: int, flip: bool, generator: torch.Generator) -> torch.Tensor:
     """Return images (N, C, H, W) shifted by up to ``shift`` pixels with zero padding and, on request, mirrored."""
-    count = len(x)
+    return shifted(x, shift, flip, drawn_shifts(len(x), shift, flip, generator))
+
+
+def drawn_shifts(count: int, shift: int, flip: bool, generator: torch.Generator) -> torch.Tensor:
+    """Draw (N, 3) int64: whether an image is mirrored, and the place of its window, ``shift`` where it stays."""
+    found = torch.tensor([0, shift, shift]).repeat(count, 1)
     if flip:
-        mirrored = torch.rand(count, generator=generator) < 0.5
-        x = torch.where(mirrored.to(x.device)[:, None, None, None], x.flip(-1), x)
+        found[:, 0] = torch.rand(count, generator=generator) < 0.5
     if shift:
-        offsets = torch.randint(0, 2 * shift + 1, (count, 2), generator=generator)
-        x = windows(F.pad(x, [shift] * 4), offsets.to(x.device), x.shape[-2:])
-    return x
+        found[:, 1:] = torch.randint(0, 2 * shift + 1, (count, 2), generator=generator)
+    return found
+
+
+def shifted(x: torch.Tensor, shift: int, flip: bool, drawn: torch.Tensor) -> torch.Tensor:
+    """Return images (N, C, H, W) mirrored and shifted as ``drawn`` (N, 3) says; see ``drawn_shifts``."""
+    drawn = drawn.to(x.device)
+    if flip:
+        x = torch.where(drawn[:, 0, None, None, None] == 1, x.flip(-1), x)
+    return windows(F.pad(x, [shift] * 4), drawn[:, 1:], x.shape[-2:]) if shift else x
 
 
 def windows(x: torch.Tensor, offsets: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
