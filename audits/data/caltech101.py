@@ -38,7 +38,7 @@ def describe(request: Request) -> Description:
     classes, files, _ = listed(found) if found else (unnamed(CLASSES), (), None)
     points, where = (len(files), [str(found)]) if found else (POINTS, [str(place) for place in places])
     return Description(
-        request.name, points, (3, side, side), classes, IMAGE_RANGE, where, found is not None, LICENCE, HOW_TO_GET
+        request.name, points, (3, side, side), classes, IMAGE_RANGE, where, found is not None, LICENCE, HOW_TO_GET, True
     )
 
 

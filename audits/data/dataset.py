@@ -119,10 +119,12 @@ class Dataset:
 
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
         labels = torch.from_numpy(np.take(self.labels, chosen)).to(device)
-        if not isinstance(self.inputs, np.ndarray) and too_large((len(chosen), *self.shape), device):
-            waiting = Undecoded([Files(self.inputs, chosen, device)])
-            return TensorSet(cast("torch.Tensor", waiting), labels)  # what reads a TensorSet cannot tell them apart
-        return TensorSet(torch.from_numpy(self.inputs[chosen]).to(device), labels)
+        waiting = None if isinstance(self.inputs, np.ndarray) else Files(self.inputs, chosen, device)
+        if waiting is not None and too_large((len(chosen), *self.shape), device):
+            # what reads a TensorSet cannot tell them apart
+            return TensorSet(cast("torch.Tensor", Undecoded([waiting])), labels)
+        held = torch.from_numpy(self.inputs[chosen]).to(device)
+        return TensorSet(held, labels, encoded=None if waiting is None else Undecoded([waiting]))
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Description:
 
     ``points`` and ``shape`` (of one point) are 0 and () when only reading an absent set would tell; ``classes`` are
     ``unnamed`` when only their number is known; ``where`` names the places that were searched, or the one where it was
-    found; ``how_to_get`` is one sentence.
+    found; ``how_to_get`` is one sentence; ``encoded``: images stay encoded, so that they can be seen at full size.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Description:
     present: bool
     licence: str
     how_to_get: str
+    encoded: bool = False
 
     def missing(self) -> BadInput:
         """Return the error of a set that is not there: where it was looked for and how to get it."""

@@ -61,7 +61,7 @@ def describe(request: Request) -> Description:
     points = POINTS if found is None else len(listed(found)[0])
     where = [str(found)] if found else [str(place) for place in places if place.name == LAYOUT]
     return Description(
-        request.name, points, (3, side, side), CLASSES, IMAGE_RANGE, where, found is not None, LICENCE, HOW_TO_GET
+        request.name, points, (3, side, side), CLASSES, IMAGE_RANGE, where, found is not None, LICENCE, HOW_TO_GET, True
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import tarfile
 import zipfile
@@ -85,8 +86,7 @@ def encoded_set(folder: Path, size: int | None = None) -> EncodedSet:
         manifest.sized(size),
         _decoder(folder, manifest),
     )
-    kept = images.MOST_BYTES if manifest.rule == images.RULE else 0
-    return EncodedSet(found, index["label"], manifest.classes, manifest.rule, kept, manifest.fingerprint)
+    return EncodedSet(found, index["label"], manifest.classes, manifest.rule, _kept(manifest), manifest.fingerprint)
 
 
 def _check_fit(folder: Path, manifest: Manifest, index: dict[str, npt.NDArray[Any]]) -> None:
@@ -158,6 +158,11 @@ def _misfit(folder: Path, shard: Shard) -> str:
     return "" if size == shard.bytes else f"has {size} bytes instead of {shard.bytes}"
 
 
+def _kept(manifest: Manifest) -> int:
+    """Return the bytes of decoded images up to which the set is kept in memory, as its files are."""
+    return images.MOST_BYTES if manifest.rule == images.RULE else 0
+
+
 def _decoder(folder: Path, manifest: Manifest) -> Decoder:
     if manifest.rule not in DECODERS:
         raise BadInput(f"{folder / MANIFEST}: images are prepared by an unknown rule ({manifest.rule}); update orch")
@@ -184,7 +189,7 @@ def describe(request: Request) -> Description:
     found = Manifest.read(folder)
     return Description(
         request.name, found.points, found.sized(size), found.classes, IMAGE_RANGE, [str(folder)], True,
-        "the owner's", HOW_TO_GET,
+        "the owner's", HOW_TO_GET, found.points * math.prod(found.sized(size)) > _kept(found),
     )  # fmt: skip
 
 

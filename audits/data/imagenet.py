@@ -54,11 +54,13 @@ def describe(request: Request) -> Description:
     if not places:
         where = [str(place) for place in request.folders()]
         return Description(
-            request.name, POINTS, (3, side, side), unnamed(CLASSES), IMAGE_RANGE, where, False, LICENCE, HOW_TO_GET
+            request.name, POINTS, (3, side, side), unnamed(CLASSES), IMAGE_RANGE, where, False,
+            LICENCE, HOW_TO_GET, True,
         )  # fmt: skip
     classes, files, _ = listed(places[0])
     return Description(
-        request.name, len(files), (3, side, side), classes, IMAGE_RANGE, [str(places[0])], True, LICENCE, HOW_TO_GET
+        request.name, len(files), (3, side, side), classes, IMAGE_RANGE, [str(places[0])], True,
+        LICENCE, HOW_TO_GET, True,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Up to 1 GiB of decoded images are kept in memory; larger sets stay in their file
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -167,7 +168,7 @@ def _description(request: Request, listing: Listing | None) -> Description:
         return Description(request.name, 0, (), (), IMAGE_RANGE, where, False, "the owner's", how_to_get)
     return Description(
         request.name, len(listing.files), listing.shape, listing.classes, IMAGE_RANGE, where, True,
-        "the owner's", how_to_get,
+        "the owner's", how_to_get, len(listing.files) * math.prod(listing.shape) > MOST_BYTES,
     )  # fmt: skip
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from audits.data.image_files import Seen
 from audits.data.undecoded import Undecoded
+from audits.errors import BadInput
 
 if TYPE_CHECKING:
     import torch
+
+
+WHERE = "leave it out, or name imagenet, caltech101, flowers102, shards:DIR, or a folder: of more than 1 GiB"
 
 
 @dataclass(frozen=True)
@@ -18,10 +22,13 @@ class TensorSet:
     """``x``: (N, ...) float inputs or uint8 images; ``y``: (N,) int64 labels; both on the same device.
 
     uint8 inputs are turned into floats in [0, 1] batch by batch (``batch``), so that a set stays small in memory.
+    ``encoded``: the images at full size, of which ``views`` are made, where ``x`` holds their pixels; None where there
+    are none, or where ``x`` itself decodes them.
     """
 
     x: torch.Tensor
     y: torch.Tensor
+    encoded: Undecoded | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -41,15 +48,19 @@ class TensorSet:
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield the inputs (as floats) and labels of each part's rows, a step of a training each.
 
-        Images that are not in memory are decoded ahead of their turn, whole or as ``views`` of them; those in memory
-        are seen as they are. To go on in the midst of an epoch, give the parts that are left.
+        Images that are not in memory are decoded ahead of their turn; so are ``views``, which are made of images at
+        full size even where those in memory are scaled. To go on in the midst of an epoch, give the parts that are
+        left. BadInput where views are asked of images that are nowhere at full size.
         """
-        if not isinstance(self.x, Undecoded):
+        waiting = self.x if isinstance(self.x, Undecoded) else None if views is None else self.encoded
+        if waiting is None:
+            if views is not None:
+                raise BadInput(f"recipe.random_crop needs images at full size, but these are held scaled; {WHERE}")
             for rows, here in zip(parts, at_once_on(self.y.device, parts), strict=True):
                 self.asked(rows)
                 yield as_float(self.x[here]), self.y[here]
             return
-        for rows, here, x in zip(parts, at_once_on(self.y.device, parts), self.x.ahead(parts, views), strict=True):
+        for rows, here, x in zip(parts, at_once_on(self.y.device, parts), waiting.ahead(parts, views), strict=True):
             self.asked(rows)
             yield as_float(x), self.y[here]
 

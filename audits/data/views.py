@@ -74,7 +74,7 @@ class Views:
         channels, height, width = images.point_shape
         pixels = decoded(file, file.read_bytes() if content is None else content, channels)
         box, mirrored = self.box(row, pixels.shape[1], pixels.shape[0])
-        part = np.ascontiguousarray(pixels[box[1] : box[3], box[0] : box[2]])  # by NumPy: torch would start threads
+        part = np.array(pixels[box[1] : box[3], box[0] : box[2]], order="C")  # by NumPy: torch would start threads
         tensor = torch.from_numpy(part.reshape(*part.shape[:2], channels)).permute(2, 0, 1)[None]
         scaled: npt.NDArray[np.uint8] = F.interpolate(tensor, (height, width), mode="bilinear", antialias=True)[
             0

@@ -58,7 +58,7 @@ def fit_noised(
     if not 0 <= scale < float("inf"):
         raise BadInput(f"scale is {scale}; allowed: 0 or more, finite")
     noise = BatchNoise(torch.from_numpy(marked), scale, torch_generator(derive_seed(seed, Purpose.GRADIENT_NOISE)))
-    watched = Watched(data.x, data.y, noise.before_step)
+    watched = Watched(data.x, data.y, noise.before_step, encoded=data.encoded)
     with noise.on(model):
         return fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "noise", noise))
 

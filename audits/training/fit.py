@@ -22,6 +22,7 @@ from audits.training.loop import (
     make_schedule,
     step,
     train_mode,
+    views_of,
 )
 from audits.training.own import fit_by_own
 from audits.training.private import fit_private
@@ -65,10 +66,12 @@ def fit(
     with torch.random.fork_rng(devices=devices_of(data)):
         torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
         for epoch in steps.epochs(recipe.epochs):
+            views = views_of(recipe, seed, epoch)
+            flip = recipe.flip and views is None  # views are mirrored already
             left = list(steps.left(batches(len(data), recipe.batch_size, order)))
-            for x, y in steps.taken(data.batches(left)):
-                if recipe.augment_shift or recipe.flip:
-                    x = augmented(x, recipe.augment_shift, recipe.flip, noise)
+            for x, y in steps.taken(data.batches(left, views)):
+                if recipe.augment_shift or flip:
+                    x = augmented(x, recipe.augment_shift, flip, noise)
                 total += step(model, optimizer, x, y, recipe) * len(y)
             schedule.step()
             loss = float(total) / len(data)

@@ -11,7 +11,9 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from audits.data.tensors import TensorSet, as_float
+from audits.data.views import Views
 from audits.memory import by_chunks
+from audits.seeds import derive_seed
 from audits.training.recipe import Recipe
 
 
@@ -114,6 +116,13 @@ def windows(x: torch.Tensor, offsets: torch.Tensor, size: Sequence[int]) -> torc
     images, channels, rows, columns = (torch.arange(count, device=x.device) for count in (*x.shape[:2], *size))
     rows, columns = offsets[:, 0, None] + rows, offsets[:, 1, None] + columns
     return x[images[:, None, None, None], channels[:, None, None], rows[:, None, :, None], columns[:, None, None]]
+
+
+def views_of(recipe: Recipe, seed: int, epoch: int) -> Views | None:
+    """Return how the images of an epoch are seen, mirrored too if the recipe flips; None where it crops nothing."""
+    if recipe.random_crop is None:
+        return None
+    return Views(derive_seed(seed, "views"), epoch, recipe.random_crop, recipe.flip)
 
 
 @torch.no_grad()

@@ -19,7 +19,8 @@ class Recipe:
 
     ``epochs`` passes over the data; ``learning_rate`` the initial step size; ``momentum`` is read by SGD only;
     ``schedule`` is stepped once per epoch; ``label_smoothing`` in [0, 1); ``augment`` adds random shifts by up to
-    ``augment_shift`` pixels and, with ``flip``, horizontal flips. Off by default, as in the reference of Apollo:
+    ``augment_shift`` pixels and, with ``flip``, horizontal flips; ``random_crop`` shows random parts of images at full
+    size, of at least that share of their area (``audits.data.views``). Off by default, as in the reference of Apollo:
     the last epoch is kept and nothing is selected on held-out points.
 
     Differentially private training (DP-SGD, see ``private``) is asked for by ``noise_multiplier`` (the noise's standard
@@ -46,6 +47,7 @@ class Recipe:
     clip_norm: float | None = None
     augment_shift: int = 0
     flip: bool = False
+    random_crop: float | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     noise_multiplier: float | None = None
     target_epsilon: float | None = None
@@ -73,6 +75,8 @@ class Recipe:
             raise BadInput(f"recipe.label_smoothing is {self.label_smoothing}; allowed: 0 up to, but not, 1")
         if self.clip_norm is not None:
             positive("recipe.clip_norm", self.clip_norm)
+        if self.random_crop is not None and not 0 < self.random_crop <= 1:
+            raise BadInput(f"recipe.random_crop is {self.random_crop}; allowed: above 0, up to 1 (usual: 0.08)")
         check_privacy(self)
         check_own(self)
 
@@ -129,6 +133,8 @@ def check_privacy(recipe: Recipe) -> None:
         raise BadInput(
             f"recipe.clip_norm is {recipe.clip_norm}, but with {asked} recipe.max_grad_norm clips; leave it null"
         )
+    if recipe.random_crop is not None:
+        raise BadInput(f"recipe.random_crop is {recipe.random_crop}; private training ({asked}) crops nothing")
     if recipe.dtype != "float32":
         raise BadInput(f"recipe.dtype is {recipe.dtype}; private training ({asked}) allows float32 only")
 

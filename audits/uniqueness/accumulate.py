@@ -113,7 +113,7 @@ def fit_traced(
 
     among = Batches(data, modes) if in_batch else None
     watch = Watch(model, data, data if points is None else points, every, ask, among)
-    watched = Watched(data.x, data.y, watch.before_step)
+    watched = Watched(data.x, data.y, watch.before_step, encoded=data.encoded)
     fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "seen", watch))
     watch.checkpoint()
     in_batch_sums = None if among is None else InBatch(among.log, among.total, among.steps, among.doubts)
@@ -137,7 +137,7 @@ def fit_kept(
     """
     check_traceable(recipe, every)
     kept = Weights(model, every, state_of)
-    watched = Watched(data.x, data.y, kept.before_step)
+    watched = Watched(data.x, data.y, kept.before_step, encoded=data.encoded)
     fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "seen", kept))
     kept.checkpoint()
     return dict(zip(kept.steps, kept.seen, strict=True))

@@ -82,10 +82,16 @@ class TrainingProbe(ABC):
 def timeable(recipe: Recipe, points: int) -> Recipe:
     """Return ``recipe`` without what leaves a step's time as it is: rates that could diverge, and a budget of ε.
 
-    A step of a user's own training is taken to last as long as one of our loop.
+    Images are taken to be there. A step of a user's own training is taken to last as long as one of our loop.
     """
     plain = dataclasses.replace(
-        recipe, epochs=1, learning_rate=1e-6, batch_size=min(recipe.batch_size, points), fit=None, settings={}
+        recipe,
+        epochs=1,
+        learning_rate=1e-6,
+        batch_size=min(recipe.batch_size, points),
+        fit=None,
+        settings={},
+        random_crop=None,
     )
     return dataclasses.replace(plain, noise_multiplier=1.0, target_epsilon=None) if recipe.private else plain
 

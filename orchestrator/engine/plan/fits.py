@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.catalogue import describe
 from audits.data.groups import read_groups
+from audits.data.tensors import WHERE
 from audits.errors import BadInput, did_you_mean
 from audits.models.base import MODELS
 from audits.models.own import tried
@@ -62,6 +63,8 @@ def check_build(model: Model, recipe: Recipe, facts: Description, section: str) 
         built = build_without_numbers(model, facts.shape, len(facts.classes))
         if recipe.fit is not None:
             called(recipe)
+        if recipe.random_crop is not None and not facts.encoded:
+            raise BadInput(f"recipe.random_crop needs images at full size, but {facts.name} is held scaled; {WHERE}")
         if recipe.private:
             check_private(built, recipe.private_engine)
     except BadInput as error:

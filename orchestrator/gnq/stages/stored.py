@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def tensors(context: Context, ids: NDArray[np.int64]) -> TensorSet:
     design = context.design
     points = design.data.tensors(ids, design.device)
     classes = torch.tensor(design.classes, device=points.y.device)
-    return TensorSet(points.x, torch.searchsorted(classes, points.y))
+    return replace(points, y=torch.searchsorted(classes, points.y))
 
 
 def packed(trace: Trace) -> dict[str, NDArray[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,7 @@ def labelled(context: Context, ids: Ids, labels: Ids) -> TensorSet:
     import torch
 
     found = context.tensors(ids)
-    return TensorSet(found.x, torch.from_numpy(labels).to(found.y))
+    return replace(found, y=torch.from_numpy(labels).to(found.y))
 
 
 def stored(context: Context, model: Fitted) -> nn.Module:

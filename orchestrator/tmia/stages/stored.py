@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -29,4 +30,4 @@ def tensors(context: Context, side: Side, ids: Ids) -> TensorSet:
     design = context.design
     points = design.data_of_side(side).tensors(ids, design.device)
     classes = torch.tensor(design.classes(side), device=points.y.device)
-    return TensorSet(points.x, torch.searchsorted(classes, points.y))
+    return replace(points, y=torch.searchsorted(classes, points.y))
