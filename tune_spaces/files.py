@@ -65,9 +65,16 @@ def sweep_of(values: Mapping[str, Any], name: str, text: str = "") -> Sweep:
         metric=", ".join(search.metric),
         makes=makes,
         pooled=pooled,
+        trade=trade_of(search),
         search=search,
         text=text,
     )
+
+
+def trade_of(search: Search) -> tuple[str, str] | None:
+    """Return the metric to lower and the one to raise, of a search that names one of each."""
+    by_mode = dict(zip(search.mode, search.metric, strict=True))
+    return (by_mode["min"], by_mode["max"]) if len(search.metric) == 2 and len(by_mode) == 2 else None
 
 
 def as_drawn(sweep: Sweep) -> Sweep:

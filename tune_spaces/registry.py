@@ -23,9 +23,9 @@ class Sweep:
     ``pooled`` marks settings that repeat one experiment (seeds): they are also summed up together. ``measures`` is
     "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
     ``trade`` names a risk of a setting and what it costs to lower it, of which the Pareto front is told; of Apollo
-    ``METHOD.ATTACK.auc`` and ``METHOD.utility.test_accuracy``. ``search`` says how the settings of a sweep in a file or
-    on the command line are drawn; an adaptive one has none beforehand. ``text``: the file, "" for a
-    sweep that a function makes.
+    ``METHOD.ATTACK.auc`` and ``METHOD.utility.test_accuracy``, as two metrics of a file may be. ``search`` says how the
+    settings of a sweep in a file or on the command line are drawn; an adaptive one has none beforehand. ``text``: the
+    file, "" for a sweep that a function makes.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from audits.apollo.attacks.base import ATTACKS
@@ -15,7 +16,8 @@ from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.jobs import ApolloJobs
 from orchestrator.apollo.judged import SCORES
 from orchestrator.apollo.plan import ApolloPlan
-from orchestrator.apollo.result.document import summed_up
+from orchestrator.apollo.result.document import summed_up, utility_rows
+from orchestrator.apollo.result.front import ACCURACY
 from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.score_table import pooled, whole_table
 from orchestrator.apollo.selection import SELECTION
@@ -78,16 +80,24 @@ def judged_alike(setting: str, table: pa.Table, failed: Sequence[FailedAttack]) 
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:
-    """Return the mean AUC over targets of each unlearning method × attack."""
+    """Return the mean AUC over targets of each unlearning method × attack, and the mean test accuracy of each method.
+
+    Accuracies are of the targets that are measured among the setting's jobs.
+    """
     table = scores([setting], store, False)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     areas = {(cell.unlearner, cell.attack): per_target_auc(cell) for cell in cells(columns)}
-    return {f"{method}.{attack}.auc": sum(each.values()) / len(each) for (method, attack), each in areas.items()}
+    found = {f"{method}.{attack}.auc": fmean(each.values()) for (method, attack), each in areas.items()}
+    accuracies: dict[str, list[float]] = {}
+    for row in utility_rows([setting], store):
+        accuracies.setdefault(f"{row.unlearner}{ACCURACY}", []).append(row.test_accuracy)
+    return found | {name: fmean(each) for name, each in accuracies.items()}
 
 
 def compared(plan: ApolloPlan) -> list[str]:
     """Return the names of the numbers that ``comparison`` returns of a plan."""
-    return [f"{entry.label}.{attack}.auc" for entry in plan.unlearning for attack in plan.audit.attacks]
+    areas = [f"{entry.label}.{attack}.auc" for entry in plan.unlearning for attack in plan.audit.attacks]
+    return areas + [f"{entry.label}{ACCURACY}" for entry in plan.unlearning]
 
 
 KIND = Kind(

@@ -16,7 +16,7 @@ from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
-from orchestrator.apollo.result.front import front_of
+from orchestrator.apollo.result.front import can_be_told, front_of
 from orchestrator.apollo.result.one_target import of_one_target, told_of_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
@@ -112,8 +112,8 @@ def summed_up(finished: Finished) -> dict[str, Any]:
 
 
 def traded(finished: Finished, columns: Mapping[str, Any]) -> Front | None:
-    """Return the trade of a sweep that names one."""
-    if finished.trade is None:
+    """Return the trade of a sweep that names one, or of a search with two metrics that are one."""
+    if finished.trade is None or not can_be_told(finished.trade):
         return None
     plan = finished.design.plan
     utility = {setting.name: utility_rows([setting], finished.store) for setting in finished.settings}

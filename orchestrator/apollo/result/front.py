@@ -30,6 +30,15 @@ def parts_of(trade: tuple[str, str]) -> tuple[str, str]:
     return unlearner, attack
 
 
+def can_be_told(pair: tuple[str, str]) -> bool:
+    """Return whether two metrics of a search, the one to lower and the one to raise, are a trade."""
+    try:
+        parts_of(pair)
+    except BadInput:
+        return False
+    return True
+
+
 def front_of(
     trade: tuple[str, str],
     columns: Mapping[str, Any],

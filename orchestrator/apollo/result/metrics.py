@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.apollo.result.rows import RATES, AttackRow, DiscoveryRow, UtilityRow
+from orchestrator.apollo.result.rows import RATES, AttackRow, DiscoveryRow, FrontRow, UtilityRow
 from orchestrator.report.metrics import Logged, flat, rows_of
 from orchestrator.report.rows import Estimate
 
@@ -17,7 +17,8 @@ OTHER_RATES = (Logged("{unlearner}.{attack}.{metric}_at_{promised_fpr:g}", RATES
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
     """Return ``unlearner.attack.metric`` of a setting, and ``unlearner.utility.metric`` averaged over targets.
 
-    What is void is left out: the TPR and the discoveries of rows whose promised rate is broken.
+    Of a trade: ``front.auc`` and ``front.accuracy`` with the ends of their intervals, ``front.on_front`` (0 or 1) and
+    ``front.share``. What is void is left out: the TPR and the discoveries of rows whose promised rate is broken.
     """
     table = rows_of(document, "table", AttackRow, setting)
     rows = [replace(row, tpr=Estimate()) if row.void else row for row in table]
@@ -27,4 +28,5 @@ def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
         | flat((row for row in rows if row.promised_fpr != first), OTHER_RATES)
         | flat(row for row in rows_of(document, "discoveries", DiscoveryRow, setting) if not row.void)
         | flat(rows_of(document, "utility", UtilityRow))
+        | flat(rows_of(document.get("front") or {}, "settings", FrontRow, setting))
     )

@@ -303,6 +303,17 @@ class FrontRow:
     (``audits.statistics.pareto``).
     """
 
+    LOGGED: ClassVar[tuple[Logged, ...]] = (
+        Logged(
+            "front.{metric}",
+            (
+                *(f"{name}{end}" for name in ("auc", "accuracy") for end in Estimate.SUFFIXES),
+                "on_front",
+                "share",
+            ),
+        ),
+    )
+
     setting: str
     auc: Estimate
     accuracy: Estimate

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.run.target_parts import needed_for, parts_of
+from orchestrator.engine.run.target_parts import judging
 from orchestrator.engine.run.trial import do_when_free
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.setting import Setting
@@ -49,12 +49,11 @@ class _Opened:
         self.contexts = contexts
         self.context = context
         self.jobs = list(context.laid_out.jobs())
-        self.parts = parts_of(contexts.kind, self.jobs)
         self.done: set[str] = set()
 
     def judged(self, parts: int, *, whole: bool) -> dict[str, float]:
         """Do the jobs of the first ``parts`` parts, or all that there are; return the numbers on these."""
-        wanted = self.jobs if whole else needed_for(self.jobs, (job for part in self.parts[:parts] for job in part))
+        wanted = self.jobs if whole else judging(self.contexts.kind, self.jobs, parts)
         for job in wanted:
             self.do(job)
         setting = Setting("trial", {}, self.context.plan, tuple(wanted))

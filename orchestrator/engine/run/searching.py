@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 from orchestrator.engine.run.search_outlook import Outlook, outlook
 from orchestrator.engine.run.search_result import TrialNews, counted, news_of, search_document
 from orchestrator.engine.run.suggesting import Trial, suggest
-from orchestrator.engine.run.target_parts import needed_for, parts_of, rungs
+from orchestrator.engine.run.target_parts import judging, parts_of, rungs
 from orchestrator.engine.run.trial_ledger import ENDED, Ledger
 from orchestrator.engine.setting import Setting, plans_of
 from tune_spaces.space import Search
@@ -218,8 +217,8 @@ class Searching:
         """Hear of a change of a trial: page and tracker are told, and what it made is known to be there."""
         if trial.state in ENDED and trial.repeats is None:
             for setting in self.settings_of(trial):
-                begun = chain.from_iterable(parts_of(self.kind, setting.jobs)[: max(trial.values, default=0)])
-                done = setting.jobs if trial.state == "done" else needed_for(setting.jobs, begun)
+                parts = max(trial.values, default=0)
+                done = setting.jobs if trial.state == "done" else judging(self.kind, setting.jobs, parts)
                 self.crew.stored.known.add(done)
         elif trial.repeats is not None and self.advance is not None:
             name = self.name_of(trial)

@@ -30,6 +30,14 @@ def needed_for(jobs: Sequence[Job], wanted: Iterable[Job]) -> list[Job]:
     return [job for job in by_key.values() if job.key in found]
 
 
+def judging(kind: Kind, jobs: Sequence[Job], parts: int) -> list[Job]:
+    """Return what the first ``parts`` parts of the targets need, and the measurements of the models among it."""
+    found = needed_for(jobs, (job for part in parts_of(kind, jobs)[:parts] for job in part))
+    there = {job.key for job in found}
+    measured = {job.key for job in kind.making_models(jobs) if kind.stage(job.stage).makes == "measurement"}
+    return [job for job in jobs if job.key in there or (job.key in measured and there.issuperset(job.needs))]
+
+
 def rungs(parts: int, grace: int, reduction: int) -> list[int]:
     """Return after how many parts trials are compared: ``grace`` · ``reduction``^k below ``parts``, and all."""
     found = []
