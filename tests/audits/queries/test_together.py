@@ -52,7 +52,9 @@ def labels_of(model: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda points: model(points).argmax(1)
 
 
-@pytest.mark.parametrize("schedule", [RANK, ABSOLUTE], ids=["rank", "absolute"])
+@pytest.mark.parametrize(
+    "schedule", [pytest.param(RANK, id="rank"), pytest.param(ABSOLUTE, id="absolute", marks=pytest.mark.long)]
+)
 def test_distances_of_models_at_once_are_those_of_each(schedule, counts: Counts) -> None:
     x, y = drawn(POINTS, 1)
     pool, pool_labels = drawn(60, 2)

@@ -67,7 +67,9 @@ def same(found: Sequence[nn.Module], wanted: Sequence[nn.Module]) -> None:
             )
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(
+    "recipe", [name if name in ("adamw", "sgd") else pytest.param(name, marks=pytest.mark.long) for name in RECIPES]
+)
 def test_models_at_once_are_those_of_fit(recipe: str) -> None:
     models, data, seeds = networks(), sets(), list(range(20, 20 + MODELS))
     wanted = [
@@ -79,7 +81,7 @@ def test_models_at_once_are_those_of_fit(recipe: str) -> None:
     same(found, wanted)
 
 
-@pytest.mark.parametrize("kind", ["cnn", "resnet18"])
+@pytest.mark.parametrize("kind", [pytest.param("cnn", marks=pytest.mark.long), "resnet18"])
 def test_convolutions_at_once_are_those_of_fit(kind: str) -> None:
     recipe = replace(PLAIN, epochs=1)
     models, data = networks(kind, 2), sets(count=2)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,14 @@ PLAIN = Recipe(epochs=EPOCHS, optimizer="sgd", clip_norm=1.0)
 def counts() -> Iterator[Counts]:
     with pretended() as found:
         yield found
+
+
+SHORT = ("augmented", "private", "scrub")
+
+
+def listed(names: Iterable[str]) -> list[Any]:
+    """Return the names; those for which others stand are marked long."""
+    return [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
 def images() -> TensorSet:
@@ -74,7 +83,7 @@ def waits(work: Callable[[int], object], counts: Counts, sizes: tuple[int, int])
     return found[1][0] - found[0][0], found[1][1] - found[0][1]
 
 
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize("name", listed(TRAININGS))
 def test_a_step_of_a_training_waits_for_nothing(name: str, counts: Counts) -> None:
     train, recipe, copies = TRAININGS[name]
     data, model = images(), network()
@@ -89,7 +98,7 @@ def test_a_step_of_a_training_waits_for_nothing(name: str, counts: Counts) -> No
     assert copied <= copies * EPOCHS * POINTS // 8
 
 
-@pytest.mark.parametrize("name", sorted(set(UNLEARNERS) - {"identity"}))
+@pytest.mark.parametrize("name", listed(sorted(set(UNLEARNERS) - {"identity"})))
 def test_a_step_of_unlearning_waits_for_nothing(name: str, counts: Counts) -> None:
     sets = [cases.points(16, 1), cases.points(32, 2)]
     forget, retain = (TensorSet(each.x.cuda(), each.y.cuda()) for each in sets)

@@ -47,7 +47,9 @@ def settings_of(steps: int) -> SearchSettings:
 
 
 @pytest.mark.parametrize("stacks", [True, False], ids=["stacked", "one by one"])
-@pytest.mark.parametrize(("offline", "kept"), [(False, False), (True, True), (False, True)])
+@pytest.mark.parametrize(
+    ("offline", "kept"), [pytest.param(False, False, marks=pytest.mark.long), (True, True), (False, True)]
+)
 def test_a_search_finds_there_what_it_finds_on_the_cpu(
     offline: bool, kept: bool, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
