@@ -20,6 +20,7 @@ from benchmarks.pretended import Counts, pretended
 from tests.audits.apollo.evidence.test_search import SHAPE, problem, with_kept
 
 RANGE = (0.0, 1.0)
+FORMS = [pytest.param(True, id="stacked"), pytest.param(False, id="one by one", marks=pytest.mark.long)]
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def settings_of(steps: int) -> SearchSettings:
     return SearchSettings(alpha=1.0, beta=4.0, epsilon=0.3, steps=steps, learning_rate=0.1)
 
 
-@pytest.mark.parametrize("stacks", [True, False], ids=["stacked", "one by one"])
+@pytest.mark.parametrize("stacks", FORMS)
 @pytest.mark.parametrize(
     ("offline", "kept"), [pytest.param(False, False, marks=pytest.mark.long), (True, True), (False, True)]
 )
@@ -62,7 +63,7 @@ def test_a_search_finds_there_what_it_finds_on_the_cpu(
         torch.testing.assert_close(getattr(found, name).cpu(), getattr(wanted, name), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("stacks", [True, False], ids=["stacked", "one by one"])
+@pytest.mark.parametrize("stacks", FORMS)
 def test_yoqo_finds_there_what_it_finds_on_the_cpu(
     stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +90,7 @@ def costs(work: Callable[[int], object], counts: Counts) -> Callable[[str], floa
     return lambda name: (found[1][name] - found[0][name]) / 4
 
 
-@pytest.mark.parametrize("stacks", [True, False], ids=["stacked", "one by one"])
+@pytest.mark.parametrize("stacks", FORMS)
 @pytest.mark.parametrize("kind", ["search", "yoqo"])
 def test_no_step_waits_for_the_gpu_or_copies_to_it(
     kind: str, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
