@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import os
 import signal
@@ -22,7 +21,7 @@ from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
-from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreSilent
+from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
 
 DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -184,7 +183,7 @@ def first_line(error: Exception, limit: int = 300) -> str:
     text = next(iter(str(error).strip().splitlines()), "")[:limit]
     if isinstance(error, CorruptArtefact | ServerSilent | StoreFull | StoreSilent):
         return text
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.errno in FULL:
         where = f" ({error.filename})" if error.filename else ""
         return f"disk full{where}; nothing finished is lost; free space and run the same command again"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

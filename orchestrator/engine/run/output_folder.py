@@ -15,6 +15,7 @@ from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import read_plan_file
 from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep
+from orchestrator.engine.store.faults import FULL
 from orchestrator.engine.store.payloads import pack_table
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ LOG_FILE = "orch.log"
 def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
     """Make ``out`` ready for a run of ``plan``, write the resolved plan into it, and return its log file.
 
-    Raises ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of another plan (unless
-    ``force``); a run that was interrupted before its result may be followed by any other.
+    Raises OSError for a full disk, ``BadInput`` when ``out`` is a file, cannot be written, or holds the result of
+    another plan (unless ``force``); a run that was interrupted before its result may be followed by any other.
     """
     plan = with_digests(plan)  # as the run will write it down
     if out.parts and out.parts[0].endswith(":"):
@@ -46,9 +47,11 @@ def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             pass
-        (out / PLAN_FILE).write_text(plan.to_yaml(), encoding="utf-8")
+        write_whole(out / PLAN_FILE, plan.to_yaml().encode())
         (out / LOG_FILE).touch()
     except OSError as error:
+        if error.errno in FULL:
+            raise  # nothing is wrong with the folder
         raise BadInput(f"--out {out} cannot be written: {error.strerror}; give another folder with --out") from None
     return out / LOG_FILE
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,18 @@ class Journal:
         self._write("wb", {"search": self.head})
 
     def _write(self, mode: str, line: Line) -> None:
-        with self.file.open(mode) as file:
-            file.write(json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        """Write a line whole or not at all, so that nothing is ever appended to a part of one; raises OSError."""
+        with self.file.open(mode, buffering=0) as file:
+            begin = file.tell()
+            try:
+                left = memoryview(json.dumps(line).encode() + b"\n")
+                while left:
+                    left = left[file.write(left) or 0 :]
+                os.fsync(file.fileno())
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(begin)
+                raise
 
     def _lines(self) -> Iterator[tuple[Line, int]]:
         """Yield each whole line and where it ends; raises BadInput for one in the middle that is no JSON object."""

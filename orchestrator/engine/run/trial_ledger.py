@@ -12,6 +12,7 @@ from actors.searches import NUMBER
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.run.search_journal import Journal
 from orchestrator.engine.run.suggesting import Trial, Values, suggest
+from orchestrator.engine.store.faults import StoreFull, StoreSilent
 from tune_spaces.space import Search
 
 Describe = Callable[[Trial], dict[str, Any]]
@@ -85,11 +86,11 @@ class Ledger:
     # steering
 
     def ask(self) -> dict[str, Any] | None:
-        """Return the next trial's configuration; None when there are enough, or the time is over."""
+        """Return the next trial's configuration; None when there are enough, the time is over, or the store fails."""
         while True:
-            if self.waiting:
+            if self.waiting and not self.stuck:
                 trial = self.trials[self.waiting.pop(0)]
-            elif len(self.trials) < self.samples and not self.out_of_time:
+            elif len(self.trials) < self.samples and not self.out_of_time and not self.stuck:
                 trial = self._draw()
             else:
                 return None
@@ -125,6 +126,11 @@ class Ledger:
         """Take note that a trial failed; it is tried again when the search is run again."""
         self.failures[number] = error
         self._end(self.trials[number], "failed")
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the store failed, as it would in each trial to come; the searcher must not hear of more failures."""
+        return any(isinstance(error, StoreFull | StoreSilent) for error in self.failures.values())
 
     @property
     def out_of_time(self) -> bool:

@@ -7,16 +7,14 @@ one is seen last.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 
-from orchestrator.engine.store.faults import StoreFull, StoreUnusable, one_line
+from orchestrator.engine.store.faults import FULL, StoreFull, StoreUnusable, one_line
 from orchestrator.engine.store.storage import TEMPORARY, Entry
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _ATTEMPTS = 50  # each claim that is given back may remove the folder below those who write theirs
 
 
@@ -109,7 +107,7 @@ class Disk:
         try:
             yield
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise StoreFull(
                     f"disk full: the store {self.place} cannot be written ({one_line(error)}); nothing finished is "
                     "lost; free space and run the same command again"

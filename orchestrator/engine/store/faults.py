@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from audits.credentials import hide
 from audits.errors import BadInput
 
@@ -29,6 +31,8 @@ class StoreSilent(RuntimeError):
     """The store did not answer for a minute; what was finished before is kept (exit code 3)."""
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of a disk that is full, or of which the user may have no more."""
 FAULTS = (Missing, CorruptArtefact, StoreUnusable, StoreFull, StoreSilent)
 
 
