@@ -7,6 +7,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -89,13 +90,25 @@ def _written(parts: Sequence[Part], workers: int) -> Iterator[Written]:
         yield from map(write_part, parts)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=context) as pool:
+    with ProcessPoolExecutor(min(workers, len(parts)), context, end_with_parent) as pool:
         try:
             yield from pool.map(write_part, parts)
         except BrokenProcessPool:
             raise BadInput("a process that wrote shards was killed; give the same command again: it goes on") from None
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """Let this process end when the one that started it is killed, so that none is left to wait or write for nobody."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only a process that was started by another has a parent"
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _finish(encoded: EncodedSet, folder: Path, parts: Sequence[Part], written: Sequence[Written]) -> Manifest:

@@ -111,7 +111,7 @@ def dispatched(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     mine = [tensor for tensor in tensors if isinstance(tensor, OnDevice)]
     wanted = on_cuda(kwargs.get("device"))
     if not mine and not wanted:
-        found = func(*args, **kwargs)
+        found = func(*args, **{key: value for key, value in kwargs.items() if key != "pin_memory"})
         return wrapped(found) if name in FACTORIES and Inside.device and not tensors else found
     if name == "_to_copy":
         return copied(args[0], kwargs)

@@ -131,6 +131,32 @@ def test_after_a_kill_only_what_is_missing_is_written(
     assert contents(folder) == contents(packed(NAME, root, tmp_path / "undisturbed", per_shard=3))
 
 
+PARENT = """
+import multiprocessing, os, signal
+from concurrent.futures import ProcessPoolExecutor
+from audits.data.sharding import end_with_parent
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent)
+    print(pool.submit(os.getpid).result(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.long
+def test_processes_that_write_shards_end_with_a_killed_parent(tmp_path: Path) -> None:
+    (tmp_path / "parent.py").write_text(PARENT)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
+    done = subprocess.run(  # it returns when nobody holds the pipe any more
+        [sys.executable, "parent.py"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL and done.stdout.strip().isdigit()
+
+
 def test_a_shard_whose_images_changed_since_is_written_again(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shards"
     subprocess.run([sys.executable, "-c", KILLED, str(root), str(folder)], check=False)

@@ -20,6 +20,7 @@ from audits.training.recipe import Recipe
 from audits.uniqueness.checkpoints import Watched
 from audits.unlearning import UNLEARNERS, make_unlearner
 from audits.unlearning.mixture import mixed
+from benchmarks.pretended import pretended
 
 POINTS, CLASSES, SHAPE = 30, 3, (1, 8, 8)
 RECIPE = Recipe(learning_rate=0.01, epochs=2, batch_size=8, augment_shift=1, flip=True)
@@ -78,6 +79,19 @@ def test_batches_ahead_are_those_that_are_asked_for(images: Dataset, monkeypatch
         for ours, theirs, part in zip(waiting.batches(left), whole.batches(left), left, strict=True):
             for one, other, third in zip(ours, theirs, whole.batch(part), strict=True):
                 assert torch.equal(one, other) and torch.equal(one, third) and one.dtype == other.dtype
+
+
+def test_batches_reach_a_gpu_and_no_step_waits(images: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(undecoded, "SHARE", 0.0)
+    monkeypatch.setattr(undecoded, "memory", lambda device: 2**30)
+    parts = torch.arange(20).split(3)
+    here = list(images.tensors(range(20)).batches(parts))
+    with pretended() as counts:
+        found = list(images.tensors(range(20), "cuda").batches(parts))
+        assert not counts.syncs
+        for ours, theirs in zip(found, here, strict=True):
+            for one, other in zip(ours, theirs, strict=True):
+                assert one.device.type == "cuda" and torch.equal(one.cpu(), other)
 
 
 def test_labels_are_those_of_their_turn(images: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
