@@ -76,7 +76,7 @@ def all_fooling(
     source: Sequence[nn.Module], validation: Sequence[nn.Module], asked: Questions
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return x' (K, dimensions) and confidence (K,) of all candidates, as ``fooling`` does."""
-    everyone = torch.arange(len(asked.x))
+    everyone = torch.arange(len(asked.x), device=asked.x.device)
     parts = by_chunks(lambda rows: fooling(source, validation, asked, everyone[rows]), len(asked.x), asked.chunk)
     inputs, confidence = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return inputs, confidence
@@ -94,7 +94,7 @@ def fooling(
         bound = LARGEST * (high - low) * level / LEVELS
         for _ in range(STEPS_A_LEVEL):
             going = confidence >= FOOLED
-            if not bool(going.any()):
+            if not x.is_cuda and not bool(going.any()):  # a GPU would be waited for in every step
                 return moved, confidence
             ahead = moved + bound / STEPS_A_LEVEL * ascent(source, moved, y, asked.shape).sign()
             ahead = x + (ahead - x).clamp(-bound, bound)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import nn
 
@@ -19,6 +18,7 @@ from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import folded
 from audits.arrays import Bools
 from audits.memory import by_chunks
+from audits.models.stacked import Stacked, stacked
 from audits.queries.access import Access
 from audits.queries.boundary_walk import clip
 from audits.queries.oracles import LabelOracle, label_oracle
@@ -127,7 +127,7 @@ def standing(ladders: Ladders, ask: Ask, asked: Questions, labels: int) -> NDArr
 def built(group: Group, case: Case) -> Ladders:
     """Return the ladders of the committees of one half for all candidates."""
     asked, settings = case.questions, case.settings
-    models = [folded(model) for model in group.unlearned]
+    models = folded_together(group.unlearned, asked)
     seats = torch.from_numpy(committees_of(group, ladder_sizes(settings)[0])).to(asked.x)
     everyone = torch.arange(len(asked.x), device=asked.x.device)
 
@@ -137,6 +137,12 @@ def built(group: Group, case: Case) -> Ladders:
 
     parts = by_chunks(climbed, len(asked.x), asked.chunk)
     return Ladders(torch.cat([part.foot for part in parts]), torch.cat([part.rung for part in parts]))
+
+
+def folded_together(models: Sequence[nn.Module], asked: Questions) -> Sequence[nn.Module] | Stacked:
+    """Return ``models`` with BatchNorm folded away, as one where that is better."""
+    found = [folded(model) for model in models]
+    return stacked(found, asked.x[:1].unflatten(-1, asked.shape)) or found
 
 
 def committees_of(group: Group, count: int) -> Bools:
@@ -155,7 +161,7 @@ def committees_of(group: Group, count: int) -> Bools:
 
 
 def ladders_of(
-    models: list[nn.Module], seats: torch.Tensor, asked: Questions, rows: torch.Tensor, longest: float
+    models: Sequence[nn.Module] | Stacked, seats: torch.Tensor, asked: Questions, rows: torch.Tensor, longest: float
 ) -> Ladders:
     """Return the ladders of the candidates ``rows`` for ``seats`` (S, m, k); no step is longer than ``longest``."""
     weight = (seats / seats.sum(1, keepdim=True)).permute(1, 2, 0)
@@ -168,28 +174,56 @@ def ladders_of(
 
 
 def mean_log_odds(
-    models: list[nn.Module], weight: torch.Tensor, points: torch.Tensor, y: torch.Tensor, shape: tuple[int, ...]
+    models: Sequence[nn.Module] | Stacked,
+    weight: torch.Tensor,
+    points: torch.Tensor,
+    y: torch.Tensor,
+    shape: tuple[int, ...],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the weighted mean over models of log p_y − log(1 − p_y) at ``points`` (k, S, D) and its gradient.
 
     ``weight``: (m, k, S), summing to 1 over the models.
     """
+    if isinstance(models, Stacked):
+        with torch.enable_grad():
+            at = points.detach().requires_grad_(True)
+            output = models.same(at.reshape(-1, *shape)).flatten(0, 1)
+            truth = y[:, None].expand(weight.shape).reshape(-1)
+            odds = (log_odds(output, truth).reshape(weight.shape) * weight).sum(0)
+            (gradient,) = torch.autograd.grad(odds.sum(), at)
+        return odds.detach(), gradient
     value, gradient = points.new_zeros(points.shape[:2]), torch.zeros_like(points)
     truth = y[:, None].expand(points.shape[:2])
     for model, own in zip(models, weight, strict=True):
-        seat = own.nonzero(as_tuple=True)  # the others' points would weigh nothing
+        seat = seats_of(own)
         if len(seat[0]) == 0:
             continue
         with torch.enable_grad():
             at = points[seat].detach().requires_grad_(True)
             output = model(at.reshape(-1, *shape))
-            true = F.one_hot(truth[seat], output.shape[1]).bool()
-            others = output.masked_fill(true, -torch.inf).logsumexp(1)
-            odds = (output.masked_fill(~true, 0.0).sum(1) - others) * own[seat]
+            odds = log_odds(output, truth[seat]) * own[seat]
             (found,) = torch.autograd.grad(odds.sum(), at)
         value[seat] += odds.detach()
         gradient[seat] += found
     return value, gradient
+
+
+def log_odds(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return log p_y − log(1 − p_y) (N,) of logits (N, classes)."""
+    true = y[:, None] == torch.arange(output.shape[1], device=output.device)
+    others = output.masked_fill(true, -torch.inf).logsumexp(1)
+    return output.masked_fill(~true, 0.0).sum(1) - others
+
+
+def seats_of(weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the places at which a model weighs something: the others would add nothing.
+
+    All places on a GPU, which would let the host wait for the answer in every step.
+    """
+    if weight.is_cuda:
+        rows, columns = (torch.arange(size, device=weight.device) for size in weight.shape)
+        return rows.repeat_interleave(len(columns)), columns.repeat(len(rows))
+    return weight.nonzero(as_tuple=True)
 
 
 def per_unit(gradient: torch.Tensor) -> torch.Tensor:

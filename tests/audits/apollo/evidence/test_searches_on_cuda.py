@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
+from audits.apollo.evidence import KINDS
+from audits.apollo.evidence import ladder as ladder_file
+from audits.apollo.evidence import oslo as oslo_file
+from audits.apollo.evidence import plus as plus_file
 from audits.apollo.evidence import search as search_file
 from audits.apollo.evidence import shadows as shadows_file
 from audits.apollo.evidence import yoqo as yoqo_file
@@ -18,6 +23,7 @@ from audits.apollo.evidence.shadows import Shadows
 from audits.apollo.evidence.yoqo import crafted_chunk
 from benchmarks.pretended import Counts, pretended
 from tests.audits.apollo.evidence.test_search import SHAPE, problem, with_kept
+from tests.audits.test_on_cuda import scene_on
 
 RANGE = (0.0, 1.0)
 FORMS = [pytest.param(True, id="stacked"), pytest.param(False, id="one by one", marks=pytest.mark.long)]
@@ -106,6 +112,28 @@ def test_no_step_waits_for_the_gpu_or_copies_to_it(
             return search_file.search(*given, settings_of(steps))
         monkeypatch.setattr(yoqo_file, "STEPS", steps)
         return crafted_chunk(given[0].together(x[:1].cuda()), rows, given[1], given[2], RANGE)
+
+    a_step = costs(work, counts)
+    assert a_step("launches") > 10
+    assert a_step("syncs") == a_step("copies") == 0
+
+
+@pytest.mark.parametrize("stacks", FORMS)
+@pytest.mark.parametrize(
+    ("kind", "module", "number"),
+    [("plus", plus_file, "NEWTON_STEPS"), ("ladder", ladder_file, "NEWTON_STEPS"), ("oslo", oslo_file, "LEVELS")],
+)
+def test_no_step_of_newton_or_of_oslo_waits(
+    kind: str, module: ModuleType, number: str, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not stacks:
+        monkeypatch.setattr(plus_file, "stacked", lambda models, sample: None)
+    monkeypatch.setattr(oslo_file, "FOOLED", 0.0)  # nobody rests
+    case = scene_on("cuda").case(kind)
+
+    def work(steps: int) -> object:
+        monkeypatch.setattr(module, number, steps)
+        return KINDS[kind]().trace(case) if KINDS[kind].traced else KINDS[kind]().gather(case)
 
     a_step = costs(work, counts)
     assert a_step("launches") > 10
