@@ -68,7 +68,7 @@ def climb(folder: Path, driver: int, config: dict[str, Any]) -> Iterator[Report]
 
 @pytest.mark.parametrize(
     "count",
-    [0, pytest.param(1, marks=pytest.mark.cluster), pytest.param(2, marks=[pytest.mark.cluster, pytest.mark.long])],
+    [0, *(pytest.param(count, marks=[pytest.mark.cluster, pytest.mark.long]) for count in (1, 2))],
 )
 def test_trials_end_where_the_steering_says_and_one_that_fails_stops_no_other(
     tmp_path: Path, count: int, request: pytest.FixtureRequest
