@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from actors.capacity import RoomWatch, require_room
-from actors.cluster import connect, run_folder
-from actors.environment import environment, limit_threads
+from actors.cluster import connect
+from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
-from actors.interrupts import first_interrupt_noted, interrupt_held
-from actors.jobs import MAX_LOSSES, Workers, WorkersLost
+from actors.jobs import Workers, WorkersLost
+from actors.tune_runs import fit, reason_of, tune_run
 
 Report = Mapping[str, Any]
 """What a trial says of itself, as JSON values."""
@@ -102,37 +102,18 @@ def _search_here(steering: Steering, trial: SearchTrial) -> None:
 
 
 def _tune(steering: Steering, trial: SearchTrial, workers: Workers, at_a_time: int, name: str) -> None:
-    with interrupt_held():
-        from ray import tune
-
-    trainable = tune.with_resources(
-        tune.with_parameters(_run_trial, trial=trial, threads=workers.threads),
-        {"cpu": workers.cpus, "gpu": workers.gpus},
-    )
-    with run_folder(workers, name) as (storage, run_name):
-        tuner = tune.Tuner(
-            trainable,
-            tune_config=tune.TuneConfig(
-                search_alg=_searcher(run_name),
-                scheduler=_scheduler(run_name),
-                max_concurrent_trials=at_a_time,
-                num_samples=10**6,  # the searcher says when there are enough
-                reuse_actors=True,
-                trial_dirname_creator=_folder_name,
-            ),
-            run_config=tune.RunConfig(
-                name=run_name,
-                storage_path=storage,
-                verbose=0,
-                failure_config=tune.FailureConfig(max_failures=MAX_LOSSES - 1),
-                callbacks=[_watch(workers, run_name)],
-            ),
+    with tune_run(_run_trial, trial, workers, name) as (make, run_name):
+        tuner = make(
+            _watch(workers, run_name),
+            search_alg=_searcher(run_name),
+            scheduler=_scheduler(run_name),
+            max_concurrent_trials=at_a_time,
+            num_samples=10**6,  # the searcher says when there are enough
+            trial_dirname_creator=_folder_name,
         )
         listener = _LISTENING[run_name] = _Listener(steering)
         try:
-            # Tune's own handler would end the run as if all were well, and stay installed afterwards
-            with environment({"TUNE_DISABLE_SIGINT_HANDLER": "1"}), first_interrupt_noted(listener.interrupted):
-                results = tuner.fit()
+            results = fit(tuner, listener.interrupted)
         except _Halted:
             results = ()
         finally:
@@ -143,9 +124,8 @@ def _tune(steering: Steering, trial: SearchTrial, workers: Workers, at_a_time: i
             raise KeyboardInterrupt
         for result in results:
             if result.error:
-                reason = str(result.error).strip().splitlines()[-1]
                 number = int(result.config[NUMBER])
-                steering.failed(number, WorkersLost(f"trial {number} of {name} is given up: {reason}"))
+                steering.failed(number, WorkersLost(f"trial {number} of {name} is given up: {reason_of(result)}"))
 
 
 def _folder_name(trial: Any) -> str:

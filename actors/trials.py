@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.capacity import RoomWatch, require_room
-from actors.cluster import connect, run_folder
-from actors.environment import environment, limit_threads
+from actors.cluster import connect
+from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
-from actors.interrupts import first_interrupt_noted, interrupt_held
-from actors.jobs import MAX_LOSSES, Progress, Workers, WorkersLost
+from actors.jobs import Progress, Workers, WorkersLost
+from actors.tune_runs import fit, reason_of, tune_run
 from audits.errors import BadInput
 
 Trial = Callable[[dict[str, Any]], dict[str, float]]
@@ -87,35 +87,15 @@ def _run_here(space: Mapping[str, Any], trial: Trial, on_progress: Progress) -> 
 
 
 def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, on_progress: Progress) -> None:
-    with interrupt_held():
-        from ray import tune
-
-    trainable = tune.with_resources(
-        tune.with_parameters(_run_trial, trial=trial, threads=workers.threads),
-        {"cpu": workers.cpus, "gpu": workers.gpus},
-    )
-    with run_folder(workers, name) as (storage, run_name):
-        # failures of Python code are reported, so what Tune itself retries is only workers that died
-        tuner = tune.Tuner(
-            trainable,
-            param_space=dict(space),
-            tune_config=tune.TuneConfig(max_concurrent_trials=workers.count, reuse_actors=True),
-            run_config=tune.RunConfig(
-                name=run_name,
-                storage_path=storage,
-                verbose=0,
-                failure_config=tune.FailureConfig(max_failures=MAX_LOSSES - 1),
-                callbacks=[_progress_callback(workers, run_name)],
-            ),
-        )
+    with tune_run(_run_trial, trial, workers, name) as (make, run_name):
+        tuner = make(_progress_callback(workers, run_name), space, max_concurrent_trials=workers.count)
         results, total = _fit(tuner, run_name, on_progress)
         for result in results:
             metrics = result.metrics or {}
             if packed := metrics.get(FAILURE):
                 raise unpack_failure(bytes.fromhex(packed))
             if result.error:
-                reason = str(result.error).strip().splitlines()[-1]
-                raise WorkersLost(f"trial {result.config} of {name} is given up: {reason}")
+                raise WorkersLost(f"trial {result.config} of {name} is given up: {reason_of(result)}")
         ended = [result for result in results if RETURNED in (result.metrics or {})]
         if len(ended) < total:
             stopped = next(
@@ -139,9 +119,7 @@ def _fit(tuner: Any, run_name: str, on_progress: Progress) -> tuple[Any, int]:
     """Run the trials; return their results and how many there should be. Ctrl-C is KeyboardInterrupt, as elsewhere."""
     listener = _LISTENING[run_name] = _Listener(on_progress)
     try:
-        # Tune's own handler would end the run as if all were well, and stay installed afterwards
-        with environment({"TUNE_DISABLE_SIGINT_HANDLER": "1"}), first_interrupt_noted(listener.interrupted):
-            results = tuner.fit()
+        results = fit(tuner, listener.interrupted)
     except _Interrupted:
         raise KeyboardInterrupt from None
     finally:
