@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import tarfile
@@ -53,15 +52,14 @@ class ImageShards(Images):
         return Path(f"{path} (row {row})"), content
 
 
-def read_index(folder: Path, manifest: Manifest) -> dict[str, npt.NDArray[Any]]:
-    """Return ``shard``, ``offset``, ``length``, ``label`` and ``id`` of all images; BadInput when they are damaged."""
+def read_index(folder: Path, manifest: Manifest, *more: str) -> dict[str, npt.NDArray[Any]]:
+    """Return ``shard``, ``offset``, ``length``, ``label`` and ``more`` of all images; BadInput for a damaged file."""
     file = folder / INDEX
     try:
-        content = file.read_bytes()
         if sha256_of(file) != manifest.index:
             raise ValueError("its checksum is not that of the manifest")
-        with np.load(io.BytesIO(content), allow_pickle=False) as found:
-            return {name: found[name] for name in ("shard", "offset", "length", "label", "id")}
+        with np.load(file, allow_pickle=False) as found:
+            return {name: found[name] for name in ("shard", "offset", "length", "label", *more)}
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise BadInput(f"{file} cannot be read ({error}); write the shards again") from error
 
@@ -111,7 +109,8 @@ def verify(folder: Path, decode: bool = False) -> Manifest:
     """
     whole = encoded_set(folder)
     manifest = Manifest.read(folder)
-    index = read_index(folder, manifest)
+    index = read_index(folder, manifest, "id")
+    _check_fit(folder, manifest, index)
     names = [os.fsdecode(name) for name in index["id"].tolist()]
 
     def fault(number: int) -> str:

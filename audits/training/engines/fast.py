@@ -65,8 +65,7 @@ class FastEngine(Engine):
         """Take one noisy step on ``rows`` of the data and return their summed loss; without rows it is noise alone."""
         sums = {name: torch.zeros_like(self.survey.model.get_parameter(name)) for name in self.survey.wanted}
         total = torch.zeros((), dtype=torch.float64, device=self.data.y.device)
-        for part in rows.split(self.at_once) if len(rows) else ():
-            x, y = self.data.batch(part.to(self.data.y.device))
+        for x, y in self.data.batches(rows.split(self.at_once) if len(rows) else ()):
             if self.recipe.augment_shift or self.recipe.flip:
                 x = augmented(x, self.recipe.augment_shift, self.recipe.flip, shifts)
             for name, found in bounded_sums(self.survey, self.pieces, x, y, self.noise.bound).items():

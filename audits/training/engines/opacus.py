@@ -69,8 +69,7 @@ def step(
         optimizer.step()
         return total
     parts = rows.split(POINTS_AT_ONCE)
-    for number, part in enumerate(parts, start=1):
-        x, y = data.batch(part.to(data.y.device))
+    for number, (x, y) in enumerate(data.batches(parts), start=1):
         if recipe.augment_shift or recipe.flip:
             x = augmented(x, recipe.augment_shift, recipe.flip, shifts)
         loss = F.cross_entropy(student(x), y, label_smoothing=recipe.label_smoothing)

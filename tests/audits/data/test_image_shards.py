@@ -256,6 +256,18 @@ def test_an_index_that_points_outside_of_its_shards_is_refused(root: Path, tmp_p
             load(f"shards:{folder}")
 
 
+def test_an_index_with_too_few_names_is_refused(root: Path, tmp_path: Path) -> None:
+    folder = packed(NAME, root, tmp_path / "shards")
+    with np.load(folder / "index.npz") as found:
+        np.savez(tmp_path / "index.npz", **{**found, "id": found["id"][:11]})
+    (tmp_path / "index.npz").replace(folder / "index.npz")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["index"] = shard_writer.sha256_of(folder / "index.npz")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BadInput, match="does not fit the shards"):
+        verify(folder)
+
+
 def test_a_damaged_image_is_named_by_its_shard_and_row(root: Path, tmp_path: Path) -> None:
     (root / "train" / "n01440764" / "n01440764_2.JPEG").write_bytes(b"this is no image")
     folder = packed(NAME, root, tmp_path / "shards")
