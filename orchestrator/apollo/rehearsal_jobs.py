@@ -23,27 +23,7 @@ class RehearsalJobs(StageJobs):
 
     def rehearse_job(self, shadow_set: int, entry: UnlearningMethod, kind: str, shard: int) -> Job:
         """Return the job that gathers one kind of evidence about shadows alone, for one method and one shard."""
-        found = KINDS[kind]
-        originals = self.original_keys(shadow_set, found)
-        unlearned = {
-            role: [[self.unlearned(member, entry).key for member in group] for group in self.groups(role, shadow_set)]
-            for role in found.reads
-        }
-        earlier = {name: self.rehearse_job(shadow_set, entry, name, shard).key for name in found.after}
-        traced = [self.trace_job(shadow_set, shard, kind).key] if found.traced else []
-        document = {
-            "kind": kind,
-            "method": entry.method,
-            "original": originals,
-            "unlearned": unlearned,
-            "after": earlier,
-            "trace": traced,
-            **self.asking(shadow_set, shard, found),
-        }
-        models = chain(*chain(*originals.values()), *chain(*unlearned.values()))
-        place: dict[str, Any] = {"label": entry.label, "kind": kind, "shadow_set": shadow_set, "shard": shard}
-        needs, code = (*models, *earlier.values(), *traced), (*self.architectures(), found)
-        return self.job("rehearse", document, needs, code, **place)
+        return self.gathering_job("rehearse", shadow_set, entry, kind, shard)
 
     def appraise_job(self, shadow_set: int, entry: UnlearningMethod, attack: str) -> Job:
         """Return the job that says what ``attack`` finds of the shadows of a set that play the target."""

@@ -18,6 +18,8 @@ from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.jobs.keys import digest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from audits.apollo.design.partition import Member
     from audits.apollo.evidence import Kind
     from audits.training.recipe import Recipe
@@ -139,30 +141,41 @@ class StageJobs(RankingJobs):
 
     def search_job(self, shadow_set: int, entry: UnlearningMethod, kind: str, shard: int) -> Job:
         """Return the job that gathers one kind of evidence about one method, for one shard."""
+        targets = [self.unlearned(member, entry).key for member in self.targets_of(shadow_set)]
+        return self.gathering_job("search", shadow_set, entry, kind, shard, targets)
+
+    def gathering_job(
+        self,
+        stage: str,
+        shadow_set: int,
+        entry: UnlearningMethod,
+        kind: str,
+        shard: int,
+        targets: Sequence[str] | None = None,
+    ) -> Job:
+        """Return the job of ``stage`` that gathers evidence from shadows, and from ``targets`` if any are asked."""
         found = KINDS[kind]
         originals = self.original_keys(shadow_set, found)
         unlearned = {
             role: [[self.unlearned(member, entry).key for member in group] for group in self.groups(role, shadow_set)]
             for role in found.reads
         }
-        targets = [self.unlearned(member, entry).key for member in self.targets_of(shadow_set)]
-        earlier = {name: self.search_job(shadow_set, entry, name, shard).key for name in found.after}
+        after = {name: self.gathering_job(stage, shadow_set, entry, name, shard, targets).key for name in found.after}
         traced = [self.trace_job(shadow_set, shard, kind).key] if found.traced else []
         document = {
             "kind": kind,
             "method": entry.method,
             "original": originals,
             "unlearned": unlearned,
-            "targets": targets,
-            "after": earlier,
+            **({} if targets is None else {"targets": targets}),
+            "after": after,
             "trace": traced,
             **self.asking(shadow_set, shard, found),
         }
-        models = chain(*chain(*originals.values()), *chain(*unlearned.values()), targets)
+        models = (*chain(*chain(*originals.values()), *chain(*unlearned.values())), *(targets or ()))
         place: dict[str, Any] = {"label": entry.label, "kind": kind, "shadow_set": shadow_set, "shard": shard}
-        return self.job(
-            "search", document, (*models, *earlier.values(), *traced), (*self.architectures(), found), **place
-        )
+        needs, code = (*models, *after.values(), *traced), (*self.architectures(), found)
+        return self.job(stage, document, needs, code, **place)
 
     def original_keys(self, shadow_set: int, kind: type[Kind]) -> dict[str, list[list[str]]]:
         """Return the keys of the original shadows that ``kind`` sees: role → group → keys."""

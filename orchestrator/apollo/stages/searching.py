@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from audits.apollo.evidence import KINDS, Case, Group, Questions, SearchSettings
@@ -31,8 +32,11 @@ def search(context: Context, job: Job) -> dict[str, bytes]:
     return {EVIDENCE: pack_arrays(KINDS[job.kind]().gather(case(context, job)).arrays())}
 
 
-def case(context: Context, job: Job) -> Case:
-    """Return all that the job's kind of evidence may use, and nothing beyond its access."""
+def case(context: Context, job: Job, targets: Mapping[str, Any] | None = None) -> Case:
+    """Return all that the job's kind of evidence may use, and nothing beyond its access.
+
+    ``targets``: what answers in their place, by access; None: each target of the job.
+    """
     kind = KINDS[job.kind]
     shadows: dict[str, Any] = {role: groups(context, job, role, original=not kind.traced) for role in kind.reads}
     traced = job.document["trace"]
@@ -40,9 +44,9 @@ def case(context: Context, job: Job) -> Case:
         questions(context, job),
         search_settings(context),
         **shadows,
-        **oracles(context, job, kind.part.access),
+        **(oracles(context, job, kind.part.access) if targets is None else targets),
         trace=unpack_arrays(context.store.get("trace", traced[0]).read(TRACE)) if traced else {},
-        earlier={name: part(context, name, [key]) for name, key in job.document["after"].items()},
+        earlier={name: part(context, name, [key], job.stage) for name, key in job.document["after"].items()},
         population=population(context) if "population" in kind.settings else None,
         budget=context.design.budget,
     )
@@ -76,10 +80,10 @@ def oracles(context: Context, job: Job, access: Access) -> dict[str, Any]:
     return {access: {index: open_oracle(model) for index, model in targets.items()}}
 
 
-def part(context: Context, kind: str, keys: list[str]) -> Part:
-    """Return the stored part of ``kind``, its shards joined."""
+def part(context: Context, kind: str, keys: list[str], stage: str = "search") -> Part:
+    """Return the part of ``kind`` that jobs of a stage stored, its shards joined."""
     found = KINDS[kind].part
-    return found.joined([found.of(unpack_arrays(context.store.get("search", key).read(EVIDENCE))) for key in keys])
+    return found.joined([found.of(unpack_arrays(context.store.get(stage, key).read(EVIDENCE))) for key in keys])
 
 
 def questions(context: Context, job: Job) -> Questions:
