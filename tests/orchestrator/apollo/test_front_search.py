@@ -25,7 +25,7 @@ METRIC = ["gradient_ascent.utility.test_accuracy", "gradient_ascent.apollo.auc"]
 FILE: dict[str, Any] = {
     "base": "apollo-smoke",
     "space": {"model.settings.dropout": [0.0, 0.4, 0.8]},
-    "samples": 3,
+    "samples": 2,
     "search": "optuna",
     "search_seed": 1,
     "metric": METRIC,
@@ -34,7 +34,8 @@ FILE: dict[str, Any] = {
 
 
 def plan_in(place: Path) -> Any:
-    more = ("audit.attacks=[apollo]", "split.shadows=8", f"compute.store={place / 'store'}")
+    one_set = ("split.targets_per_shadow_set=2", "split.train_size=120", "split.target_pool=240", "recipe.epochs=2")
+    more = (*one_set, "split.shadows=8", "audit.attacks=[apollo]", f"compute.store={place / 'store'}")
     return load_plan("apollo-smoke", (*TINY, *more))
 
 
