@@ -32,7 +32,7 @@ def disclosure(context: Context, job: Job) -> dict[str, bytes]:
     made of uniqueness and the others are its controls (``audits.uniqueness.rankings``).
     """
     member = context.design.member(job.member)
-    model, trace = watch(context, member)
+    model, trace = watch(context, member, context.keeper)
     check_same(context, member, model)
     scores = {name: RANKINGS[name](trace, 0) for name in SCORES}
     bits = bits_upper(trace.gnq["ridge"], trace.weights)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from audits.training.keeper import Phases
 from audits.uniqueness.rankings import RANKINGS
 from audits.uniqueness.watching import RANKING, percentile
 from orchestrator.apollo.stages.context import Context
@@ -25,8 +26,9 @@ def expose(context: Context, job: Job) -> dict[str, bytes]:
     ids = context.design.ranked_points()
     found = np.full(len(ids), np.nan)
     place = np.argsort(ids)
-    for member in context.design.ranking_members.values():
-        _, trace = watch(context, member)
+    keepers = Phases(context.keeper)
+    for number, member in enumerate(context.design.ranking_members.values()):
+        _, trace = watch(context, member, keepers.of(str(number)))
         rows = place[np.searchsorted(ids, member.train, sorter=place)]
         found[rows] = percentile(RANKINGS[RANKING](trace, 0))
     return {FILE: pack_arrays({EXPOSURE: found})}

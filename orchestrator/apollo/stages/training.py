@@ -20,4 +20,4 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     member = context.design.member(job.member)
     points, recipe = context.tensors(member.train), context.design.recipe_of(member)
     build, seed = builder_of(context, member), context.seed(Purpose.TRAIN, member.name)
-    return trained_files(member.name, lambda: train_model(build, points, recipe, seed), points, recipe)
+    return trained_files(member.name, lambda: train_model(build, points, recipe, seed, context.keeper), points, recipe)

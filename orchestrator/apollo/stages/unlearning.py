@@ -29,6 +29,7 @@ def unlearn(context: Context, job: Job) -> dict[str, bytes]:
             seed=context.seed(Purpose.UNLEARN, job.label, member.name),
             recipe=context.design.recipe_of(member),
             build=builder_of(context, member),
+            keeper=context.keeper,
         )
     )
     return {WEIGHTS: pack_weights(changed)}

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from audits.apollo.design.partition import Member
+    from audits.training.keeper import Keeper
 
 
-def watch(context: Context, member: Member) -> tuple[nn.Module, Trace]:
+def watch(context: Context, member: Member, keeper: Keeper) -> tuple[nn.Module, Trace]:
     """Train ``member`` as stage train does, to the same bits; return the model and what was seen of its points."""
     recipe, chunk = context.design.recipe_of(member), context.plan.compute.chunk
     seed = context.seed(Purpose.TRAIN, member.name)
     with divergence_named(member.name):
-        return train_watched(builder_of(context, member), context.tensors(member.train), recipe, seed, chunk)
+        build, points = builder_of(context, member), context.tensors(member.train)
+        return train_watched(build, points, recipe, seed, chunk, keeper)

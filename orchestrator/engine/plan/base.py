@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
 # Where and how fast a plan runs, but not its scores.
 NOT_DECIDING = {
-    "compute": {"workers", "gpu", "gpus_per_worker", "cpus_per_worker", "engine", "head", "address", "store"},
+    "compute": {
+        "workers",
+        "gpu",
+        "gpus_per_worker",
+        "cpus_per_worker",
+        "engine",
+        "head",
+        "address",
+        "store",
+        "checkpoint_minutes",
+    },
     "data": {"root"},
 }
 

@@ -101,7 +101,8 @@ class Compute(Section):
     on a cluster. ``gpus_per_worker`` auto: one where there are GPUs. ``gpu``: the model of the GPU, found out and
     written into the plan by a run. ``engine``: who hosts the workers, ``train`` (one group) or ``actors`` (each for
     itself); auto: a group on this machine, actors on a cluster. ``head``: workers may be placed on a cluster's head
-    that has no GPU. ``address``: a running Ray cluster, e.g. auto.
+    that has no GPU. ``address``: a running Ray cluster, e.g. auto. ``checkpoint_minutes``: how often a training that is
+    not done is kept in the store, for another worker to go on with; null or 0: never.
     """
 
     workers: Annotated[int | Literal["auto"], PlainValidator(checked_workers)] = "auto"
@@ -116,6 +117,7 @@ class Compute(Section):
     chunk: Positive = 128
     address: Annotated[str | None, PlainValidator(checked_address)] = None
     store: Annotated[str | None, PlainValidator(checked_store)] = None
+    checkpoint_minutes: Annotated[float, Field(ge=0)] | None = 10.0
 
 
 class Tracking(Section):

@@ -13,10 +13,12 @@ from actors.jobs import Unfit
 from audits.credentials import remember, remembered
 from audits.errors import BadInput
 from audits.seeds import derive_seed
+from audits.training.keeper import NEVER
 from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind, load
 from orchestrator.engine.own_code import OwnCode
+from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json, unpack_weights
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from audits.data.tensors import TensorSet
+    from audits.training.keeper import Keeper
     from orchestrator.engine.plan.base import BasePlan
 
 WEIGHTS = "weights.safetensors"
@@ -120,6 +123,8 @@ class WorkerContext(Generic[D]):
         self.models: OrderedDict[str, nn.Module] = OrderedDict()
         self.held = 0
         self.asked = 0
+        self.keeper: Keeper = NEVER
+        """Keeps the training of the job in hand."""
         self.arrays: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
 
     @property
@@ -144,10 +149,15 @@ class WorkerContext(Generic[D]):
             )
         begin = time.perf_counter()
         self.asked = 0
+        minutes = self.plan.compute.checkpoint_minutes
+        kept = JobKeeper(self.store, job.stage, job.key, minutes) if minutes else None
+        self.keeper = kept or NEVER
         files = dict(self.kind.stage(job.stage).body(self, job))
         if self.asked:
             files[ASKED] = pack_json({"asked": self.asked})
         self.store.put(job.stage, job.key, job.document, files, seconds=time.perf_counter() - begin)
+        if kept:
+            kept.remove()
 
     def count_asked(self, queries: int) -> None:
         """Note how many inputs a given model was asked about in the job in hand."""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from orchestrator.engine.store.checkpoints import needless
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST
 from orchestrator.engine.store.places import CLAIMS, NO_STAGES, PROBES
@@ -80,6 +81,7 @@ def find_garbage(
     garbage.young = len(garbage.leftovers) - len(old)
     garbage.leftovers = old
     wanted = referenced(store, forget_runs)  # read last: a run may have been recorded meanwhile
+    garbage.leftovers += [entry for entry in needless(store, wanted) if everything or now - entry.modified >= GRACE]
     garbage.unreferenced = [
         artefact
         for artefact in garbage.unreferenced

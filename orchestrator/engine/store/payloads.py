@@ -38,15 +38,20 @@ def unpack_arrays(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
 
 def pack_weights(model: nn.Module) -> bytes:
     """Return a model's parameters and buffers as safetensors; tied weights stand there under each of their names."""
+    return pack_tensors(model.state_dict())
+
+
+def pack_tensors(tensors: Mapping[str, torch.Tensor], said: dict[str, str] | None = None) -> bytes:
+    """Return named tensors as safetensors, with the words ``said`` in the file's metadata."""
     from safetensors.torch import save
 
     state, seen = {}, set[int]()
-    for name, tensor in model.state_dict().items():
+    for name, tensor in tensors.items():
         whole = tensor.detach().cpu().contiguous()
         place = whole.untyped_storage().data_ptr()
         state[name] = whole.clone() if place in seen else whole
         seen.add(place)
-    return bytes(save(state))
+    return bytes(save(state, said))
 
 
 def unpack_weights(data: bytes) -> dict[str, torch.Tensor]:

@@ -14,5 +14,7 @@ INDEX: Final = "index"
 """Keys that are known to be there, stage by stage."""
 ANSWERS: Final = "answers"
 """What served models answered, a folder for each."""
+CHECKPOINTS: Final = "checkpoints"
+"""Trainings of jobs that are not done, a folder for each."""
 
-NO_STAGES: Final = (RUNS, PROBES, CLAIMS, INDEX, ANSWERS)
+NO_STAGES: Final = (RUNS, PROBES, CLAIMS, INDEX, ANSWERS, CHECKPOINTS)

@@ -46,16 +46,15 @@ def defend(context: Context, job: Job) -> dict[str, bytes]:
         trace = trace_of(context, model, twin=defence.ranking == "twin_loss")
         left = kept_by(model, defence, trace)
         kept = left if defence.method == "remove" else kept
-    points = tensors(context, design.source(model)[kept])
+    points, seed = tensors(context, design.source(model)[kept]), seed_of(model.retraining_seed)
     try:
         if defence.method == "noise":
             size = sum(parameter.numel() for parameter in found.parameters() if parameter.requires_grad)
             scale = noise_scale(trace, float(defence.strength or 0), size)
-            fit_noised(
-                found, points, recipe, seed=seed_of(model.retraining_seed), marked=~left[model.half], scale=scale
-            )
+            marked = ~left[model.half]
+            fit_noised(found, points, recipe, seed=seed, marked=marked, scale=scale, keeper=context.keeper)
         else:
-            fit(found, points, recipe, seed=seed_of(model.retraining_seed))
+            fit(found, points, recipe, seed=seed, keeper=context.keeper)
     except FloatingPointError as error:
         return {METRICS: pack_json({DIVERGED: str(error)})}
     return finished(context, model, found, points, recipe, kept=kept)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from audits.gnq.held_out import held_out_losses
 from audits.training.fit import fit
+from audits.training.keeper import Phases
 from audits.uniqueness.accumulate import fit_kept, fit_traced
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.models import divergence_named
@@ -35,28 +36,32 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     found = untrained(context, model.seed)
     with divergence_named(model.name):
         if not design.seen(model):
-            fit(found, points, recipe, seed=seed_of(model.seed))
+            fit(found, points, recipe, seed=seed_of(model.seed), keeper=context.keeper)
             return finished(context, model, found, points, recipe)
+        keepers = Phases(context.keeper)
+        keeper = keepers.of("own")
         if design.apart:
-            kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=design.every)
+            kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=design.every, keeper=keeper)
             weights = {CHECKPOINT.format(step): pack_state(state) for step, state in kept.items()}
-            return {**finished(context, model, found, points, recipe), **weights, **held_out(context, model, points)}
+            others = held_out(context, model, points, keepers)
+            return {**finished(context, model, found, points, recipe), **weights, **others}
         trace = fit_traced(
             found, points, recipe, seed=seed_of(model.seed), every=design.every, modes=design.modes(model),
             ridge=audit.ridge, in_batch=design.in_batch(model), chunk=design.plan.compute.chunk,
+            keeper=keeper,
         )  # fmt: skip
     doubts = sum(bool(text) for text in trace.doubts) + (trace.in_batch.doubts if trace.in_batch else 0)
-    seen = {TRACE: pack_arrays(packed(trace)), **held_out(context, model, points)}
+    seen = {TRACE: pack_arrays(packed(trace)), **held_out(context, model, points, keepers)}
     return {**finished(context, model, found, points, recipe, doubts=doubts), **seen}
 
 
-def held_out(context: Context, model: Watched, points: TensorSet) -> dict[str, bytes]:
+def held_out(context: Context, model: Watched, points: TensorSet, keepers: Phases) -> dict[str, bytes]:
     """Return the loss of a model's points under further models without them, if the plan asks for these."""
     design = context.design
     count = design.held_out(model)
     if not count:
         return {}
-    found = held_out_losses(design.build, points, design.plan.recipe, count, model.seed)
+    found = held_out_losses(design.build, points, design.plan.recipe, count, model.seed, keepers)
     return {HELD_OUT: pack_arrays({"loss": found})}
 
 

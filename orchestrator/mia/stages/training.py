@@ -16,7 +16,7 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     recipe, points = design.recipe_of(model), own_points(context, model)
     return trained_files(
         model.name,
-        lambda: train_model(lambda seed: design.build(model, seed), points, recipe, model.seed),
+        lambda: train_model(lambda seed: design.build(model, seed), points, recipe, model.seed, context.keeper),
         points,
         recipe,
         outside_points(context),
