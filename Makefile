@@ -1,5 +1,6 @@
 # make demo    one whole audit on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
+# make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
 # make clean   remove what the commands above have made, the environment too
 #
@@ -26,7 +27,7 @@ define NEWLINE
 
 endef
 
-.PHONY: demo test lint install clean
+.PHONY: demo test gpu lint install clean
 .DELETE_ON_ERROR:
 .SILENT: lint
 
@@ -38,6 +39,9 @@ test: $(STAMP)
 	@{ $(subst $(NEWLINE), && ,$(LINT)); } & lint=$$!; \
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
 	tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
+
+gpu: $(STAMP)
+	@$(BIN)/python -m benchmarks.gpu
 
 lint: $(STAMP)
 	$(LINT)

@@ -133,8 +133,11 @@ def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[s
 
 
 def apart(form: str, sizes: dict[str, int], device: str, threads: int) -> dict[str, Any]:
-    """Return ``measured`` of a process of its own."""
+    """Return ``measured`` of a process of its own; on a GPU, which counts its memory itself, of this one."""
     print(f"k-means, {form}", file=sys.stderr)
+    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats(device)
+        return measured(form, sizes, device, threads)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(measured, form, sizes, device, threads).result()
 
