@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tuple(f"{ROOT / folder}/" for folder in ("audits", "orchestrator", "actors"))
 HERE = f"{Path(__file__).resolve().parent}/"
 OWN = f"{ROOT}/"
+LIBRARIES = "/site-packages/"  # of an environment that may stand inside the checkout
 
 
 @dataclass
@@ -52,7 +53,7 @@ def place() -> str:
         file = frame.f_code.co_filename
         if file.startswith(PROJECT):
             return f"{file.removeprefix(OWN)}:{frame.f_lineno}"
-        if beside == "?" and file.startswith(OWN) and not file.startswith(HERE):
+        if beside == "?" and file.startswith(OWN) and not file.startswith(HERE) and LIBRARIES not in file:
             beside = f"{file.removeprefix(OWN)}:{frame.f_lineno}"
         frame = frame.f_back
     return beside

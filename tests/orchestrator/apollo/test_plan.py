@@ -12,12 +12,29 @@ from audits.data.catalogue import describe
 from audits.errors import BadInput
 from orchestrator.apollo.checks import check_fit
 from orchestrator.apollo.plan import ApolloPlan
+from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import parse_yaml, shipped_plan, shipped_plans
+from orchestrator.engine.plan.sections import Data
 from orchestrator.kinds import OF_TARGETS, check_against_data, load_plan, plan_from
+from orchestrator.tmia.plan import TmiaPlan
 from tests.orchestrator.apollo.plan_cases import refusal
 
 TOO_SMALL = {"gnq-faces": "split.pools is 1", "mia-smoke": "split.shadows is 4"}
 """Plan → the warning that it comes with: four hundred faces make one pool, and a plan of seconds has few shadows."""
+
+
+def data_of_settings(plan: BasePlan) -> list[Data]:
+    """Return all data that a plan and its variants read."""
+    each = [plan.changed(changes) if changes else plan for changes in plan.settings().values()]
+    return [
+        data for one in each for data in (one.data, one.transfer.data if isinstance(one, TmiaPlan) else None) if data
+    ]
+
+
+def of_known_size(data: Data) -> bool:
+    """Return whether all that a plan must know of ``data`` is known without them."""
+    facts = describe(data.name, data.root)
+    return bool(facts.points and facts.shape and facts.classes)
 
 
 def test_code_defaults_are_the_embedded_default_plan() -> None:
@@ -36,7 +53,7 @@ def test_every_shipped_plan_is_valid_without_warnings_or_notes_but_of_presets(na
         return
     if isinstance(plan, ApolloPlan):
         check_fit(plan, facts)
-    if facts.points and facts.shape and facts.classes:
+    if all(of_known_size(data) for data in data_of_settings(plan)):
         check_against_data(plan, absent=True)
     if not facts.present:
         with pytest.raises(BadInput, match="not found in"):
