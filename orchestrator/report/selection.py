@@ -81,27 +81,27 @@ def sentences(found: SelectionRow) -> list[Sentence]:
         f"{name}, of {many} settings of {found.sweep} and the plan, by {found.metric} of shadows that play the target: "
         f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. It was frozen before any target was asked."
     )
-    told = [Sentence("plain", "Chosen: ", what)]
+    told = [Sentence("plain", "Chosen", what)]
     if found.gain is None:
         text = f"No setting was better than the plan’s own at selection: {estimate(own.on_targets)} on the targets."
-        return [*told, Sentence("plain", "No gain: ", text)]
+        return [*told, Sentence("plain", "No gain", text)]
     gained = found.gain
     beside = "" if gained.on_targets_p is None else f", p {small_p(gained.on_targets_p)}"
     by = f"{estimate(gained.on_targets, signed=True)} [{level}, paired over {found.targets} targets{beside}]"
     areas = f"{estimate(chosen.on_targets)} instead of {estimate(own.on_targets)} with the plan as it is"
     best = 1 if found.mode == "max" else -1
     if gained.on_targets.side == best:
-        gain = Sentence("good", "A gain on the targets: ", f"{by}: {areas}.")
+        gain = Sentence("good", "A gain on the targets", f"{by}: {areas}.")
     elif gained.on_targets.side == -best:
-        gain = Sentence("bad", "A loss on the targets: ", f"{by}: {areas}.")
+        gain = Sentence("bad", "A loss on the targets", f"{by}: {areas}.")
     else:
-        gain = Sentence("plain", "No gain that can be told from zero: ", f"{by}: {areas}.")
+        gain = Sentence("plain", "No gain that can be told from zero", f"{by}: {areas}.")
     optimism = (
         f"At selection the gain was {estimate(gained.at_selection, signed=True)}, on the targets "
         f"{number(gained.on_targets.value, signed=True)}. Scores at selection are not those of targets even without a "
         "choice, as the plan’s own setting shows: a shadow in the place of a target is judged by fewer others."
     )
-    return [*told, gain, Sentence("plain", "Optimism: ", optimism)]
+    return [*told, gain, Sentence("plain", "Optimism", optimism)]
 
 
 def judged_grid(found: SelectionRow) -> Grid:
@@ -154,4 +154,4 @@ def grids(found: SelectionRow | None) -> list[Grid]:
 
 def lines(found: SelectionRow | None) -> list[str]:
     """Return the sentences of a choice for a terminal, none for a run without one."""
-    return [] if found is None else [f"{each.head}{each.text}" for each in sentences(found)]
+    return [] if found is None else [f"{each.head}: {each.text}" for each in sentences(found)]

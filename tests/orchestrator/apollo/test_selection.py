@@ -139,6 +139,7 @@ def test_the_page_begins_with_the_choice(finished, monkeypatch):
     lines = PAGE.closing_lines(finished.document)
     chosen = found.selection.winner if found.selection.gain else "the plan’s own setting (plan)"
     assert lines[0].startswith(f"Chosen: {chosen}, of 3 settings of some and the plan, by {METRIC}")
+    assert "<b>Chosen</b>" in page  # the style sets the colon behind it
     assert "selection-settings" in PAGE.csv(finished.out)
 
 
