@@ -134,6 +134,8 @@ def parse_yaml(text: str, source: str) -> Any:
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
     except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem):  # libyaml's own limit, where it has one
+            raise too_deep(source) from None
         mark = error.problem_mark or error.context_mark
         place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
         raise BadInput(f"{place}: not valid YAML: {flat(hide(error.problem or str(error)))}{tab_hint(error)}") from None
