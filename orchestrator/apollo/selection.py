@@ -12,8 +12,9 @@ from audits.statistics.summary import cells, per_target_auc
 from orchestrator.apollo.jobs import ApolloJobs
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.stages.rehearsing import APPRAISAL
-from orchestrator.engine.jobs.job import Job, of_stage
+from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Selection
+from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.payloads import unpack_arrays
 from orchestrator.engine.store.store import Store
 
@@ -59,16 +60,17 @@ def jobs(design: ApolloJobs, metric: str) -> Sequence[Job]:
     return design.rehearsal(*places(design.plan)[metric])
 
 
-def values(done: Sequence[Job], store: Store) -> list[float]:
+def values(setting: Setting, store: Store, metric: str) -> list[float]:
     """Return the mean AUC over the players of each shadow set."""
-    found = (unpack_arrays(store.get(job.stage, job.key).read(APPRAISAL))["auc"] for job in of_stage(done, "appraise"))
+    done = setting.of("appraise")
+    found = (unpack_arrays(store.get(job.stage, job.key).read(APPRAISAL))["auc"] for job in done)
     return [float(areas.mean()) for areas in found]
 
 
-def on_targets(scores: pa.Table, setting: str, metric: str) -> Mapping[int, float]:
+def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, float]:
     """Return the AUC of each target, nothing for an attack that failed."""
     columns = {name: scores[name].to_numpy() for name in scores.column_names}
-    wanted = columns["setting"] == setting
+    wanted = columns["setting"] == setting.name
     own = cells({name: column[wanted] for name, column in columns.items()})
     return next((per_target_auc(cell) for cell in own if f"{cell.unlearner}.{cell.attack}.auc" == metric), {})
 
@@ -82,4 +84,6 @@ SELECTION = Selection(
     values=values,
     on_targets=on_targets,
     unit="shadow set",
+    players="shadows that play the target",
+    apart="a shadow in the place of a target is judged by fewer others",
 )

@@ -161,16 +161,31 @@ class Tuning:
         return {"distance": self.row(setting, store)["distance"]}
 
 
+def as_it_is(plan: Any, metric: str) -> Any:
+    """Return the plan itself: its own design has the jobs of a rehearsal."""
+    return plan
+
+
+def shares(metric: str) -> tuple[float, float]:
+    """Return the range of a share or an AUC."""
+    return 0.0, 1.0
+
+
 @dataclass(frozen=True)
 class Selection:
     """How a kind chooses among settings of an attack without asking a target (``orch tune``).
 
-    ``metrics(plan)``: the numbers that can be chosen by, called as ``Kind.comparison`` calls them. ``refusal(plan,
-    metric)``: why a plan allows no choice by one of them, or ""; ``unscored(plan, metric)``: why a setting with this
-    plan gets no score, or "". ``fields``: the plan's fields, or sections, that settings may change. ``jobs(design,
-    metric)``: the jobs behind a score; ``values(jobs, store)``: its value in each ``unit`` of the design, in their
-    order. ``on_targets(scores, setting, metric)``: target → its value, of a scores table. ``within``: the range of
-    values, at which intervals end.
+    ``metrics(plan)``: the numbers that can be chosen by. ``refusal(plan, metric)``: why a plan allows no choice by one
+    of them, or ""; ``unscored(plan, metric)``: why a setting with this plan gets no score, or "". ``fields``: the
+    plan's fields, or sections, that settings may change.
+
+    A rehearsal has the plan ``rehearsed(plan, metric)``, which ``kind`` lays out (its place; "" for the kind itself);
+    ``jobs(design, metric)`` are those behind a score. ``values(setting, store, metric)``: the score in each ``unit`` of
+    the design, in their order. ``on_targets(setting, scores, metric)``: target → its value, of a scores table.
+    ``within(metric)``: the range of values, at which intervals end.
+
+    ``over``: the unit of ``on_targets``; ``players``: what is in the place of targets, in words; ``apart``: why its
+    scores are not those of targets even without a choice.
     """
 
     metrics: Callable[[Any], Sequence[str]]
@@ -178,10 +193,15 @@ class Selection:
     unscored: Callable[[Any, str], str]
     fields: tuple[str, ...]
     jobs: Callable[[Any, str], Sequence[Job]]
-    values: Callable[[Sequence[Job], Store], Sequence[float]]
-    on_targets: Callable[[pa.Table, str, str], Mapping[int, float]]
+    values: Callable[[Setting, Store, str], Sequence[float]]
+    on_targets: Callable[[Setting, pa.Table, str], Mapping[int, float]]
     unit: str
-    within: tuple[float, float] = (0.0, 1.0)
+    players: str
+    apart: str
+    rehearsed: Callable[[Any, str], Any] = as_it_is
+    kind: str = ""
+    within: Callable[[str], tuple[float, float]] = shares
+    over: str = "target"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.engine.progress import Progress
+from orchestrator.report import selection
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_csv, as_html, as_markdown, as_terminal
 from orchestrator.report.in_progress import in_progress
@@ -60,8 +61,9 @@ class RunPage(Generic[R]):
         return in_progress(progress)
 
     def grids(self, out: Path) -> list[Grid]:
-        """Return all tables of the run in ``out``."""
-        return [*self.all_grids(self.read(out)), *trials_of(read_result(out))]
+        """Return all tables of the run in ``out``: of one that chose its setting the choice first."""
+        document = read_result(out)
+        return [*selection.grids(selection.chosen_of(document)), *self.all_grids(self.read(out)), *trials_of(document)]
 
     def markdown(self, out: Path) -> str:
         """Return the tables of the run in ``out`` as Markdown."""
@@ -73,16 +75,22 @@ class RunPage(Generic[R]):
 
     def tables(self, document: Mapping[str, Any]) -> list[Table]:
         """Return the tables of a result (the content of result.json) for a terminal."""
-        return [as_terminal(grid) for grid in [*self.terminal_grids(self.of(document)), *trials_of(document)]]
+        return [as_terminal(grid) for grid in [*self.shown(document), *trials_of(document)]]
+
+    def shown(self, document: Mapping[str, Any]) -> list[Grid]:
+        """Return the tables of a result for a terminal: of one that chose its setting the choice last, read first."""
+        chosen = selection.chosen_of(document)
+        return [*self.terminal_grids(self.of(document)), *([selection.judged_grid(chosen)] if chosen else [])]
 
     def html_tables(self, document: Mapping[str, Any]) -> list[str]:
         """Return the tables of a result that a terminal shows as HTML elements, for a notebook."""
-        return [f"<h4>{escape(grid.title)}</h4>{as_html(grid)}" for grid in self.terminal_grids(self.of(document))]
+        return [f"<h4>{escape(grid.title)}</h4>{as_html(grid)}" for grid in self.shown(document)]
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the lines below the tables on a terminal."""
         search = document.get("search")
-        return [*self.lines(self.of(document)), *([remark(search)] if search else [])]
+        chosen = selection.lines(selection.chosen_of(document))
+        return [*chosen, *self.lines(self.of(document)), *([remark(search)] if search else [])]
 
 
 def trials_of(document: Mapping[str, Any]) -> list[Grid]:

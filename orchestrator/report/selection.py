@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import entry, estimate, number, percent, small_p
-from orchestrator.report.rows import Estimate
+from orchestrator.report.rows import Estimate, read_row
 from orchestrator.report.sentence import Sentence
 
 
@@ -48,7 +48,9 @@ class Gain:
 class SelectionRow:
     """What was chosen by which ``metric``: ``winner`` and the plan's ``own`` setting, and what became of them.
 
-    ``units``: over which scores at selection are means, such as shadow sets; ``file``: of the sweep beside the result.
+    ``units``: over which scores at selection are means, such as shadow sets; ``players``: what was in the place of
+    targets there; ``apart``: why its scores differ from those of targets without a choice; ``over``: what values on
+    targets are of, ``targets`` in number; ``file``: of the sweep beside the result.
     """
 
     sweep: str
@@ -64,6 +66,9 @@ class SelectionRow:
     judged: tuple[JudgedSetting, ...]
     gain: Gain | None
     file: str = ""
+    players: str = "shadows that play the target"
+    apart: str = "a shadow in the place of a target is judged by fewer others"
+    over: str = "target"
 
     @property
     def title(self) -> str:
@@ -78,7 +83,7 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     many = sum(each.score.known for each in found.settings)
     name = found.winner if found.gain else f"the plan’s own setting ({found.own})"
     what = (
-        f"{name}, of {many} settings of {found.sweep} and the plan, by {found.metric} of shadows that play the target: "
+        f"{name}, of {many} settings of {found.sweep} and the plan, by {found.metric} of {found.players}: "
         f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. It was frozen before any target was asked."
     )
     told = [Sentence("plain", "Chosen", what)]
@@ -87,7 +92,7 @@ def sentences(found: SelectionRow) -> list[Sentence]:
         return [*told, Sentence("plain", "No gain", text)]
     gained = found.gain
     beside = "" if gained.on_targets_p is None else f", p {small_p(gained.on_targets_p)}"
-    by = f"{estimate(gained.on_targets, signed=True)} [{level}, paired over {found.targets} targets{beside}]"
+    by = f"{estimate(gained.on_targets, signed=True)} [{level}, paired over {found.targets} {found.over}s{beside}]"
     areas = f"{estimate(chosen.on_targets)} instead of {estimate(own.on_targets)} with the plan as it is"
     best = 1 if found.mode == "max" else -1
     if gained.on_targets.side == best:
@@ -99,7 +104,7 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     optimism = (
         f"At selection the gain was {estimate(gained.at_selection, signed=True)}, on the targets "
         f"{number(gained.on_targets.value, signed=True)}. Scores at selection are not those of targets even without a "
-        "choice, as the plan’s own setting shows: a shadow in the place of a target is judged by fewer others."
+        f"choice, as the plan’s own setting shows: {found.apart}."
     )
     return [*told, gain, Sentence("plain", "Optimism", optimism)]
 
@@ -139,7 +144,7 @@ def settings_grid(found: SelectionRow) -> Grid:
         [
             Entry(each.setting, tone=bold(each.setting == found.winner)),
             entry(each.score) if each.score.known else Entry("–", each.refused),
-            ", ".join(f"{path.removeprefix('audit.search.')} = {value}" for path, value in each.overrides.items()),
+            ", ".join(f"{path.removeprefix('audit.').removeprefix('search.')} = {value}" for path, value in each.overrides.items()),
         ]
         for each in ordered
     ]
@@ -155,3 +160,9 @@ def grids(found: SelectionRow | None) -> list[Grid]:
 def lines(found: SelectionRow | None) -> list[str]:
     """Return the sentences of a choice for a terminal, none for a run without one."""
     return [] if found is None else [f"{each.head}: {each.text}" for each in sentences(found)]
+
+
+def chosen_of(document: Mapping[str, Any]) -> SelectionRow | None:
+    """Return what the content of result.json says of a choice, None for a run without one."""
+    told = document.get("selection")
+    return read_row(SelectionRow, told, "selection") if told else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
+from orchestrator.report import selection
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
@@ -56,6 +57,7 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
 
+    chosen = getattr(run, "selection", None)
     trials = {"table": table(trial_grid(run.search)), "remark": remark(run.search)} if run.search else None
 
     page = out / REPORT_FILE
@@ -69,6 +71,8 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
         plan=yaml.safe_dump(dict(run.plan), sort_keys=False, allow_unicode=True),
         changes=changes(run),
         trials=trials,
+        chosen=selection.sentences(chosen) if chosen else [],
+        chosen_grids=selection.grids(chosen),
         **content,
     )
     write_whole(page, text.encode())

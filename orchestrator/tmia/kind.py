@@ -17,6 +17,7 @@ from orchestrator.tmia.judged import SCORES
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.document import details, summed_up
 from orchestrator.tmia.result.metrics import metrics
+from orchestrator.tmia.selection import SELECTION
 from orchestrator.tmia.stages.given import bring
 from orchestrator.tmia.stages.looking import look
 from orchestrator.tmia.stages.querying import query
@@ -74,4 +75,5 @@ KIND = Kind(
     registries={"attacks": ATTACKS, "selectors": SELECTORS},
     page="orchestrator.tmia.page.page:PAGE",
     judged=SCORES,
+    selection=SELECTION,
 )

@@ -34,7 +34,7 @@ from orchestrator.apollo.page.tables import (
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.result.rows import ExposureList
 from orchestrator.apollo.split import Split
-from orchestrator.report import selection, writing
+from orchestrator.report import writing
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
 from orchestrator.report.pictures import Images
@@ -83,8 +83,6 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         given=run.given,
         over="points" if run.given else "targets",
         words=words,
-        chosen=selection.sentences(run.result.selection) if run.result.selection else [],
-        chosen_grids=selection.grids(run.result.selection),
     )
 
 

@@ -29,7 +29,6 @@ MOST_ROWS = 60
 def all_grids(run: ApolloRun) -> list[Grid]:
     """Return the tables of a run: main table, settings, single points, uniqueness, three groups, gains, utility."""
     grids = [
-        *selection.grids(run.result.selection),
         *(matrix_grids(run) if len(run.rows()) * len(run.rates) > MOST_ROWS else [main_grid(run)]),
         overview_grid(run),
         trade_grid(run),
@@ -48,11 +47,11 @@ def all_grids(run: ApolloRun) -> list[Grid]:
 def terminal_grids(run: ApolloRun) -> list[Grid]:
     """Return the tables that a terminal shows: AUC by setting of the plan's first attack, and the main table.
 
-    Of a run that chose its setting the choice stands last, where it is read first.
+    Of a run that chose its setting without the former: the choice stands below.
     """
     first = run.result.plan["audit"]["attacks"][0]
     if run.result.selection:
-        return [main_grid(run), selection.judged_grid(run.result.selection)]
+        return [main_grid(run)]
     return [*([area_grid(run, first)] if len(run.settings) > 1 else []), main_grid(run)]
 
 
@@ -199,7 +198,7 @@ def radius_grid(run: ApolloRun) -> Grid | None:
 
 def closing_lines(run: ApolloRun) -> list[str]:
     """Return the lines below the tables of a terminal: broken promises first, then points that are found one by one."""
-    return [*selection.lines(run.result.selection), *void_lines(run), *exposure_lines(run)]
+    return [*void_lines(run), *exposure_lines(run)]
 
 
 def exposure_lines(run: ApolloRun) -> list[str]:

@@ -54,11 +54,16 @@ class StageCost:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A choice among ``settings`` of a sweep, of which ``own`` is the plan's; ``jobs`` of each design come first."""
+    """A choice among ``settings`` of a sweep, of which ``own`` is the plan's.
+
+    First come the ``jobs`` of the design that ``kind`` makes of each plan, ``rehearsed``.
+    """
 
     sweep: str
     settings: Settings
     own: str
+    kind: Kind
+    rehearsed: Callable[[BasePlan], BasePlan]
     jobs: Callable[[Design], Sequence[Job]]
 
 
@@ -73,11 +78,14 @@ class Bill:
     timings: Timings
     work: dict[str, dict[str, tuple[Job, Probe]]] = field(default_factory=dict)
 
-    def add(self, plan: BasePlan, wanted: Callable[[Design], Sequence[Job]]) -> tuple[Design, Sequence[Job]]:
-        """Add the jobs that are ``wanted`` of a plan's design; return the design and the jobs."""
-        design = self.kind.lay_out(plan, self.data, self.device, self.store)
+    def add(
+        self, plan: BasePlan, wanted: Callable[[Design], Sequence[Job]], kind: Kind | None = None
+    ) -> tuple[Design, Sequence[Job]]:
+        """Add the jobs that are ``wanted`` of a plan's design, by ``kind`` or the bill's; return design and jobs."""
+        by = kind or self.kind
+        design = by.lay_out(plan, self.data, self.device, self.store)
         jobs = wanted(design.priced())
-        probe = self.kind.probe(plan, timed_on(self.device), self.timings)
+        probe = by.probe(plan, timed_on(self.device), self.timings)
         for job in (*design.first_jobs(), *jobs):
             self.work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
         return design, jobs
@@ -107,7 +115,10 @@ def choosing(bill: Bill, plan: BasePlan, rehearsal: Rehearsal) -> Audited:
     Which one wins is not known: the dearest one is priced. Returns those two.
     """
     plans = {name: plan.changed(changes) if changes else plan for name, changes in rehearsal.settings.items()}
-    weights = {name: bill.add(each, rehearsal.jobs)[0].weight for name, each in plans.items()}
+    weights = {
+        name: bill.add(rehearsal.rehearsed(each), rehearsal.jobs, rehearsal.kind)[0].weight
+        for name, each in plans.items()
+    }
     others = [name for name in plans if name != rehearsal.own]
     both = (rehearsal.own, *([max(others, key=lambda name: weights[name])] if others else []))
     return {name: (plans[name], bill.add(plans[name], lambda design: design.jobs())[1]) for name in both}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from audits.errors import BadInput, did_you_mean
 from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.summary import paired_difference
 from orchestrator.engine.cost.bill import Rehearsal
-from orchestrator.engine.kind import Kind, Selection
+from orchestrator.engine.kind import Kind, Selection, load
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.output_folder import SWEEP_FILE
 from tune_spaces.registry import Settings, Sweep
@@ -42,10 +42,21 @@ class Choice:
         """The settings that get a score."""
         return {name: changes for name, changes in self.settings.items() if name not in self.refused}
 
+    def without(self, names: Sequence[str], why: str) -> Choice:
+        """Return the choice with settings of these ``names`` refused as well; BadInput where the plan's own is."""
+        refused = {**self.refused, **dict.fromkeys(names, why)}
+        if self.own in refused:
+            raise BadInput(f"the plan's own setting gets no score: {refused[self.own]}")
+        return replace(self, refused=refused)
+
     def rehearsal(self, kind: Kind) -> Rehearsal:
         """Return what is priced of the choice."""
         selection = selection_of(kind)
-        return Rehearsal(self.sweep, self.scored, self.own, lambda design: selection.jobs(design, self.metric))
+        return Rehearsal(
+            self.sweep, self.scored, self.own, rehearsing(kind),
+            lambda plan: selection.rehearsed(plan, self.metric),
+            lambda design: selection.jobs(design, self.metric),
+        )  # fmt: skip
 
     def winner(self, values: Mapping[str, Sequence[float]]) -> str:
         """Return the setting with the best mean of ``values``; the plan's own wins ties, then the first."""
@@ -76,18 +87,19 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
         for path in changes:
             if not any(path == each or path.startswith(f"{each}.") for each in selection.fields):
                 raise BadInput(
-                    f"setting {name} of {sweep.name} changes {path}, which no attack may choose: shadows that play the "
-                    f"target would change with it; allowed: {', '.join(selection.fields)}, and what is in them"
+                    f"setting {name} of {sweep.name} changes {path}, which no attack may choose: what is in the place "
+                    f"of targets would change with it; allowed: {', '.join(selection.fields)}, and what is in them"
                 )
     plans = {name: plan.changed(changes) if changes else plan for name, changes in settings.items()}
     own = next((name for name, each in plans.items() if each == plan), "")
     if not own:
         own = OWN if OWN not in settings else f"{OWN} as it is"
         settings, plans = {own: {}, **settings}, {own: plan, **plans}
-    refused = {name: why for name, each in plans.items() if (why := selection.unscored(each, metric))}
-    if own in refused:
-        raise BadInput(f"the plan's own setting gets no score: {refused[own]}")
-    return Choice(sweep.name, metric, mode, own, settings, refused, SWEEP_FILE if sweep.text else "")
+    found = Choice(sweep.name, metric, mode, own, settings, file=SWEEP_FILE if sweep.text else "")
+    for name, each in plans.items():
+        if why := selection.unscored(each, metric):
+            found = found.without([name], why)
+    return found
 
 
 def selection_of(kind: Kind) -> Selection:
@@ -99,19 +111,27 @@ def selection_of(kind: Kind) -> Selection:
     return kind.selection
 
 
+def rehearsing(kind: Kind) -> Kind:
+    """Return the kind that lays out the rehearsals of ``kind``."""
+    place = selection_of(kind).kind
+    if not place:
+        return kind
+    found: Kind = load(place)
+    return found
+
+
 def told(
     choice: Choice,
+    selection: Selection,
     values: Mapping[str, Sequence[float]],
     on_targets: Mapping[str, Mapping[int, float]],
-    unit: str,
     level: float,
-    within: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Any]:
     """Return what result.json says of a choice: ``values`` by setting and unit, ``on_targets`` by setting and target.
 
     Intervals are t intervals over units at selection and over targets afterwards; differences are paired.
     """
-    winner = choice.winner(values)
+    winner, within = choice.winner(values), selection.within(choice.metric)
     judged = []
     for name in dict.fromkeys([winner, choice.own]):
         found = list(on_targets[name].values())
@@ -129,7 +149,10 @@ def told(
         "file": choice.file,
         "metric": choice.metric,
         "mode": choice.mode,
-        "unit": unit,
+        "unit": selection.unit,
+        "players": selection.players,
+        "apart": selection.apart,
+        "over": selection.over,
         "units": len(values[winner]),
         "targets": len(on_targets[winner]),
         "level": level,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,8 +12,9 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.run.choice import Choice, selection_of, told
+from orchestrator.engine.run.choice import Choice, rehearsing, selection_of, told
 from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.output_folder import write_whole
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.search_result import TrialNews, rehearsed
@@ -22,6 +24,7 @@ from orchestrator.engine.store.store import Store
 from tune_spaces.registry import Sweep
 
 TUNED_FILE = "tuned.yaml"
+NOTHING = "nothing is known of it: its models diverged"
 
 
 def run_selection(
@@ -37,7 +40,7 @@ class Selecting(Run):
     ``values``: setting → its score in each unit; ``on_targets``: setting → target → its value, of those audited.
     """
 
-    choice: Choice | None = None
+    choice: Choice
     rehearsing = False
     values: Mapping[str, Sequence[float]]
     on_targets: Mapping[str, Mapping[int, float]]
@@ -48,15 +51,16 @@ class Selecting(Run):
 
     def select(self, choice: Choice) -> Result:
         """Rehearse, choose, write the winner down, then audit; no target is as much as trained before."""
-        self.choice = choice
         with self.live:
             self.values = self.rehearsed(choice)
+            choice = self.choice
             winner = choice.winner(self.values)
             both = {name: choice.settings[name] for name in dict.fromkeys([choice.own, winner])}
             settings = self.laid_out(both)
             frozen = next(each.plan for each in settings if each.name == winner)
             write_whole(self.out / TUNED_FILE, frozen.to_yaml().encode())
-            self.terminal.line(f"chosen by {choice.metric} of shadows that play the target: {winner}")
+            players = selection_of(self.kind).players
+            self.terminal.line(f"chosen by {choice.metric} of {players}: {winner}")
             self.look_for_copies()
             with self.session(settings, kept=self.rehearsals):
                 trained = self.trained + self.crew.prepare(settings)["trained"]
@@ -70,53 +74,72 @@ class Selecting(Run):
 
     def rehearsed(self, choice: Choice) -> dict[str, list[float]]:
         """Return the score of every setting that gets one, unit by unit."""
+        self.choice = choice
+        self.tell_refused(choice.refused)
+        with self.at_rehearsal():
+            settings = self.rehearsals = self.rehearsal(choice)
+            with self.session(settings):
+                self.trained = self.crew.prepare(settings)["trained"]
+                self.crew.attack(settings)
         selection = selection_of(self.kind)
-        scored = choice.scored
-        for name, why in choice.refused.items():
+        values = {each.name: list(selection.values(each, self.store, choice.metric)) for each in settings}
+        nothing = dict.fromkeys((name for name, found in values.items() if not found), NOTHING)
+        self.tell_refused(nothing)
+        self.choice = choice = choice.without(list(nothing), NOTHING)
+        self.live.tell_trials(scores_of(choice, values))
+        return {name: values[name] for name in choice.scored}
+
+    def tell_refused(self, refused: Mapping[str, str]) -> None:
+        """Say which settings are left out, and why."""
+        for name, why in refused.items():
             self.terminal.line(f"warning: setting {name} is left out: {why}")
-        plans = {
-            name: with_digests(self.plan.changed(changes)) if changes else self.plan for name, changes in scored.items()
-        }
-        designs = {name: self.lay_out(plan, self.design.data, self.design.device) for name, plan in plans.items()}
+
+    @contextmanager
+    def at_rehearsal(self) -> Iterator[None]:
+        """Let designs be laid out, and jobs be done, by the kind of the rehearsal."""
+        audit, self.rehearsing = self.crew, True
+        self.crew = Crew(rehearsing(self.kind), self.design, audit.most, self.stored, self.terminal)
+        try:
+            yield
+        finally:
+            self.crew, self.rehearsing = audit, False
+
+    def rehearsal(self, choice: Choice) -> list[Setting]:
+        """Return the settings that get a score, each with the plan and the jobs of its rehearsal."""
+        selection = selection_of(self.kind)
+        plans = {}
+        for name, changes in choice.scored.items():
+            plan = with_digests(self.plan.changed(changes)) if changes else self.plan
+            plans[name] = selection.rehearsed(plan, choice.metric)
+        data, device = self.design.data, self.design.device
+        designs = {name: self.crew.kind.lay_out(plan, data, device, self.store) for name, plan in plans.items()}
         self.do_first(list(designs.values()))
-        settings = [
-            Setting(name, scored[name], plans[name], tuple(selection.jobs(design, choice.metric)))
+        return [
+            Setting(name, choice.settings[name], plans[name], tuple(selection.jobs(design, choice.metric)))
             for name, design in designs.items()
         ]
-        self.rehearsals = settings
-        self.rehearsing = True
-        with self.session(settings):
-            self.trained = self.crew.prepare(settings)["trained"]
-            self.crew.attack(settings)
-        self.rehearsing = False
-        values = {each.name: list(selection.values(each.jobs, self.store)) for each in settings}
-        self.live.tell_trials(scores_of(choice, values))
-        return values
 
     def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
         """Show how far ``settings`` are; those of the rehearsal are tracked as trials, by their scores at selection."""
         if not self.rehearsing:
             return super().watch(settings, left, what, tuning)
         selection, choice = selection_of(self.kind), self.choice
-        assert choice is not None
         values: dict[str, Sequence[float]] = {}
 
         def compare(setting: Setting, store: Store) -> dict[str, float]:
-            values[setting.name] = selection.values(setting.jobs, store)
-            return {choice.metric: fmean(values[setting.name])}
+            values[setting.name] = found = selection.values(setting, store, choice.metric)
+            return {choice.metric: fmean(found)} if found else {}
 
         what = "choosing without asking a target"
         self.live.begin(settings, left, compare, tracked=True, what=what, trials=lambda look: scores_of(choice, values))
 
     def beside(self, finished: Finished) -> dict[str, Any]:
-        """Return the choice, if there was one, and what became of it on the targets."""
-        if self.choice is None:
-            return {}
+        """Return the choice, and what became of it on the targets."""
         selection, choice = selection_of(self.kind), self.choice
-        scores, names = finished.scores, [setting.name for setting in finished.settings]
-        self.on_targets = {name: selection.on_targets(scores, name, choice.metric) for name in names}
-        level = float(self.plan.audit.level)
-        return {"selection": told(choice, self.values, self.on_targets, selection.unit, level, selection.within)}
+        self.on_targets = {
+            setting.name: selection.on_targets(setting, finished.scores, choice.metric) for setting in finished.settings
+        }
+        return {"selection": told(choice, selection, self.values, self.on_targets, float(self.plan.audit.level))}
 
 
 def scores_of(choice: Choice, values: Mapping[str, Sequence[float]]) -> list[TrialNews]:
@@ -124,5 +147,5 @@ def scores_of(choice: Choice, values: Mapping[str, Sequence[float]]) -> list[Tri
     return [
         rehearsed(number, name, changes, fmean(values[name]), len(values[name]))
         for number, (name, changes) in enumerate(choice.settings.items())
-        if name in values
+        if values.get(name)
     ]
