@@ -62,7 +62,9 @@ def precisions(counts: Tally) -> Floats:
 
 def ratios(hits: Floats, trials: Floats, otherwise: float) -> Floats:
     """Return hits over trials (T,); ``otherwise`` where there are none."""
-    return np.divide(hits, trials, out=np.full(hits.shape, otherwise), where=trials > 0)
+    found: Floats = np.full(hits.shape, otherwise)
+    np.divide(hits, trials, out=found, where=trials > 0)
+    return found
 
 
 def areas(seen: Judged) -> Floats:

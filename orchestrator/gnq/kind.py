@@ -13,6 +13,7 @@ from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.judged import SCORES
 from orchestrator.gnq.result.document import summed_up
 from orchestrator.gnq.result.metrics import compared, comparison, metrics
+from orchestrator.gnq.selection import SELECTION
 from orchestrator.gnq.stages.defending import defend
 from orchestrator.gnq.stages.inverting import invert
 from orchestrator.gnq.stages.looking import look
@@ -52,4 +53,5 @@ KIND = Kind(
     registries={"attacks": POOL_ATTACKS, "rankings": RANKINGS},
     page="orchestrator.gnq.page.page:PAGE",
     judged=SCORES,
+    selection=SELECTION,
 )

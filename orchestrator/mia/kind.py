@@ -12,6 +12,7 @@ from orchestrator.mia.jobs import MiaJobs
 from orchestrator.mia.judged import SCORES
 from orchestrator.mia.result.document import summed_up
 from orchestrator.mia.result.metrics import compared, comparison, metrics
+from orchestrator.mia.selection import SELECTION
 from orchestrator.mia.stages.asking import ask
 from orchestrator.mia.stages.given import bring
 from orchestrator.mia.stages.scoring import score
@@ -49,4 +50,5 @@ KIND = Kind(
     registries={"attacks": MIA_ATTACKS},
     page="orchestrator.mia.page.page:PAGE",
     judged=SCORES,
+    selection=SELECTION,
 )

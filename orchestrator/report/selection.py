@@ -144,7 +144,7 @@ def settings_grid(found: SelectionRow) -> Grid:
         [
             Entry(each.setting, tone=bold(each.setting == found.winner)),
             entry(each.score) if each.score.known else Entry("–", each.refused),
-            ", ".join(f"{path.removeprefix('audit.').removeprefix('search.')} = {value}" for path, value in each.overrides.items()),
+            ", ".join(f"{path.removeprefix('audit.search.')} = {value}" for path, value in each.overrides.items()),
         ]
         for each in ordered
     ]

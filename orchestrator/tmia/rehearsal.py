@@ -1,62 +1,41 @@
-"""The rehearsal of a TMIA audit: the audit once more, of pseudo-targets made of the attacker's points (``orch tune``).
-
-A kind of its own with the stages of the audit, so that a worker who is given the plan lays out the rehearsal of it.
-"""
+"""The rehearsal of a TMIA audit: the audit once more, of pseudo-targets that are made of the attacker's points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from audits.seeds import derive_seed
 from audits.tmia.rehearsal import rehearsal_split
-from orchestrator.tmia.cost import TmiaProbe
+from orchestrator.engine.rehearsal import RehearsedJobs
 from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.kind import KIND
-from orchestrator.tmia.plan import TmiaPlan, sizes
+from orchestrator.tmia.plan import TmiaPlan, points_read, sizes
 
 if TYPE_CHECKING:
     from audits.arrays import Ids
-    from audits.data.dataset import Dataset
-    from orchestrator.engine.kind import Stage
-    from orchestrator.engine.store.store import Store
-    from orchestrator.engine.timings import Timings
     from orchestrator.tmia.design import Side
 
-
-def read_points(plan: TmiaPlan) -> int:
-    """Return how many of the attacker's points selectors and attacks read."""
-    return plan.audit.reference_samples + plan.audit.reconstruction.points
+CUT = ("attacker_points", "filler", "null_models")
+"""The sizes that are not those of the audit."""
 
 
 def within(plan: TmiaPlan) -> TmiaPlan:
     """Return the plan of the audit that is the rehearsal of ``plan``; raises BadInput where points do not suffice."""
-    split = rehearsal_split(sizes(plan), read_points(plan))
-    fields = ("attacker_points", "filler", "null_models")
-    changes = {f"split.{name}": getattr(split, name) for name in fields}
-    return plan.changed({**changes, "seed": derive_seed(plan.seed, "rehearsal")})
+    split = rehearsal_split(sizes(plan), points_read(plan))
+    cut = {f"split.{name}": getattr(split, name) for name in CUT}
+    return plan.changed({**cut, "seed": derive_seed(plan.seed, "rehearsal")})
 
 
-class RehearsedTmia(TmiaJobs):
-    """Lays out the rehearsal of ``plan``; ``plan`` and all else of the design are then those of the rehearsal."""
+class RehearsedTmia(RehearsedJobs, TmiaJobs):
+    """Lays out the rehearsal of a plan."""
 
-    def __init__(
-        self, plan: TmiaPlan, data: Dataset, device: str, store: Store | None = None, stages: Sequence[Stage] = ()
-    ) -> None:
-        super().__init__(within(plan), data, device, store, stages)
-        self.audit = TmiaJobs(plan, data, device, store, stages)
-
-    @cached_property
-    def plan_hash(self) -> str:
-        """The hash of the plan that is rehearsed, by which workers know it."""
-        return self.audit.plan_hash
+    within, laid_out = staticmethod(within), TmiaJobs
 
     def points(self, side: Side) -> Ids:
-        """Return the ids of a side's points: of the candidates' the attacker's; of the other none of targets'.
+        """Return the ids of a side's points: of the candidates' side those of the attacker.
 
-        Neither candidates nor filler of the audit, nor their groups, take part on either side.
+        Neither candidates nor filler of the audit, nor others of their groups, take part on either side.
         """
         import numpy as np
 
@@ -69,11 +48,10 @@ class RehearsedTmia(TmiaJobs):
         return points[~np.isin(points, self.with_groups(np.concatenate([sets.candidates, sets.filler])))]
 
 
-def probe(plan: TmiaPlan, device: str, timings: Timings) -> Any:
+def probe(plan: TmiaPlan, *others: Any) -> Any:
     """Return what guesses the seconds of the jobs of the rehearsal of ``plan``."""
-    return TmiaProbe(within(plan), device, timings)
+    return KIND.probe(within(plan), *others)
 
 
-REHEARSAL = replace(
-    KIND, place="orchestrator.tmia.rehearsal:REHEARSAL", design=RehearsedTmia, probe=probe, selection=None
-)
+PLACE = "orchestrator.tmia.rehearsal:REHEARSAL"
+REHEARSAL = replace(KIND, place=PLACE, design=RehearsedTmia, probe=probe, selection=None)

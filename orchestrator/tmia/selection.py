@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from audits.errors import BadInput
 from audits.tmia.attacks import ATTACKS
@@ -16,7 +16,7 @@ from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.tmia.jobs import TmiaJobs
-from orchestrator.tmia.plan import TmiaPlan, sizes
+from orchestrator.tmia.plan import TmiaPlan, points_read, sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,8 +74,7 @@ def unscored(plan: TmiaPlan, metric: str) -> str:
     if wanted not in (ALL, *plan.audit.selectors):
         return f"{wanted} is not among its audit.selectors"
     try:
-        read = plan.audit.reference_samples + plan.audit.reconstruction.points
-        split = rehearsal_split(sizes(plan), read)
+        split = rehearsal_split(sizes(plan), points_read(plan))
         if ATTACKS[place(metric).attack].ranked:
             pool = pool_sets_of(split.attacker_points, split.train_size, corrected=plan.audit.pool_correction)
             check_corrected_level(plan.audit.beta, split.reference_models, pool)
@@ -103,7 +102,8 @@ def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, 
     """Return the value of each target, nothing for an attack that failed."""
     import pyarrow.compute as pc
 
-    attack, selectors = place(metric).attack, setting.plan.audit.selectors
+    plan, attack = cast(TmiaPlan, setting.plan), place(metric).attack
+    selectors = plan.audit.selectors
     own = scores.filter((pc.field("setting") == setting.name) & (pc.field("attack") == attack))
     if not len(own):
         return {}
@@ -113,8 +113,8 @@ def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, 
         if not name.startswith("q_") or name.removeprefix("q_") in selectors
     }
     return per_target(
-        columns, attack, selection_in(setting.plan, metric), place(metric).measure,
-        selectors=selectors, candidates=setting.plan.split.candidates,
+        columns, attack, selection_in(plan, metric), place(metric).measure,
+        selectors=selectors, candidates=plan.split.candidates,
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
 from orchestrator.apollo.stages.radii import WAYS
-from orchestrator.report import selection
 from orchestrator.report.grid import Entry, Grid, grid, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate

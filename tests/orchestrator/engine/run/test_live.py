@@ -170,8 +170,8 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
     def rehearsal(design: Any, metric: str) -> list[Any]:
         return [job for job in design.jobs() if job.unit == 0]
 
-    def scores(jobs: Sequence[Any], store: Store) -> list[float]:
-        return [KIND.comparison(Setting("", {}, plan, tuple(jobs)), store)["loss.auc"]]
+    def scores(setting: Setting, store: Store, metric: str) -> list[float]:
+        return [KIND.comparison(setting, store)[metric]]
 
     selection = Selection(
         metrics=lambda plan: ("loss.auc",),
@@ -180,8 +180,10 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
         fields=("recipe",),
         jobs=rehearsal,
         values=scores,
-        on_targets=lambda scores, setting, metric: {0: 0.5, 1: 0.5},
+        on_targets=lambda setting, scores, metric: {0: 0.5, 1: 0.5},
         unit="model",
+        players="target 0",
+        apart="it is one of the targets",
     )
     kind, out = replace(KIND, selection=selection), tmp_path / "out"
     seen: dict[str, Any] = {}
