@@ -68,6 +68,12 @@ def chosen(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tu
 
 def chosen_among(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tuple[Sweep, str | None]:
     """Return the sweep among whose settings ``orch tune`` chooses, and the plan beside it, if any; raises BadInput."""
+    for option, adaptive in (("search", "optuna"), ("scheduler", "asha")):
+        if asked[option] == adaptive:
+            raise BadInput(
+                f"--{option} {adaptive} chooses settings by what targets answer while it goes on; tune with --search "
+                "grid or random"
+            )
     return chosen(name, source, {**asked, "metric": (), "mode": ()})
 
 

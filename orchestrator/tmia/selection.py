@@ -79,7 +79,8 @@ def unscored(plan: TmiaPlan, metric: str) -> str:
             pool = pool_sets_of(split.attacker_points, split.train_size, corrected=plan.audit.pool_correction)
             check_corrected_level(plan.audit.beta, split.reference_models, pool)
     except BadInput as error:
-        return str(error)
+        text = str(error).replace("beta = ", "with so few points in a rehearsal audit.beta = ", 1)
+        return text.replace("n_ref", "split.reference_models")
     return ""
 
 

@@ -13,8 +13,11 @@ import pytest
 
 from audits.registry import Registry
 from orchestrator.engine import keyed_jobs
+from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.code_version import OURS, code_version, counts, reached
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.choice import rehearsing, selection_of
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named
@@ -33,10 +36,12 @@ MAKE_KEYS = (
     "orchestrator.engine.given_files",
     "orchestrator.engine.jobs",
     "orchestrator.engine.keyed_jobs",
+    "orchestrator.engine.rehearsal",
     "orchestrator.gnq.given.jobs",
     "orchestrator.gnq.jobs",
     "orchestrator.mia.jobs",
     "orchestrator.tmia.jobs",
+    "orchestrator.tmia.rehearsal",
 )
 """Modules whose part in a body is to name artefacts: their keys stand in the job's document."""
 
@@ -99,8 +104,8 @@ def test_bodies_call_nothing_that_their_keys_do_not_count(tmp_path: Path, monkey
         then = context_of(plan, store)
         present = kind_named(plan.kind).present(store)
         work += carried_out(then, tuple(job for job in then.design.jobs() if job.key not in present[job.stage]))
-        if name == "apollo":
-            work += rehearsals(context_of(plan.changed({"split.shadows": 8}), store))
+        if name == plan.kind:
+            work += rehearsals(plan.changed({"split.shadows": 8} if name == "apollo" else {}), store)
         for job, called in work:
             missed = called - set(reached(named[job.document["code"]]))
             assert not {module for module in missed if counts(module) and not within(module, MAKE_KEYS)}, job
@@ -108,13 +113,25 @@ def test_bodies_call_nothing_that_their_keys_do_not_count(tmp_path: Path, monkey
     assert done == {(name, stage.name) for name in KINDS for stage in kind_named(name).stages}
 
 
-def rehearsals(context: WorkerContext[Any]) -> Iterator[tuple[Job, set[str]]]:
-    """Do what is missing of the jobs by which settings of two attacks are chosen; yield as ``carried_out`` does."""
-    selection = kind_named("apollo").selection
-    assert selection is not None
-    for metric in ("identity.apollo.auc", "identity.rmia.auc"):
-        jobs = selection.jobs(context.design, metric)
-        yield from carried_out(context, tuple(job for job in jobs if not context.store.has(job.stage, job.key)))
+METRICS = {
+    "apollo": ("identity.apollo.auc", "identity.rmia.auc"),
+    "tmia": ("selected.tmia_distance.auc",),
+    "mia": ("lira.auc",),
+    "gnq": ("defended.lira.adaptive.auc",),
+}
+"""By what settings are chosen of which the rehearsal is done here."""
+
+
+def rehearsals(plan: BasePlan, store: Store) -> Iterator[tuple[Job, set[str]]]:
+    """Do what is missing of the jobs by which settings are chosen; yield as ``carried_out`` does."""
+    kind = kind_named(plan.kind)
+    selection, by = selection_of(kind), rehearsing(kind)
+    for metric in METRICS[plan.kind]:
+        data = data_of(plan.data.name, plan.data.root, plan.data.groups)
+        design = by.lay_out(selection.rehearsed(plan, metric), data, "cpu", store)
+        jobs = selection.jobs(design, metric)
+        missing = tuple(job for job in jobs if not store.has(job.stage, job.key))
+        yield from carried_out(WorkerContext(by, design, store), missing)
 
 
 def within(module: str, places: tuple[str, ...]) -> bool:
