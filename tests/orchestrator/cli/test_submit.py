@@ -64,6 +64,21 @@ def test_a_choice_is_sent_with_its_sweep_and_its_metric(
 
 
 @pytest.mark.parametrize(
+    ("kind", "metric", "vary"),
+    [
+        ("tmia", "selected.tmia_distance.advantage", "audit.selectors=[none],[kmeans]"),
+        ("mia", "lira.auc", "split.shadows=8,16"),
+        ("gnq", "none.lira.naive.auc", "split.shadows=8,16"),
+    ],
+)
+def test_choices_of_all_kinds_are_checked_before_they_are_sent(kind: str, metric: str, vary: str) -> None:
+    words = ["tune", kind, f"{kind}-smoke", "--vary", vary, *STORE]
+    assert read_command(Session(), [*words, "--metric", metric]).words[:2] == ("tune", kind)
+    with pytest.raises(BadInput, match=f"did you mean '{metric}'"):
+        read_command(Session(), [*words, "--metric", f"{metric}s"])
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         ("", "submit runs audit, sweep, tune"),

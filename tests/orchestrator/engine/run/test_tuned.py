@@ -14,12 +14,14 @@ import pytest
 from actors.jobs import Workers
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.run.choice import selection_of
+from orchestrator.engine.run.selecting import Selecting
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
-from tests.cases.runs import take_turns
-from tests.orchestrator.engine.run.tuned import METRIC, SETTINGS, made, rehearsal_of, small_choice, tuning
+from tests.cases.runs import draw_only, take_turns
+from tests.orchestrator.engine.run.test_live import children
+from tests.orchestrator.engine.run.tuned import METRIC, SETTINGS, begun, made, rehearsal_of, small_choice, tuning
 
 KINDS = tuple(METRIC)
 
@@ -140,6 +142,40 @@ def test_a_killed_tune_goes_on_where_it_was_and_says_the_same_with_two_workers(
     assert made(Store(str(tmp_path / "other"))).keys() == after.keys()
     tables = [(tmp_path / name / "scores.parquet").read_bytes() for name in ("out", "two")]
     assert tables[0] == tables[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch)
+    uri = f"sqlite:///{tmp_path}/runs.db"
+    plan, choice = small_choice(kind, tmp_path / "store", **{"tracking.uri": uri})
+    out = tmp_path / "out"
+    document = begun(Selecting, plan, out).select(choice).to_json()
+    found, page = document["selection"], kind_named(kind).open_page()
+
+    text = (out / "report.html").read_text()
+    assert text.index('<section id="selection">') < text.index('<section id="verdict">')
+    assert text.index('href="#selection"') < text.index('href="#verdict"')
+    metric = METRIC[kind]
+    assert f"orch tune {kind} some plan.yaml --metric {metric} --out again" in text
+    (first, *_), tables = page.closing_lines(document), page.csv(out)
+    players = selection_of(kind_named(kind)).players
+    assert first.startswith("Chosen: ") and f"by {metric} of {players}" in first
+    assert list(tables)[:2] == ["selection", "selection-settings"]
+    assert page.html_tables(document)[-1].startswith("<h4>Setting chosen without asking a target")
+    for name in choice.settings:
+        assert name in tables["selection-settings"]
+
+    after = children(plan)
+    assert {name: each.data.metrics["value"] for name, each in after.items()} == {
+        row["setting"]: row["score"] for row in found["settings"]
+    }
+    assert {each.data.tags["orch.state"] for each in after.values()} == {"done"}
+    audited = {name for name, each in after.items() if len(each.data.metrics) > 1}
+    assert audited == {found["winner"], found["own"]}
 
 
 @pytest.mark.long

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.base import BasePlan
@@ -55,6 +55,9 @@ def small_choice(kind: str, store: Path, **more: Any) -> tuple[BasePlan, Choice]
     return plan, choice_of(kind_named(kind), sweep, plan, METRIC[kind], "max")
 
 
+S = TypeVar("S", bound=Selecting)
+
+
 class Watched(UnshownRun, Selecting):
     """A run that notes which artefacts there are when the choice has been made and the targets come next."""
 
@@ -71,8 +74,13 @@ def made(store: Store) -> dict[tuple[str, str], tuple[str, float]]:
 
 def tuning(plan: BasePlan, out: Path) -> Watched:
     """Return a run that chooses; it draws no page and logs nothing."""
+    return begun(Watched, plan, out)
+
+
+def begun(of: type[S], plan: BasePlan, out: Path) -> S:
+    """Return a run that chooses, which leaves its files in ``out``, whatever is there."""
     terminal = Terminal(claim_folder(out, plan, force=True))
-    return Watched(kind_named(plan.kind), plan, out, terminal, name="tune-some", rebuild=False)
+    return of(kind_named(plan.kind), plan, out, terminal, name="tune-some", rebuild=False)
 
 
 def rehearsal_of(plan: BasePlan, metric: str) -> Any:
