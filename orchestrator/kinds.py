@@ -16,6 +16,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
+from orchestrator.engine.plan.wording import first_of
 from orchestrator.engine.run.search_checks import require_searcher
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ GROUP = "orch.kinds"
 
 OF_TARGETS = {"gnq": "gnq-target"}
 """``audit.kind`` of a plan with a section ``target`` → the kind of audit that it is of, where that is another one."""
-
-
-MOST_NAMED = 12
 
 
 def kind_named(name: str) -> Kind:
@@ -149,8 +147,8 @@ def require_metrics(metric: Sequence[str], plan: BasePlan) -> None:
     known = kind_named(plan.kind).compared(plan) if metric else ()
     for name in metric:
         if known and name not in known:
-            some = ", ".join(known[:MOST_NAMED]) + (", …" if len(known) > MOST_NAMED else "")
-            raise BadInput(f"metric {name!r} is no number of this audit{did_you_mean(name, known)}; it has: {some}")
+            near = did_you_mean(name, known)
+            raise BadInput(f"metric {name!r} is no number of this audit{near}; it has: {first_of(known)}")
 
 
 def open_design(

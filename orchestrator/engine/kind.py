@@ -220,8 +220,8 @@ class ScoresTable:
 class Finished:
     """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained.
 
-    ``trade``: that of the sweep. ``adaptive``: settings were chosen by what earlier ones came to, so that permuted
-    labels do not tell what the best of them would reach by chance.
+    ``trade``: that of the sweep. ``adaptive``: settings were chosen by what earlier ones came to, or before targets
+    were asked, so that permuted labels do not tell what the best of them would reach by chance.
     """
 
     name: str

@@ -14,6 +14,7 @@ from audits.statistics.summary import paired_difference
 from orchestrator.engine.cost.bill import Rehearsal
 from orchestrator.engine.kind import Kind, Selection, load
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.wording import first_of
 from orchestrator.engine.run.output_folder import SWEEP_FILE
 from tune_spaces.registry import Settings, Sweep
 
@@ -79,7 +80,7 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
     allowed = selection.metrics(plan)
     if metric is None or metric not in allowed:
         asked = "no --metric is given" if metric is None else f"--metric is {metric!r}{did_you_mean(metric, allowed)}"
-        raise BadInput(f"{asked}; allowed: {', '.join(allowed)}")
+        raise BadInput(f"{asked}; allowed: {first_of(allowed)}")
     if reason := selection.refusal(plan, metric):
         raise BadInput(f"--metric {metric}: {reason}")
     settings = sweep.settings(plan.resolved())

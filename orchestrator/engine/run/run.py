@@ -80,7 +80,12 @@ def run_tuning(
 
 
 class Run:
-    """One run of a plan: where its work is kept, who does it, and what the terminal shows meanwhile."""
+    """One run of a plan: where its work is kept, who does it, and what the terminal shows meanwhile.
+
+    ``chooses``: whether it chooses the settings of which it asks the targets.
+    """
+
+    chooses = False
 
     def __init__(
         self,
@@ -260,7 +265,7 @@ class Run:
             self.live.summing_up()
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
             trade = sweep.trade if sweep else None
-            adaptive = search is not None
+            adaptive = self.chooses or search is not None
             finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive)
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))

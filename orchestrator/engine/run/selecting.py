@@ -41,6 +41,7 @@ class Selecting(Run):
     """
 
     choice: Choice
+    chooses = True
     rehearsing = False
     values: Mapping[str, Sequence[float]]
     on_targets: Mapping[str, Mapping[int, float]]
