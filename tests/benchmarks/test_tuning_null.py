@@ -7,6 +7,7 @@ from statistics import fmean
 
 from benchmarks import tuning_null
 from orchestrator.apollo.kind import KIND
+from orchestrator.engine.setting import Setting
 from orchestrator.kinds import load_plan
 from tests.cases.runs import context_of
 
@@ -33,7 +34,8 @@ def test_the_quick_form_writes_its_record_and_scores_settings_as_orch_tune_does(
         if not context.store.has(job.stage, job.key):
             assert job.stage in ("rehearse", "appraise")  # the models are there
             context.perform(job)
-    assert fmean(KIND.selection.values(jobs, context.store)) == seed["retrain"]["at_selection"]
+    setting = Setting("chosen", {}, plan, tuple(jobs))
+    assert fmean(KIND.selection.values(setting, context.store, "retrain.apollo.auc")) == seed["retrain"]["at_selection"]
 
 
 def test_the_settings_are_the_same_every_time_and_differ_from_each_other():

@@ -1,0 +1,89 @@
+"""Runs of ``orch tune tmia`` that differ by their seed, side by side: what was chosen, and what it gained on targets.
+
+    python -m benchmarks.tuned_seeds runs/tuned-1 runs/tuned-2 …
+
+The seed draws points, models and directions anew, so that an interval over seeds covers candidates and reference models,
+which one over the targets of a run takes as they are. One line a run, then the mean over runs with a t interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from audits.statistics.intervals import ibragimov_mueller_t
+from benchmarks.record import table
+from orchestrator.report.result import read_result
+from orchestrator.tmia.selection import place
+
+HEADER = (
+    "seed", "chosen", "at selection", "on the targets", "plan as it is", "gain [over targets]", "precision", "coverage",
+    "FPR", "null FPR",
+)  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run and print; see the module's text."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tuned_seeds", description=str(__doc__).split("\n")[0])
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run of orch tune tmia")
+    runs = [read_result(folder) for folder in parser.parse_args(arguments).runs]
+    print(table(HEADER, [line(run) for run in runs]))
+    for what, of in (("gain", gained), ("chosen, on the targets", on_targets)):
+        print(f"\n{what}, mean of {len(runs)} seeds: {over_seeds([of(run) for run in runs])}")
+
+
+def line(run: Mapping[str, Any]) -> list[str]:
+    """Return the line of a run: rates are those of the chosen setting on the targets, by the metric's attack."""
+    found = run["selection"]
+    chosen, own = found["judged"][0], found["judged"][-1]
+    gain = found["gain"]
+    ends = (
+        f" [{gain['on_targets_low']:+.4f}, {gain['on_targets_high']:+.4f}]" if gain else " (chosen is the plan's own)"
+    )
+    cell = chosen_cell(run)
+    rates = [
+        "–" if cell[name] is None else f"{cell[name]:.3f}" for name in ("precision", "coverage", "fpr", "null_fpr")
+    ]
+    return [
+        str(run["seed"]),
+        found["winner"],
+        f"{chosen['at_selection']:.4f}",
+        f"{chosen['on_targets']:.4f}",
+        f"{own['on_targets']:.4f}",
+        f"{gained(run):+.4f}{ends}",
+        *rates,
+    ]
+
+
+def chosen_cell(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first cell of result.json about the chosen setting and the metric's attack."""
+    found = run["selection"]
+    attack = place(found["metric"]).attack
+    cells: Sequence[Mapping[str, Any]] = run["table"]
+    return next(cell for cell in cells if (cell["setting"], cell["attack"]) == (found["winner"], attack))
+
+
+def gained(run: Mapping[str, Any]) -> float:
+    """Return the gain of a run on its targets, 0 where the plan's own setting was chosen."""
+    gain = run["selection"]["gain"]
+    return 0.0 if gain is None else float(gain["on_targets"])
+
+
+def on_targets(run: Mapping[str, Any]) -> float:
+    """Return what the chosen setting found of the targets."""
+    return float(run["selection"]["judged"][0]["on_targets"])
+
+
+def over_seeds(values: Sequence[float]) -> str:
+    """Return mean and t interval of one value a run."""
+    if len(values) < 2:
+        return f"{fmean(values):+.4f}"
+    low, high = ibragimov_mueller_t(values)
+    return f"{fmean(values):+.4f} [{low:+.4f}, {high:+.4f}]"
+
+
+if __name__ == "__main__":
+    main()
