@@ -2,8 +2,8 @@
 
     python -m benchmarks.tuned_seeds runs/tuned-1 runs/tuned-2 …
 
-The seed draws points, models and directions anew, so that an interval over seeds covers candidates and reference models,
-which one over the targets of a run takes as they are. One line a run, then the mean over runs with a t interval.
+The seed draws points, models and directions anew: an interval over seeds covers candidates and reference models, which
+one over the targets of a run takes as they are. One line a run, then the mean over runs with a t interval.
 """
 
 from __future__ import annotations

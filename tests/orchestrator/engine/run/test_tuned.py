@@ -19,6 +19,7 @@ from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
+from orchestrator.tmia.result.document import details
 from tests.cases.runs import draw_only, take_turns
 from tests.orchestrator.engine.run.test_live import children
 from tests.orchestrator.engine.run.tuned import METRIC, SETTINGS, begun, made, rehearsal_of, small_choice, tuning
@@ -101,8 +102,6 @@ def quoted(plan: Any, changes: Any, name: str) -> float:
     store = Store(str(plan.compute.store))
     setting = Setting(name, changes, changed, tuple(open_design(changed, store).jobs()))
     if plan.kind == "tmia":
-        from orchestrator.tmia.result.document import details
-
         selection = next((each for each in changed.audit.selectors if each != "none"), "none")
         place = (selection, "tmia_distance")
         cells = details(setting, store)["cells"]
