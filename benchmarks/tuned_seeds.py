@@ -19,10 +19,14 @@ from benchmarks.record import table
 from orchestrator.report.result import read_result
 from orchestrator.tmia.selection import place
 
-HEADER = (
-    "seed", "chosen", "at selection", "on the targets", "plan as it is", "gain [over targets]", "precision", "coverage",
-    "FPR", "null FPR",
-)  # fmt: skip
+RATES = {
+    "candidates": "asked about",
+    "precision": "precision",
+    "coverage": "coverage",
+    "fpr": "FPR",
+    "null_fpr": "null FPR",
+}
+HEADER = ("seed", "chosen", "at selection", "on the targets", "plan as it is", "gain [over targets]", *RATES.values())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,34 +40,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def line(run: Mapping[str, Any]) -> list[str]:
-    """Return the line of a run: rates are those of the chosen setting on the targets, by the metric's attack."""
+    """Return the line of a run: what is said of the chosen setting, and behind the stroke of the plan as it is."""
     found = run["selection"]
     chosen, own = found["judged"][0], found["judged"][-1]
     gain = found["gain"]
-    ends = (
-        f" [{gain['on_targets_low']:+.4f}, {gain['on_targets_high']:+.4f}]" if gain else " (chosen is the plan's own)"
+    beside = (
+        f"[{gain['on_targets_low']:+.4f}, {gain['on_targets_high']:+.4f}]" if gain else "(chosen is the plan's own)"
     )
-    cell = chosen_cell(run)
-    rates = [
-        "–" if cell[name] is None else f"{cell[name]:.3f}" for name in ("precision", "coverage", "fpr", "null_fpr")
-    ]
+    both = cell(run, found["winner"]), cell(run, found["own"])
     return [
         str(run["seed"]),
         found["winner"],
         f"{chosen['at_selection']:.4f}",
         f"{chosen['on_targets']:.4f}",
         f"{own['on_targets']:.4f}",
-        f"{gained(run):+.4f}{ends}",
-        *rates,
+        f"{gained(run):+.4f} {beside}",
+        *(" / ".join(told(each[name]) for each in both) for name in RATES),
     ]
 
 
-def chosen_cell(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first cell of result.json about the chosen setting and the metric's attack."""
-    found = run["selection"]
-    attack = place(found["metric"]).attack
+def cell(run: Mapping[str, Any], setting: str) -> Mapping[str, Any]:
+    """Return the first cell of result.json about a setting and the metric's attack."""
+    attack = place(run["selection"]["metric"]).attack
     cells: Sequence[Mapping[str, Any]] = run["table"]
-    return next(cell for cell in cells if (cell["setting"], cell["attack"]) == (found["winner"], attack))
+    return next(each for each in cells if (each["setting"], each["attack"]) == (setting, attack))
+
+
+def told(value: float | None) -> str:
+    """Return a count or a rate."""
+    return "–" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
 def gained(run: Mapping[str, Any]) -> float:

@@ -103,7 +103,7 @@ SELECTION = Selection(
     unit="pool",
     over="pool",
     players="targets of pools that the audit leaves over",
-    apart="they are other points",
+    apart="a rehearsal has other pools",
     rehearsed=rehearsed,
     kind="orchestrator.mia.rehearsal:REHEARSAL",
 )

@@ -17,16 +17,21 @@ def result(seed: int, gain: float | None) -> dict[str, Any]:
     """Return what of a result is read."""
     judged = [{"setting": "a", "at_selection": 0.03, "on_targets": 0.02 + seed / 1000}]
     judged += [{"setting": "plan", "at_selection": 0.01, "on_targets": 0.01}] * (gain is not None)
-    cell = {"precision": None, "coverage": 0.1, "fpr": 0.04, "null_fpr": 0.05}
+    cell = {"candidates": 7, "precision": None, "fpr": 0.04, "null_fpr": 0.05}
     return {
         "schema": SCHEMA,
         "seed": seed,
         "table": [
-            {"setting": setting, "attack": attack, **cell, "coverage": 0.1 + (attack == "tmia")}
-            for setting in ("plan", "a")
-            for attack in ("tmia", "tmia_distance")
+            {"setting": setting, "attack": attack, **cell, "coverage": coverage}
+            for setting, attack, coverage in (
+                ("plan", "tmia", 0.9),
+                ("plan", "tmia_distance", 0.2),
+                ("a", "tmia", 0.9),
+                ("a", "tmia_distance", 0.1),
+            )
         ],
         "selection": {
+            "own": "plan" if gain is not None else "a",
             "metric": "selected.tmia_distance.advantage",
             "winner": "a",
             "judged": judged,
@@ -44,7 +49,10 @@ def test_a_line_a_run_and_an_interval_over_runs(tmp_path: Path, capsys: Any) -> 
         (folder / "scores.parquet").write_bytes(b"")
     tuned_seeds.main([str(tmp_path / str(seed)) for seed in range(3)])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2] == "| 0 | a | 0.0300 | 0.0200 | 0.0100 | +0.0100 [-0.1000, +0.1000] | – | 0.100 | 0.040 | 0.050 |"
+    assert lines[2] == (
+        "| 0 | a | 0.0300 | 0.0200 | 0.0100 | +0.0100 [-0.1000, +0.1000] "
+        "| 7 / 7 | – / – | 0.100 / 0.200 | 0.040 / 0.040 | 0.050 / 0.050 |"
+    )
     assert "+0.0000 (chosen is the plan's own)" in lines[3]
     values = [gain or 0.0 for gain in gains]
     half = stats.t.ppf(0.975, 2) * np.std(values, ddof=1) / np.sqrt(3)
