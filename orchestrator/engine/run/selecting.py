@@ -37,7 +37,8 @@ def run_selection(
 class Selecting(Run):
     """A run in two parts: the rehearsal of all settings, then the audit with the winner and with the plan as it is.
 
-    ``values``: setting → its score in each unit; ``on_targets``: setting → target → its value, of those audited.
+    ``values``: setting → its score in each unit; ``on_targets``: setting → target → its value, of those audited;
+    ``rehearsing``: what is shown are settings of the rehearsal, not the first jobs before it or the audit.
     """
 
     choice: Choice
@@ -79,9 +80,11 @@ class Selecting(Run):
         self.tell_refused(choice.refused)
         with self.at_rehearsal():
             settings = self.rehearsals = self.rehearsal(choice)
+            self.rehearsing = True
             with self.session(settings):
                 self.trained = self.crew.prepare(settings)["trained"]
                 self.crew.attack(settings)
+            self.rehearsing = False
         selection = selection_of(self.kind)
         values = {each.name: list(selection.values(each, self.store, choice.metric)) for each in settings}
         nothing = dict.fromkeys((name for name, found in values.items() if not found), NOTHING)
@@ -98,12 +101,12 @@ class Selecting(Run):
     @contextmanager
     def at_rehearsal(self) -> Iterator[None]:
         """Let designs be laid out, and jobs be done, by the kind of the rehearsal."""
-        audit, self.rehearsing = self.crew, True
+        audit = self.crew
         self.crew = Crew(rehearsing(self.kind), self.design, audit.most, self.stored, self.terminal)
         try:
             yield
         finally:
-            self.crew, self.rehearsing = audit, False
+            self.crew = audit
 
     def rehearsal(self, choice: Choice) -> list[Setting]:
         """Return the settings that get a score, each with the plan and the jobs of its rehearsal."""

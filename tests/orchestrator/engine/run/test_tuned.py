@@ -149,20 +149,28 @@ def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_only(monkeypatch)
+    first, noted = Selecting.do_first, []
+
+    def do_first(self: Selecting, designs: Any) -> None:
+        noted.append(self.rehearsing)
+        first(self, designs)
+
+    monkeypatch.setattr(Selecting, "do_first", do_first)
     uri = f"sqlite:///{tmp_path}/runs.db"
     plan, choice = small_choice(kind, tmp_path / "store", **{"tracking.uri": uri})
     out = tmp_path / "out"
     document = begun(Selecting, plan, out).select(choice).to_json()
     found, page = document["selection"], kind_named(kind).open_page()
 
+    assert noted == [False, False]  # a ranking that comes first is shown as one
     text = (out / "report.html").read_text()
     assert text.index('<section id="selection">') < text.index('<section id="verdict">')
     assert text.index('href="#selection"') < text.index('href="#verdict"')
     metric = METRIC[kind]
     assert f"orch tune {kind} some plan.yaml --metric {metric} --out again" in text
-    (first, *_), tables = page.closing_lines(document), page.csv(out)
+    (said, *_), tables = page.closing_lines(document), page.csv(out)
     players = selection_of(kind_named(kind)).players
-    assert first.startswith("Chosen: ") and f"by {metric} of {players}" in first
+    assert said.startswith("Chosen: ") and f"by {metric} of {players}" in said
     assert list(tables)[:2] == ["selection", "selection-settings"]
     assert page.html_tables(document)[-1].startswith("<h4>Setting chosen without asking a target")
     for name in choice.settings:
