@@ -154,6 +154,13 @@ def test_the_best_mean_wins_and_the_plans_own_setting_wins_ties():
     assert choice("min").winner(values) == "b"
 
 
+def test_settings_of_which_nothing_is_known_are_left_out_but_not_the_plans_own():
+    found = choice().without(["a"], "diverged")
+    assert found.refused == {"a": "diverged"} and list(found.scored) == ["own", "b"]
+    with pytest.raises(BadInput, match="the plan's own setting gets no score: diverged"):
+        choice().without(["own"], "diverged")
+
+
 def test_gains_are_paired_over_units_and_over_targets():
     values = {"a": [0.6, 0.7, 0.8], "own": [0.5, 0.7, 0.6], "b": [0.1, 0.1, 0.1]}
     areas = {"a": {0: 0.5, 1: 0.6}, "own": {0: 0.6, 1: 0.4}}
