@@ -9,7 +9,7 @@ from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
 from orchestrator.apollo.plan import CONTROLS, ApolloPlan
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
-from orchestrator.engine.gate import Headline, Line
+from orchestrator.engine.headline import Control, Headline, Line
 
 SUMMARY = ("auc", "tpr", "found_fpr")
 
@@ -57,24 +57,40 @@ def line(plan: ApolloPlan, unlearner: str, attack: str, access: str, values: Map
     return Line((unlearner, attack), values, where, counts and access == "labels", access if counts else "")
 
 
-def failed_controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
-    """Return the controls that failed: ``retrain`` by any attack, ``identity`` by all attacks of ``counted`` lines.
+def controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the controls of ``counted`` lines: ``retrain`` by any attack, ``identity`` by all attacks of these lines.
 
-    So does the promised rate of a ``counted`` line: what is void passes no limit. An attack that sees nothing where
+    So is the promised rate of a ``counted`` line: what is void passes no limit. An attack that sees nothing where
     nothing was unlearned says nothing where something was; one that sees something where the points were never learnt
     sees something other than unlearning.
     """
-    rows = document["table"]
-    off = sorted({row["attack"] for row in rows if row.get("control") == OFF_CHANCE})
-    found = [f"retrain: {', '.join(off)} is off chance, where nothing may be found"] if off else []
     attacks = {line.place[1] for line in counted}
-    tested = [row for row in rows if row["unlearner"] == "identity" and row["attack"] in attacks]
-    if tested and not any(row.get("control") == HELD for row in tested):
-        row = max(tested, key=lambda row: row["auc"])
-        seen = f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}] by {row['attack']}"
-        found.append(f"identity: without power, AUC {seen}, though nothing was unlearned")
+    rows: Mapping[str, list[Mapping[str, Any]]] = {name: [] for name in CONTROLS}
+    for row in document["table"]:
+        if row["unlearner"] == "retrain" or (row["unlearner"] == "identity" and row["attack"] in attacks):
+            rows[row["unlearner"]].append(row)
+    found = [
+        Control(name, judge(rows[name]) if rows[name] else "no result")
+        for name, judge in (("retrain", off_chance), ("identity", without_power))
+        if counted
+    ]
     void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
-    return found + ([f"promised rate: not kept, so that {'; '.join(void)} is void"] if void else [])
+    return [*found, Control("promised rate", f"not kept, so that {'; '.join(void)} is void" if void else "")]
+
+
+def off_chance(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how the control ``retrain`` failed in ``rows``, or ""."""
+    off = sorted({row["attack"] for row in rows if row.get("control") == OFF_CHANCE})
+    return f"{', '.join(off)} is off chance, where nothing may be found" if off else ""
+
+
+def without_power(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how the control ``identity`` failed in ``rows``, or ""."""
+    if any(row.get("control") == HELD for row in rows):
+        return ""
+    row = max(rows, key=lambda row: row["auc"])
+    seen = f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}] by {row['attack']}"
+    return f"without power, AUC {seen}, though nothing was unlearned"
 
 
 HEADLINE = Headline(
@@ -86,6 +102,6 @@ HEADLINE = Headline(
     lines=lines,
     refusal=refusal,
     lost=lost,
-    failed_controls=failed_controls,
+    controls=controls,
     accesses=get_args(Access),
 )

@@ -9,9 +9,10 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
+from orchestrator.cli.gating import close_gate
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options, target_options, with_target
 from orchestrator.cli.session import Session
-from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.gate import gates_of
 from orchestrator.engine.run.run import run_audit
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
@@ -61,12 +62,8 @@ def command(
     gates = gates_of(limits, audit.headline, plan)
     folder = Path(out or f"runs/{kind}")
     terminal = begin(session, folder, plan, as_json=as_json, force=force)
-    document = run_audit(audit, plan, folder, terminal, rebuild=rebuild).to_json()
+    document = run_audit(audit, plan, folder, terminal, rebuild=rebuild, gates=gates).to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
         click.echo(json.dumps(document))
-    failed = failures(gates, audit.headline, plan, document)
-    for text in failed:
-        terminal.line(text)
-    if failed:
-        raise click.exceptions.Exit(1)
+    close_gate(terminal, document)

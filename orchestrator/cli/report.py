@@ -10,6 +10,7 @@ import click
 from audits.data.catalogue import load
 from audits.errors import BadInput
 from orchestrator.cli.options import allow_code_option
+from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Page
 from orchestrator.engine.kind import load as load_named
 from orchestrator.kinds import kind_named
@@ -40,6 +41,8 @@ def command(run: str, markdown: bool) -> None:
         return
     page.write(folder, None if scored else thumbnails(page, document))
     click.echo(f"wrote {folder / 'report.html'}")
+    for text in GateResult.of(document).lines():
+        click.echo(text)
 
 
 def thumbnails(page: Page, document: dict[str, Any]) -> Any:

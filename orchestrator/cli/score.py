@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from orchestrator.cli.gating import close_gate
 from orchestrator.cli.options import json_option
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.kind import load
 from orchestrator.engine.run.console import Terminal
-from orchestrator.scored.headline import HEADLINE
 from orchestrator.scored.options import AUTO, DEFAULT_PRIORS, Options
 
 
@@ -82,18 +80,8 @@ def command(
         seed=seed,
     )
     terminal = Terminal(json=as_json)
-    names: list[str] = []
-
-    def check(attacks: Sequence[str]) -> None:
-        names.extend(attacks)
-        gates_of(limits, HEADLINE, names)
-
     words = shlex.join(sys.argv[1:])
-    document = load("orchestrator.scored.run:score")(files, options, out, terminal, f"orch {words}", check)
+    document = load("orchestrator.scored.run:score")(files, options, out, terminal, f"orch {words}", limits)
     if as_json:
         click.echo(json.dumps(document))
-    failed = failures(gates_of(limits, HEADLINE, names), HEADLINE, names, document)
-    for text in failed:
-        terminal.line(text)
-    if failed:
-        raise click.exceptions.Exit(1)
+    close_gate(terminal, document)

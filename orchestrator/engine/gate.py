@@ -4,71 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.engine.gate_result import (
+    FAILED,
+    INCONCLUSIVE,
+    PASSED,
+    ControlResult,
+    GateResult,
+    LimitResult,
+    outcome_of,
+)
+from orchestrator.engine.headline import Headline, Line
 
 OWN = re.compile(r"python:[\w.]+:\w+")
 INSIDE = "\0"
 """In the place of a dot inside a name."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a result that a limit can look at: its ``place`` by name, its numbers, and how messages name it.
-
-    ``worst``: it takes part in the worst line of all, which a limit without a place looks at; ``access``: so it does in
-    the worst line of this access and of stronger ones ("": of none).
-    """
-
-    place: tuple[str, ...]
-    values: Mapping[str, float | None]
-    where: str
-    worst: bool
-    access: str = ""
-
-
-def no_refusal(plan: Any) -> str:
-    """Return no reason why limits without a place could not be held by a result of ``plan``."""
-    return ""
-
-
-def nothing_lost(plan: Any, document: Mapping[str, Any]) -> list[Line]:
-    """Return no line that a result lacks."""
-    return []
-
-
-def no_control(plan: Any, document: Mapping[str, Any], lines: Sequence[Line]) -> list[str]:
-    """Return no control that failed."""
-    return []
-
-
-@dataclass(frozen=True)
-class Headline:
-    """What limits can name in results of a kind of audit.
-
-    ``example``: a limit, for messages; ``summary``: metrics of the worst line, ``metrics``: of a named one; ``parts``:
-    the words for the parts of a line's name (``("unlearner", "attack")``). ``names(plan)`` returns part → the names
-    that the plan has, ``lines(plan, document)`` the lines of a result. ``refusal(plan)``: why the worst line cannot be
-    asked for, or "". ``lost(plan, document)``: the lines that a result lacks, because an attack failed.
-    ``failed_controls(plan, document, lines)``: the controls without which ``lines`` say nothing and that failed, in
-    words. ``accesses``: levels of access that a limit can name, weakest first. ``undefined_fails``: a line of which the
-    metric is not defined is worse than all others; else it is left out.
-    """
-
-    example: str
-    summary: tuple[str, ...]
-    metrics: tuple[str, ...]
-    parts: tuple[str, ...]
-    names: Callable[[Any], Mapping[str, Sequence[str]]]
-    lines: Callable[[Any, Mapping[str, Any]], Sequence[Line]]
-    refusal: Callable[[Any], str] = no_refusal
-    lost: Callable[[Any, Mapping[str, Any]], Sequence[Line]] = nothing_lost
-    failed_controls: Callable[[Any, Mapping[str, Any], Sequence[Line]], Sequence[str]] = no_control
-    accesses: tuple[str, ...] = ()
-    undefined_fails: bool = True
 
 
 @dataclass(frozen=True)
@@ -138,23 +92,50 @@ def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
     return gates
 
 
-def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
-    """Return lines on every gate that a result does not pass.
+def judged(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> GateResult:
+    """Return how a result stands to every gate, and how its controls did.
 
-    What was not measured is not passed, nor is anything beside a control that failed: the gate is then inconclusive.
+    The controls are those of the lines that the gates look at, of all lines where there is no gate.
     """
     lines, lost = headline.lines(plan, document), headline.lost(plan, document)
-    found = []
-    for gate in gates:
-        counted = looked_at(gate, headline, lines)
-        if absent := looked_at(gate, headline, lost):
-            what = ", ".join(line.where for line in absent)
-            found.append(f"gate {gate.text}: inconclusive: no result of {what}; see the warnings")
-        failed = headline.failed_controls(plan, document, counted)
-        found += [f"gate {gate.text}: inconclusive: control {control}" for control in failed]
-        if (counted or not absent) and (text := failure(gate, headline, counted)):
-            found.append(text)
-    return found
+    limits = tuple(judged_one(gate, headline, plan, document, lines, lost) for gate in gates)
+    counted = [line for line in lines if not gates or any(line in looked_at(gate, headline, lines) for gate in gates)]
+    controls = headline.controls(plan, document, counted)
+    told = tuple(ControlResult(each.name, not each.failure, each.failure) for each in controls)
+    return GateResult(outcome_of(limits), limits, told)
+
+
+def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
+    """Return lines on every gate that a result does not pass."""
+    limits = judged(gates, headline, plan, document).limits
+    return [text for limit in limits if limit.outcome != PASSED for text in limit.told()]
+
+
+def judged_one(
+    gate: Gate,
+    headline: Headline,
+    plan: Any,
+    document: Mapping[str, Any],
+    lines: Sequence[Line],
+    lost: Sequence[Line],
+) -> LimitResult:
+    """Return how a result of ``lines`` stands to a gate.
+
+    What was not measured is not passed, nor is anything beside a control that failed: the gate is then inconclusive.
+    A value above the limit fails it, whatever else was not measured.
+    """
+    counted, absent = looked_at(gate, headline, lines), looked_at(gate, headline, lost)
+    controls = headline.controls(plan, document, counted)
+    broken = [f"control {control.name}: {control.failure}" for control in controls if control.failure]
+    missing = [f"no result of {', '.join(line.where for line in absent)}; see the warnings"] if absent else []
+    worst, unmeasured = worst_of(gate, headline, counted)
+    if unmeasured and (counted or not absent):
+        missing.append(unmeasured)
+    value, where = (worst.values[gate.metric], worst.where) if worst else (None, "")
+    found = LimitResult(gate.text, gate.metric, gate.limit, value, where, PASSED)
+    above = [found.above()] if value is not None and value > gate.limit else []
+    outcome = FAILED if above and not broken else INCONCLUSIVE if above or broken or missing else PASSED
+    return replace(found, outcome=outcome, reasons=(*above, *missing, *broken))
 
 
 def looked_at(gate: Gate, headline: Headline, lines: Sequence[Line]) -> list[Line]:
@@ -167,19 +148,18 @@ def looked_at(gate: Gate, headline: Headline, lines: Sequence[Line]) -> list[Lin
     return [line for line in lines if line.worst]
 
 
-def failure(gate: Gate, headline: Headline, counted: Sequence[Line]) -> str:
-    """Return why the lines that ``gate`` looks at do not pass it, or ""."""
+def worst_of(gate: Gate, headline: Headline, counted: Sequence[Line]) -> tuple[Line | None, str]:
+    """Return the worst of the lines that ``gate`` looks at, if any is known, and why that is not enough, or ""."""
     if not counted:
-        return f"gate {gate.text}: no line of the result has {gate.metric}, so it cannot be passed"
+        return None, f"no line of the result has {gate.metric}, so it cannot be passed"
     known = [line for line in counted if is_number(line.values.get(gate.metric))]
     unknown = [line for line in counted if line not in known]
-    if unknown and (headline.undefined_fails or gate.place is not None):
-        return f"gate {gate.text}: {gate.metric} was not measured ({unknown[0].where}), so it cannot be passed"
     worst = max(known, key=lambda line: line.values[gate.metric] or 0.0, default=None)
-    value = worst.values[gate.metric] if worst else None
-    if worst is None or value is None or value <= gate.limit:
-        return ""
-    return f"gate {gate.text}: {gate.metric} is {value:.3f} ({worst.where}), above {gate.limit:g}"
+    if unknown and (headline.undefined_fails or gate.place is not None):
+        return worst, f"{gate.metric} was not measured ({unknown[0].where}), so it cannot be passed"
+    if worst is None:
+        return None, f"{gate.metric} is not defined in any line that it looks at, so it cannot be passed"
+    return worst, ""
 
 
 def is_number(value: float | None) -> bool:

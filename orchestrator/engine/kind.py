@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from audits.errors import BadInput
 from audits.registry import Registry
-from orchestrator.engine.gate import Headline
+from orchestrator.engine.headline import Headline
 from orchestrator.engine.jobs.job import Job
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from audits.gnq.attacks.base import POOL_ATTACKS, PoolAccess
-from orchestrator.engine.gate import Headline, Line
+from orchestrator.engine.headline import Control, Headline, Line
 from orchestrator.gnq.plan import NONE, GnqPlan
 
 METRICS = ("auc", "auc_low", "auc_high")
@@ -56,13 +56,15 @@ def lost(plan: GnqPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def failed_controls(plan: GnqPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
-    """Return the control that failed: attacks that tell points apart that the judged models never saw."""
+def controls(plan: GnqPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the control, if there are null models: no attack may tell points apart that a judged model never saw."""
     off = [row for row in document["table"] if row.get("off")]
+    if not off and not any(row.get("p") is not None for row in document["table"]):
+        return []
     listed = "; ".join(
         f"{row['setting']}, {row['arm']}, {row['group']}, {row['attack']} {row['auc']:.3f}" for row in off
     )
-    return [f"null models: the AUC is off .500 for {listed}"] if off else []
+    return [Control("null models", f"the AUC is off .500 for {listed}" if off else "")]
 
 
 HEADLINE = Headline(
@@ -73,6 +75,6 @@ HEADLINE = Headline(
     names=names,
     lines=lines,
     lost=lost,
-    failed_controls=failed_controls,
+    controls=controls,
     accesses=get_args(PoolAccess),
 )

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.gate import Headline, Line
+from orchestrator.engine.headline import Control, Headline, Line
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import FitRow
@@ -40,32 +40,31 @@ def lost(plan: MiaPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def failed_controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
-    """Return the controls that failed: promised rates of ``counted`` lines, and canaries that none of them finds.
+def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the controls: promised rates of ``counted`` lines, and canaries that one of their attacks must find.
 
-    Beside a given target: own models that none of them finds or that fit otherwise than the target, and members that
-    are told apart without the model.
+    Beside a given target: own models that one of them must find and that fit as the target does, and members that are
+    not told apart without the model.
     """
     void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
-    found = [f"promised rate: not kept, so that {'; '.join(void)} is void"] if void else []
+    found = [Control("promised rate", f"not kept, so that {'; '.join(void)} is void" if void else "")]
     attacks = {line.place[0] for line in counted}
-    tested = [row for row in document["canaries"] if row["attack"] in attacks]
-    if tested and not any((row["auc_low"] or 0.0) > 0.5 for row in tested):
-        row = max(tested, key=lambda row: row["auc"])
-        found.append(f"canaries: without power, AUC {row['auc']:.3f} by {row['attack']} on points with a wrong label")
-    own = [row for row in document.get("own", ()) if row["attack"] in attacks]
-    if own and not any((row["auc_low"] or 0.0) > 0.5 for row in own):
-        row = max(own, key=lambda row: row["auc"])
-        found.append(
-            f"own models: without power, AUC {row['auc']:.3f} by {row['attack']} on models of the plan's recipe"
-        )
-    fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
-    found += [f"own models: {text}" for text in unlike_fits(fits)]
-    found += [
-        f"without the model: members differ by what they are, AUC {row['auc']:.3f} by inputs and labels alone"
-        for row in document.get("blind", ())
-        if row["differ"]
-    ]
+    for name, rows, what in (
+        ("canaries", document["canaries"], "points with a wrong label"),
+        ("own models", document.get("own", ()), "models of the plan's recipe"),
+    ):
+        if tested := [row for row in rows if row["attack"] in attacks]:
+            row = max(tested, key=lambda row: row["auc"])
+            held = any((row["auc_low"] or 0.0) > 0.5 for row in tested)
+            text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
+            found.append(Control(name, "" if held else text))
+    unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
+    if unlike or document.get("own"):
+        found.append(Control("fit of own models", "; ".join(unlike)))
+    if blind := document.get("blind"):
+        differ = [row for row in blind if row["differ"]]
+        seen = "; ".join(f"AUC {row['auc']:.3f} by inputs and labels alone" for row in differ)
+        found.append(Control("without the model", f"members differ by what they are, {seen}" if differ else ""))
     return found
 
 
@@ -77,6 +76,6 @@ HEADLINE = Headline(
     names=names,
     lines=lines,
     lost=lost,
-    failed_controls=failed_controls,
+    controls=controls,
     accesses=get_args(Access)[:2],
 )

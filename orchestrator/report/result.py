@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from audits.errors import BadInput
+from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.result_head import SCHEMA, head
 from orchestrator.report.rows import SPARSE, read_row, write_row
@@ -45,6 +46,7 @@ class FinishedRun:
     makes: str | None = field(default=None, metadata=SPARSE)
     selection: SelectionRow | None = field(default=None, metadata=SPARSE)
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
+    gate: GateResult | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
     tracking: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from audits.errors import BadInput
+from orchestrator.engine.gate import gates_of, judged
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.report.judged import DECISION
 from orchestrator.scored.attacks import Attack
+from orchestrator.scored.headline import HEADLINE
 from orchestrator.scored.options import Options
 from orchestrator.scored.page.page import PAGE
 from orchestrator.scored.reading import read_scores
@@ -28,18 +30,21 @@ def score(
     out: Path | None,
     terminal: Terminal,
     command: str,
-    check: Callable[[Sequence[str]], None],
+    limits: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of result.json; written to ``out``, where there is one, with all else.
 
-    ``check`` is told the attacks before anything is computed, and refuses limits that name others. Raises BadInput for
-    files that cannot be judged, and an ``out`` that holds something else.
+    ``limits``: those of ``--fail-above``, refused before anything is computed where they name other attacks. Raises
+    BadInput for files that cannot be judged, and an ``out`` that holds something else.
     """
     claim(out)
     scores = read_scores(paths, options)
-    check([attack.judged.attack for attack in scores.attacks])
+    names = [attack.judged.attack for attack in scores.attacks]
+    gates = gates_of(limits, HEADLINE, names)
     result, attacks = summed_up(scores, options, command)
     document = result.document()
+    if gates:
+        document["gate"] = judged(gates, HEADLINE, names, document).to_json()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for name, data in ((SCORES, pack_table(table_of(attacks))), (RESULT, json.dumps(document, indent=1).encode())):

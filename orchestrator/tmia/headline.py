@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.gate import Headline, Line
+from orchestrator.engine.headline import Control, Headline, Line
 from orchestrator.tmia.plan import TmiaPlan
 
 SUMMARY = ("precision_low", "auc_low", "precision", "auc")
@@ -49,19 +49,21 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def failed_controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[str]:
-    """Return the controls that failed: attacks that call null models members more often than promised.
+def controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the controls: no attack may call null models members more often than promised.
 
-    With a given model also those that call its known non-members so.
+    With a given model also its known non-members.
     """
-    controls = {"null models": "null_fpr"}
+    rates = {"null models": "null_fpr"}
     if plan.target is not None:
-        controls["the target's own non-members"] = "fpr"
+        rates["the target's own non-members"] = "fpr"
     found = []
-    for what, rate in controls.items():
+    for what, rate in rates.items():
         off = [row for row in document["table"] if row.get(f"{rate}_off")]
         listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row[rate]:.1%}" for row in off)
-        found += [f"{what}: called members more often than {off[0]['beta']:.1%} by {listed}"] if off else []
+        if off or any(row.get(rate) is not None for row in document["table"]):
+            text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
+            found.append(Control(what, text))
     return found
 
 
@@ -73,7 +75,7 @@ HEADLINE = Headline(
     names=names,
     lines=lines,
     lost=lost,
-    failed_controls=failed_controls,
+    controls=controls,
     accesses=get_args(Access)[:2],
     undefined_fails=False,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.data import data_of
+from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.kind import Design, Finished, Kind, Tuning
@@ -49,9 +50,14 @@ class Result:
         return self.document
 
 
-def run_audit(kind: Kind, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False) -> Result:
-    """Carry out one audit and leave result, scores, figures, report and tracking in ``out``."""
-    return Run(kind, plan, out, terminal, name=f"{plan.kind}-audit", rebuild=rebuild).audit()
+def run_audit(
+    kind: Kind, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False, gates: Sequence[Gate] = ()
+) -> Result:
+    """Carry out one audit and leave result, scores, figures, report and tracking in ``out``.
+
+    ``gates``: the limits that the result is put to, and tells of (``gate`` in result.json).
+    """
+    return Run(kind, plan, out, terminal, name=f"{plan.kind}-audit", rebuild=rebuild, gates=gates).audit()
 
 
 def run_sweep(
@@ -97,8 +103,10 @@ class Run:
         name: str,
         rebuild: bool,
         sweep: Sweep | None = None,
+        gates: Sequence[Gate] = (),
     ) -> None:
         self.begin = time.perf_counter()
+        self.gates = gates
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild = rebuild
         check_uri(plan.tracking.uri)
@@ -273,6 +281,8 @@ class Run:
             document |= self.beside(finished)
             if search is not None:
                 document["search"] = search
+            if self.gates:
+                document["gate"] = judged(self.gates, self.kind.headline, self.plan, document).to_json()
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             write_outputs(self.out, document, scores, self.plan)
             self.live.page.result_written()

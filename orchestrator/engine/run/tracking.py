@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from audits.credentials import reveal
+from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash
@@ -170,7 +171,10 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) ->
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
     metrics, main = kind.metrics, kind.main_setting(result)
     run.log_params()
-    run.log_parent({**metrics(result, main), **population, "seconds": float(result["seconds"])})
+    gate = GateResult.of(result)
+    run.log_parent({**metrics(result, main), **population, **gate.metrics(), "seconds": float(result["seconds"])})
+    for tag, told in gate.tags().items():
+        client.set_tag(parent, allowed_name(tag), told)
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))

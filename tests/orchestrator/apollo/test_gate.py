@@ -48,7 +48,7 @@ def with_row(unlearner: str, attack: str, **values: Any) -> list[dict[str, Any]]
 
 def test_a_bare_metric_is_the_worst_label_only_attack_on_an_approximate_unlearner() -> None:
     assert failed("auc=0.65") == []
-    assert failed("auc=0.64") == ["gate auc=0.64: auc is 0.650 (finetune, apollo), above 0.64"]
+    assert failed("auc=0.64") == ["gate auc=0.64: failed: auc is 0.650 (finetune, apollo), above 0.64"]
 
 
 def test_a_named_row_may_be_any_row() -> None:
@@ -57,11 +57,11 @@ def test_a_named_row_may_be_any_row() -> None:
 
 def test_a_limit_on_an_access_is_about_what_that_access_reaches() -> None:
     assert failed("labels.auc=0.65") == []
-    assert failed("labels.auc=0.64") == ["gate labels.auc=0.64: auc is 0.650 (finetune, apollo), above 0.64"]
-    assert failed("posteriors.auc=0.75") == ["gate posteriors.auc=0.75: auc is 0.800 (scrub, lira), above 0.75"]
+    assert failed("labels.auc=0.64") == ["gate labels.auc=0.64: failed: auc is 0.650 (finetune, apollo), above 0.64"]
+    assert failed("posteriors.auc=0.75") == ["gate posteriors.auc=0.75: failed: auc is 0.800 (scrub, lira), above 0.75"]
     strong = with_row("scrub", "apollo", auc=0.85)  # who sees posteriors sees labels, too
     assert failed("posteriors.auc=0.8", rows=strong) == [
-        "gate posteriors.auc=0.8: auc is 0.850 (scrub, apollo), above 0.8"
+        "gate posteriors.auc=0.8: failed: auc is 0.850 (scrub, apollo), above 0.8"
     ]
     with pytest.raises(BadInput, match=r"within an access \(labels, posteriors, logits, oracle\)"):
         parse_gate("label.auc=0.5", HEADLINE)
@@ -107,3 +107,15 @@ def test_gates_on_rows_that_the_plan_does_not_make_are_refused_before_any_work(t
 def test_a_bare_metric_needs_an_approximate_unlearner() -> None:
     with pytest.raises(BadInput, match="only controls"):
         gates_of(["auc=0.5"], HEADLINE, load_plan(None, ["unlearning=[{method: identity}]"]))
+
+
+@pytest.mark.parametrize("control", ["identity", "retrain"])
+def test_a_control_without_a_result_holds_no_gate(control: str) -> None:
+    (line,) = failed("auc=0.99", rows=[each for each in ROWS if each["unlearner"] != control])
+    assert line == f"gate auc=0.99: inconclusive: control {control}: no result"
+
+
+def test_a_control_under_another_name_does_not_take_the_place_of_the_control() -> None:
+    renamed = "unlearning=[{method: identity, as: kept}, {method: scrub}, {method: retrain, as: fresh}]"
+    labels = [entry.label for entry in load_plan(None, [renamed]).unlearning]  # type: ignore[attr-defined]  # of Apollo
+    assert labels == ["identity", "kept", "scrub", "fresh", "retrain"]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.cli import audit as audit_command
 from orchestrator.cli import sweep as sweep_command
 from orchestrator.cli.main import COMMANDS, group, main
+from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.kinds import load_plan
@@ -63,11 +65,13 @@ def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[
     """Replace the pipeline by one that writes down its arguments and returns a drawn result."""
     seen: list[tuple[Any, ...]] = []
 
-    def run_audit(kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False) -> Done:
+    def run_audit(
+        kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False, gates: Sequence[Gate] = ()
+    ) -> Done:
         seen.append((plan, out, rebuild))
         terminal.line("at work")
         (out / "result.json").touch()
-        return Done(drawn)
+        return Done({**drawn, "gate": judged(gates, kind.headline, plan, drawn).to_json()})
 
     def run_sweep(
         kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False, force: bool = False
@@ -146,7 +150,7 @@ def test_a_failed_gate_exits_with_1_after_the_result(
     command = ["audit", "apollo", "--set", f"audit.attacks=[{attacks}]", "--fail-above"]
     assert main([*command, "auc=0.99"]) == 0
     assert main([*command, "auc=0.51", "--fail-above", "identity.apollo.auc=0.99"]) == 1
-    assert "gate auc=0.51: auc is" in capsys.readouterr().out.splitlines()[-1]
+    assert "gate auc=0.51: failed: auc is" in capsys.readouterr().out.splitlines()[-1]
     assert main(["audit", "apollo", "--force", "--fail-above", "auc=0.99"]) == 1  # the plan has an attack more
     assert "gate auc=0.99: inconclusive: no result of " in capsys.readouterr().out.splitlines()[-1]
 

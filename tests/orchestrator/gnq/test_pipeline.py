@@ -470,10 +470,10 @@ def test_gates_look_at_the_headline_of_an_arm(finished: tuple[Result, Path]) -> 
     auc = document["arms"][0]["headline"]["auc"]
     assert failed([f"auc={auc + 1e-9}", "dp-8.auc=0.99"], plan, document) == []
     (line,) = failed([f"auc={auc - 0.001}"], plan, document)
-    assert line.startswith(f"gate auc={auc - 0.001}: auc is {auc:.3f} (base, none,")
+    assert line.startswith(f"gate auc={auc - 0.001}: failed: auc is {auc:.3f} (base, none,")
     assert failed(["posteriors.auc=0.99", "white_box.auc=0.99"], plan, document) == []
     (line,) = failed(["posteriors.auc=0"], plan, document)
-    assert line.startswith("gate posteriors.auc=0: auc is 0.") and "white_box" not in line
+    assert line.startswith("gate posteriors.auc=0: failed: auc is 0.") and "white_box" not in line
     off = [{**row, "off": row["moment"] == "null" and row["attack"] == "lira"} for row in document["table"]]
     (line,) = failed(["dp-8.auc=0.99"], plan, document | {"table": off})
     assert line.startswith("gate dp-8.auc=0.99: inconclusive: control null models: the AUC is off .500 for base, none,")

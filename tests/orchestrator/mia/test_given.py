@@ -19,6 +19,7 @@ from audits.statistics.one_target import SAYS, area_interval, jackknife_variance
 from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.headline import Control
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
@@ -256,7 +257,7 @@ def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_l
     assert "either target.members does not name its training points, or the recipe is not its own" in line
     document = {**finished.document, "fit": [write_row(row) for row in wrong]}
     plan = bench.plan()
-    failed = HEADLINE.failed_controls(plan, document, [*HEADLINE.lines(plan, document)])
-    assert f"own models: {line}" in failed
+    controls = HEADLINE.controls(plan, document, [*HEADLINE.lines(plan, document)])
+    assert Control("fit of own models", line) in controls
     assert own_power(MiaRun.of(document)).kind == "bad"
     assert own_power(MiaRun.of(finished.document)).kind == "good"

@@ -448,16 +448,18 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
             gates_of([text], KIND.headline, plan)
     cells = [{**cell, "precision": 0.8} for cell in result.document["table"]]
     (line,) = failed(["precision=0.7"], plan, {"table": cells})
-    assert line.startswith("gate precision=0.7: precision is 0.800")
+    assert line.startswith("gate precision=0.7: failed: precision is 0.800")
     assert failed(["precision=0.9"], plan, {"table": cells}) == []
     (line,) = failed(["posteriors.auc=0.99"], plan, {"table": [{**cell, "auc": 0.995} for cell in cells]})
-    assert line.startswith("gate posteriors.auc=0.99: auc is 0.995")
+    assert line.startswith("gate posteriors.auc=0.99: failed: auc is 0.995")
     off = [{**cell, "null_fpr": 0.2, "null_fpr_off": place == 3} for place, cell in enumerate(cells)]
     (line,) = failed(["precision=0.9"], plan, {"table": off})
     assert line.startswith("gate precision=0.9: inconclusive: control null models: called members more often than")
     assert f"by {off[3]['setting']}, {off[3]['selection']}, {off[3]['attack']} 20.0%" in line
     undefined = [{**cell, "precision": None} for cell in cells]
-    assert failed(["precision=0.1"], plan, {"table": undefined}) == []
+    (line,) = failed(["precision=0.1"], plan, {"table": undefined})  # an attack without power calls nobody, too
+    assert "precision is not defined in any line" in line
+    assert failed(["precision=0.9"], plan, {"table": [*undefined[1:], cells[0]]}) == []
     (line,) = failed(["I.kmeans.tmia.precision=0.1"], plan, {"table": undefined})
     assert "was not measured" in line
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,55 +16,13 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Result, run_sweep
 from orchestrator.engine.store.payloads import pack_table
-from orchestrator.engine.store.store import Store
-from orchestrator.kinds import KINDS, kind_named, load_plan, open_design
+from orchestrator.kinds import KINDS, kind_named, open_design
 from tests.cases.runs import audited, take_turns, two_in_turn
-from tests.orchestrator.toy.plan import ToyPlan
+from tests.orchestrator.toy.bench import Bench
 from tune_spaces import SWEEPS
 from tune_spaces.registry import Sweep, fixed
 
 TARGETS = 3
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered() -> Any:
-    """Register the kind, by one line."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
-        yield
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A store and a tracker in which the tests of this file run plans, each into a folder of its own."""
-
-    place: Path
-
-    @property
-    def tracker(self) -> str:
-        return f"sqlite:///{self.place / 'mlflow.db'}"
-
-    def plan(self, **changes: Any) -> ToyPlan:
-        values = {"compute.workers": 0, "compute.store": str(self.place / "store"), "tracking.uri": self.tracker}
-        changed = {name.replace("__", "."): value for name, value in changes.items()}
-        plan = load_plan(kind_named("toy").default_plan, values=values | changed)
-        assert isinstance(plan, ToyPlan)
-        return plan
-
-    def made(self) -> Counter[str]:
-        present = kind_named("toy").present(Store(str(self.place / "store")))
-        return Counter({stage: len(keys) for stage, keys in present.items()})
-
-    def command(self, *arguments: str) -> int:
-        """Return the exit code of a command of ``orch`` on the plan, in the store, without workers."""
-        file = self.place / "plan.yaml"
-        file.write_text(yaml.safe_dump(self.plan().resolved()))
-        return main([*arguments[:2], str(file), *arguments[2:]])
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +145,7 @@ def test_it_is_gated(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.command("audit", "toy", *out, "--fail-above", "loss.auc=0.1", "--json") == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["kind"] == "toy"
-    assert "gate loss.auc=0.1: auc is 0." in told.err and "(base, loss), above 0.1" in told.err
+    assert "gate loss.auc=0.1: failed: auc is 0." in told.err and "(base, loss), above 0.1" in told.err
     assert bench.command("audit", "toy", *out, "--fail-above", "los.auc=0.1") == 2
     assert "attack 'los' (did you mean 'loss'?) is not in the plan: loss, right" in capsys.readouterr().err
 

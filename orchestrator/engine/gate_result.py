@@ -1,0 +1,108 @@
+"""How a result stands to the limits of its release gate, as result.json keeps it and messages tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+PASSED, FAILED, INCONCLUSIVE = "passed", "failed", "inconclusive"
+
+
+@dataclass(frozen=True)
+class LimitResult:
+    """How a result stands to one limit.
+
+    ``limit``: as it was given, METRIC=VALUE; ``metric`` and ``at_most`` are its parts. ``value``: the worst number that
+    it looks at, ``where``: whose that is (None and "" where nothing was measured). ``outcome``: passed, failed or
+    inconclusive; ``reasons``: why it is not passed, one sentence each.
+    """
+
+    limit: str
+    metric: str
+    at_most: float
+    value: float | None
+    where: str
+    outcome: str
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the limit is on: the limit as it was given, without the number."""
+        return self.limit.partition("=")[0]
+
+    def told(self) -> list[str]:
+        """Return lines that tell the outcome."""
+        if self.outcome == PASSED:
+            return [f"gate {self.limit}: passed: {self.found()}"]
+        return [
+            f"gate {self.limit}: {FAILED if reason == self.above() else INCONCLUSIVE}: {reason}"
+            for reason in self.reasons
+        ]
+
+    def found(self) -> str:
+        """Return the number that was found, in words."""
+        return "nothing was measured" if self.value is None else f"{self.metric} is {self.value:.3f} ({self.where})"
+
+    def above(self) -> str:
+        """Return the reason that a number above the limit is."""
+        return f"{self.found()}, above {self.at_most:g}"
+
+
+@dataclass(frozen=True)
+class ControlResult:
+    """Whether a control held; ``failure``: how not, else ""."""
+
+    control: str
+    held: bool
+    failure: str = ""
+
+
+def outcome_of(limits: Iterable[LimitResult]) -> str:
+    """Return the outcome of a gate: failed, else inconclusive, if one of its limits is; "" without limits."""
+    found = {limit.outcome for limit in limits}
+    return next((outcome for outcome in (FAILED, INCONCLUSIVE, PASSED) if outcome in found), "")
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """How a result stands to every limit, and how the controls did that these stand on; ``outcome``: of all."""
+
+    outcome: str = ""
+    limits: tuple[LimitResult, ...] = ()
+    controls: tuple[ControlResult, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return a line or more about every limit, those that are not passed last."""
+        ordered = sorted(self.limits, key=lambda limit: limit.outcome != PASSED)
+        return [text for limit in ordered for text in limit.told()]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the numbers that a tracker keeps: whether the gate is passed, and what each limit looks at."""
+        if not self.limits:
+            return {}
+        found = {f"gate.{limit.name}": limit.value for limit in self.limits if limit.value is not None}
+        return {**found, "gate.passed": float(self.outcome == PASSED)}
+
+    def tags(self) -> dict[str, str]:
+        """Return what a tracker keeps as words: the outcome of the gate, and that of each limit with its reasons."""
+        told = {f"orch.gate.{limit.name}": "; ".join(limit.told()) for limit in self.limits}
+        return {"orch.gate": self.outcome, **told} if self.limits else {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``gate`` of result.json."""
+        return {
+            "outcome": self.outcome,
+            "limits": [{**asdict(limit), "reasons": list(limit.reasons)} for limit in self.limits],
+            "controls": [asdict(control) for control in self.controls],
+        }
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> GateResult:
+        """Return the gate that a result (the content of result.json) was put to; one without limits if none was."""
+        told = document.get("gate")
+        if not told:
+            return GateResult()
+        limits = (LimitResult(**{**limit, "reasons": tuple(limit["reasons"])}) for limit in told["limits"])
+        controls = (ControlResult(**control) for control in told["controls"])
+        return GateResult(told["outcome"], tuple(limits), tuple(controls))

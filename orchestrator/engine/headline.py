@@ -1,0 +1,71 @@
+"""The numbers of a result that limits can name, and the controls without which these numbers say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a result that a limit can look at: its ``place`` by name, its numbers, and how messages name it.
+
+    ``worst``: it takes part in the worst line of all, which a limit without a place looks at; ``access``: so it does in
+    the worst line of this access and of stronger ones ("": of none).
+    """
+
+    place: tuple[str, ...]
+    values: Mapping[str, float | None]
+    where: str
+    worst: bool
+    access: str = ""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control that a result has, by name; ``failure``: how it failed, "" where it held."""
+
+    name: str
+    failure: str = ""
+
+
+def no_refusal(plan: Any) -> str:
+    """Return no reason why limits without a place could not be held by a result of ``plan``."""
+    return ""
+
+
+def nothing_lost(plan: Any, document: Mapping[str, Any]) -> list[Line]:
+    """Return no line that a result lacks."""
+    return []
+
+
+def no_control(plan: Any, document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
+    """Return no control."""
+    return []
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What limits can name in results of a kind of audit.
+
+    ``example``: a limit, for messages; ``summary``: metrics of the worst line, ``metrics``: of a named one; ``parts``:
+    the words for the parts of a line's name (``("unlearner", "attack")``). ``names(plan)`` returns part → the names
+    that the plan has, ``lines(plan, document)`` the lines of a result. ``refusal(plan)``: why the worst line cannot be
+    asked for, or "". ``lost(plan, document)``: the lines that a result lacks, because an attack failed.
+    ``controls(plan, document, lines)``: the controls that the result has and without which ``lines`` say nothing.
+    ``accesses``: levels of access that a limit can name, weakest first. ``undefined_fails``: a line of which the
+    metric is not defined is worse than all others; else it is left out.
+    """
+
+    example: str
+    summary: tuple[str, ...]
+    metrics: tuple[str, ...]
+    parts: tuple[str, ...]
+    names: Callable[[Any], Mapping[str, Sequence[str]]]
+    lines: Callable[[Any, Mapping[str, Any]], Sequence[Line]]
+    refusal: Callable[[Any], str] = no_refusal
+    lost: Callable[[Any, Mapping[str, Any]], Sequence[Line]] = nothing_lost
+    controls: Callable[[Any, Mapping[str, Any], Sequence[Line]], Sequence[Control]] = no_control
+    accesses: tuple[str, ...] = ()
+    undefined_fails: bool = True
