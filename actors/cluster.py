@@ -73,6 +73,7 @@ def connect(workers: Workers, last_words: Tell = say) -> Iterator[None]:
     ``last_words`` is, and the process ends (``ray_watch``). A joined cluster's token is the user's matter. Raises
     BadInput when nothing answers at the address, or the storage folder cannot be used.
     """
+    refuse_shadows(Path.cwd())
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     with environment(quiet):
@@ -91,6 +92,21 @@ def connect(workers: Workers, last_words: Tell = say) -> Iterator[None]:
                     yield
             finally:
                 ray.shutdown()
+
+
+def refuse_shadows(folder: Path) -> None:
+    """Raise BadInput for a module of the user's in ``folder`` that workers would import in the place of one of ours.
+
+    Ray puts the working folder in front of what its workers import.
+    """
+    root = Path(__file__).resolve().parent.parent
+    for name in SOURCE_PACKAGES:
+        for file in (folder / f"{name}.py", folder / name / "__init__.py"):
+            if file.is_file() and file.resolve().parent not in (root, root / name):
+                raise BadInput(
+                    f"{file} has the name of a part of orch, and workers would import it in the place of that; "
+                    "rename it, run in another folder, or add --workers 0"
+                )
 
 
 @contextmanager

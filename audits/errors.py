@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+PARTS = re.compile(r"[_\-. ]+")
 
 
 class BadInput(ValueError):
@@ -15,6 +18,20 @@ class ServerSilent(RuntimeError):
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """Return ``" (did you mean 'x'?)"`` for the closest allowed word, or an empty string."""
-    close = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    """Return ``" (did you mean 'x'?)"`` for the closest allowed word, or an empty string.
+
+    Capitals do not matter, and ``lr`` is close to ``learning_rate``, ``eps`` to ``max_epsilon``.
+    """
+    small = {name.lower(): name for name in reversed(list(allowed))}
+    word = word.lower()
+    close = difflib.get_close_matches(word, small, n=1, cutoff=0.75)
+    close += [name for name in small if abbreviates(word, name)]
+    close += difflib.get_close_matches(word, small, n=1, cutoff=0.6)
+    return f" (did you mean {small[close[0]]!r}?)" if close else ""
+
+
+def abbreviates(word: str, name: str) -> bool:
+    """Say whether ``word`` is made of the first letters of the parts of ``name``, or begins one of them."""
+    parts = PARTS.split(name)
+    initials = "".join(part[:1] for part in parts)
+    return (len(word) > 1 and word == initials) or (len(word) > 2 and any(part.startswith(word) for part in parts))

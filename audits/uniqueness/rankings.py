@@ -27,46 +27,66 @@ RANKINGS: Registry[Ranking] = Registry("ranking", "audits.uniqueness", whole=Tru
 
 @RANKINGS.register("gnq_log")
 def gnq_log(trace: Trace, seed: int) -> Floats:
-    """Return Σ ½·log2(1 + GNQ) in mode ridge, in bits: not clamped at 1, where most points would tie."""
+    """Return gradient uniqueness in bits, summed over the training: the ranking of the shipped plans.
+
+    Σ ½·log2(1 + GNQ) in mode ridge: not clamped at 1, where most points would tie.
+    """
     return log_uniqueness(uniqueness(trace, "ridge"), trace.weights)
 
 
 @RANKINGS.register("gnq_sum")
 def gnq_sum(trace: Trace, seed: int) -> Floats:
-    """Return Σ GNQ in mode ridge, by which arXiv 2510.10902 ranks (there in mode pinv)."""
+    """Return gradient uniqueness, summed over the training as it is.
+
+    Σ GNQ in mode ridge, by which arXiv 2510.10902 ranks (there in mode pinv).
+    """
     found: Floats = trace.weights @ uniqueness(trace, "ridge")
     return found
 
 
 @RANKINGS.register("gnq_final")
 def gnq_final(trace: Trace, seed: int) -> Floats:
-    """Return GNQ in mode ridge of the trained model."""
+    """Return gradient uniqueness in the trained model alone.
+
+    GNQ in mode ridge.
+    """
     found: Floats = uniqueness(trace, "ridge")[-1]
     return found
 
 
 @RANKINGS.register("pinv_log")
 def pinv_log(trace: Trace, seed: int) -> Floats:
-    """Return Σ ½·log2(1 + GNQ) in mode pinv, in bits, not clamped: the bound of arXiv 2510.10902 as a score."""
+    """Return gradient uniqueness in bits, by the pseudo-inverse: the bound of arXiv 2510.10902 as a score.
+
+    Σ ½·log2(1 + GNQ) in mode pinv, not clamped.
+    """
     return log_uniqueness(uniqueness(trace, "pinv"), trace.weights)
 
 
 @RANKINGS.register("pinv_sum")
 def pinv_sum(trace: Trace, seed: int) -> Floats:
-    """Return Σ GNQ in mode pinv, as arXiv 2510.10902 ranks; a gradient orthogonal to all others adds 0."""
+    """Return gradient uniqueness by the pseudo-inverse, summed as arXiv 2510.10902 ranks.
+
+    Σ GNQ in mode pinv; a gradient orthogonal to all others adds 0.
+    """
     found: Floats = trace.weights @ uniqueness(trace, "pinv")
     return found
 
 
 @RANKINGS.register("diagonal")
 def diagonal(trace: Trace, seed: int) -> Floats:
-    """Return Σ ½·log2(1 + D) with the diagonal of S: it finds canaries that the other modes do not."""
+    """Return the size of each gradient beside the scale of all: it finds canaries that the other modes do not.
+
+    Σ ½·log2(1 + D) with the diagonal of S.
+    """
     return log_uniqueness(uniqueness(trace, "diagonal"), trace.weights)
 
 
 @RANKINGS.register("in_batch")
 def in_batch(trace: Trace, seed: int) -> Floats:
-    """Return Σ ½·log2(1 + GNQ) in mode ridge among the points of each batch, over the steps where the point occurs.
+    """Return gradient uniqueness in bits among the points of each batch, summed over the steps of a point.
+
+    Σ ½·log2(1 + GNQ) in mode ridge, over the steps where the point occurs.
 
     Fewer others make a value larger a step, and there are fewer steps: not to be compared with ``gnq_log``, only the
     order is.
@@ -80,26 +100,38 @@ def in_batch(trace: Trace, seed: int) -> Floats:
 
 @RANKINGS.register("loss_log")
 def loss_log(trace: Trace, seed: int) -> Floats:
-    """Return Σ log2(1 + loss): the control that costs nothing and comes close to gnq_log."""
+    """Return the loss in bits, summed over the training: a control that costs nothing and comes close to gnq_log.
+
+    Σ log2(1 + loss).
+    """
     return 2 * log_uniqueness(trace.loss, trace.weights)
 
 
 @RANKINGS.register("gradient_norm_log")
 def gradient_norm_log(trace: Trace, seed: int) -> Floats:
-    """Return Σ log2(1 + ‖g‖²): the control that has gnq_log's transform and neither the other points nor λ."""
+    """Return the length of the gradient in bits, summed over the training: gnq_log without the other points.
+
+    Σ log2(1 + ‖g‖²): the control that has the transform of gnq_log and neither the other points nor λ.
+    """
     return 2 * log_uniqueness(trace.squared_norm, trace.weights)
 
 
 @RANKINGS.register("loss_sum")
 def loss_sum(trace: Trace, seed: int) -> Floats:
-    """Return Σ loss: the control of the plain sum gnq_sum."""
+    """Return the loss, summed over the training: the control of gnq_sum.
+
+    Σ loss.
+    """
     found: Floats = trace.weights @ trace.loss
     return found
 
 
 @RANKINGS.register("gradient_norm_sum")
 def gradient_norm_sum(trace: Trace, seed: int) -> Floats:
-    """Return Σ ‖g‖²: the control of the plain sum gnq_sum that has neither the other points nor λ."""
+    """Return the squared length of the gradient, summed over the training: gnq_sum without the other points.
+
+    Σ ‖g‖²: the control of gnq_sum that has neither the other points nor λ.
+    """
     found: Floats = trace.weights @ trace.squared_norm
     return found
 
@@ -113,7 +145,10 @@ def final_loss(trace: Trace, seed: int) -> Floats:
 
 @RANKINGS.register("gradient_norm")
 def gradient_norm(trace: Trace, seed: int) -> Floats:
-    """Return ‖g‖² of the trained model."""
+    """Return the squared length of the gradient in the trained model.
+
+    ‖g‖².
+    """
     found: Floats = trace.squared_norm[-1]
     return found
 

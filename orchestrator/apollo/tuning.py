@@ -170,4 +170,4 @@ def show_tuned(terminal: Terminal, document: Mapping[str, Any], out: Path) -> No
                 found["method"], f"{found['settings'].get('learning_rate', 0):g}", *cells, f"{found['distance']:.4f}"
             )
     terminal.table(table)
-    terminal.line(f"all settings: {out / 'presets.md'}; entries of a preset file: {out / PRESETS}")
+    terminal.closing(f"all settings: {out / 'presets.md'}; entries of a preset file: {out / PRESETS}")

@@ -9,7 +9,7 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
-from orchestrator.cli.gating import close_gate
+from orchestrator.cli.gating import ci_options, clear, close_gate, write_for_ci
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options, target_options, with_target
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import gates_of
@@ -33,6 +33,7 @@ from orchestrator.kinds import kind_named
     "line within this access, with names (scrub.apollo.auc) that of one line. One that KIND does not have is answered "
     "by those that it has.",
 )
+@ci_options
 @click.pass_obj
 def command(
     session: Session,
@@ -47,7 +48,10 @@ def command(
     as_json: bool,
     rebuild: bool,
     force: bool,
+    terse: bool,
     limits: tuple[str, ...],
+    junit: Path | None,
+    summary: Path | None,
 ) -> None:
     """Run the audit KIND (`orch ls audits`): train, attack, report.
 
@@ -61,9 +65,11 @@ def command(
     audit = kind_named(plan.kind)
     gates = gates_of(limits, audit.headline, plan)
     folder = Path(out or f"runs/{kind}")
-    terminal = begin(session, folder, plan, as_json=as_json, force=force)
+    clear(junit, summary)
+    terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse)
     document = run_audit(audit, plan, folder, terminal, rebuild=rebuild, gates=gates).to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
         click.echo(json.dumps(document))
+    write_for_ci(document, folder, junit, summary)
     close_gate(terminal, document)

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def begin(
-    session: Session, folder: Path, plan: BasePlan, *, as_json: bool, force: bool, sweep: Sweep | None = None
+    session: Session,
+    folder: Path,
+    plan: BasePlan,
+    *,
+    as_json: bool,
+    force: bool,
+    terse: bool = False,
+    sweep: Sweep | None = None,
 ) -> Terminal:
     """Claim ``folder`` for a run of ``plan``, keep ``sweep`` there, and return the terminal, which has told the notes.
 
@@ -26,7 +33,7 @@ def begin(
     session.log = claim_folder(folder, plan, force=force)
     if sweep is not None:
         keep_sweep(folder, sweep)
-    terminal = Terminal(session.log, json=as_json)
+    terminal = Terminal(session.log, json=as_json, terse=terse)
     tell_notes(terminal, plan)
     return terminal
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli.options import json_option
+from orchestrator.cli.options import colour_option, json_option, quiet_option
 from orchestrator.engine.kind import load
 from orchestrator.engine.run.console import Terminal
 
@@ -23,6 +23,8 @@ from orchestrator.engine.run.console import Terminal
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of all intervals.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of page and compare.json.")
 @json_option
+@quiet_option
+@colour_option
 def command(
     runs: tuple[Path, ...],
     settings: tuple[str, ...],
@@ -32,13 +34,14 @@ def command(
     level: float,
     out: Path | None,
     as_json: bool,
+    terse: bool,
 ) -> None:
     """Say which differences between finished runs are real: the others minus the first RUN.
 
     RUN is the --out folder of an audit, a sweep or `orch score`. Differences are paired where runs share targets or
     points, and corrected for their number.
     """
-    terminal = Terminal(json=as_json)
+    terminal = Terminal(json=as_json, terse=terse)
     document = load("orchestrator.compared.run:compare")(
         runs,
         settings=settings,

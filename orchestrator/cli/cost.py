@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from orchestrator.cli.beginning import tell_notes
-from orchestrator.cli.options import PLAN_HELP, json_option, plan_options, planned
+from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan_options, planned
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines, cost_table
@@ -34,6 +34,7 @@ from tune_spaces.files import as_drawn
     help="Price by this throughput of training of one worker, say one GPU of yours; nothing is timed here.",
 )
 @json_option
+@colour_option
 def command(
     source: str | None,
     overrides: tuple[str, ...],

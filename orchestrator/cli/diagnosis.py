@@ -170,7 +170,7 @@ def data() -> Iterator[Finding]:
             yield Finding("ok", "data", entry.name)
         elif entry.state == "missing":
             status: Literal["warn", "FAIL"] = "FAIL" if entry.name == "fashion14" else "warn"
-            yield Finding(status, "data", f"{entry.name} is not there", entry.how_to_get)
+            yield Finding(status, "data", f"{entry.name} is not in {', '.join(entry.where)}", entry.how_to_get)
 
 
 def tracking() -> Iterator[Finding]:

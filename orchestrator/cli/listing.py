@@ -170,8 +170,10 @@ def from_package(registry: Registry[Any], name: str) -> str:
 
 
 def first_docline(entry: object) -> str:
-    """Return the first line of an entry's docstring."""
-    return (inspect.getdoc(entry) or "").partition("\n")[0]
+    """Return the first line of an entry's docstring, that of a function without the verb of what it returns."""
+    line = (inspect.getdoc(entry) or "").partition("\n")[0]
+    text = line.removeprefix("Return ")
+    return line if text == line else text[:1].upper() + text[1:]
 
 
 def first_comment(text: str) -> str:

@@ -91,7 +91,7 @@ def show_version(ctx: click.Context, parameter: click.Parameter, value: bool) ->
     "--version", is_flag=True, callback=show_version, expose_value=False, is_eager=True, help="Show the version."
 )
 def group() -> None:
-    """Audit what trained models still know about the data they were made to forget.
+    """Audit what trained models give away about the data that they were trained on, or were made to forget.
 
     Every command runs its embedded default on data that comes with the package when no PLAN is given.
     Exit codes: 0 done, 1 a gate failed (--fail-above), 2 bad input, 3 something broke.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,8 +94,10 @@ def session_of(ctx: click.Context) -> Session:
 
 
 def run_options(function: F) -> F:
-    """Add --out, --json, --rebuild and --force."""
+    """Add --out, --json, --rebuild, --force, --quiet and --no-color."""
     for option in (
+        colour_option,
+        quiet_option,
         click.option("--force", is_flag=True, help="Write into a folder that holds the run of another plan."),
         click.option("--rebuild", is_flag=True, help="Check every stored artefact and compute damaged ones anew."),
         json_option,
@@ -108,6 +111,25 @@ def json_option(function: F) -> F:
     """Add --json."""
     text = "Print JSON on standard output; words for people go to standard error."
     return click.option("--json", "as_json", is_flag=True, help=text)(function)
+
+
+def quiet_option(function: F) -> F:
+    """Add --quiet, as ``terse``."""
+    text = "Print nothing but the lines that a run ends with, and errors."
+    return click.option("--quiet", "terse", is_flag=True, help=text)(function)
+
+
+def colour_option(function: F) -> F:
+    """Add --no-color."""
+
+    def uncoloured(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value:
+            os.environ["NO_COLOR"] = "1"
+
+    text = "Print without colours (or NO_COLOR=1)."
+    return click.option("--no-color", is_flag=True, expose_value=False, is_eager=True, callback=uncoloured, help=text)(
+        function
+    )
 
 
 def planned(

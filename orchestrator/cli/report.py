@@ -9,23 +9,24 @@ import click
 
 from audits.data.catalogue import load
 from audits.errors import BadInput
+from orchestrator.cli.finished import SCORED, page_of
+from orchestrator.cli.gating import ci_options, clear, write_for_ci
 from orchestrator.cli.options import allow_code_option
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Page
-from orchestrator.engine.kind import load as load_named
-from orchestrator.kinds import kind_named
 from orchestrator.report.result import read_result
-
-SCORED, SCORE_PAGE = "score", "orchestrator.scored.page.page:PAGE"
-"""The kind of results of ``orch score``, which no plan has, and its page."""
 
 
 @click.command("report")
 @click.argument("run", type=click.Path())
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
+@ci_options
 @allow_code_option
-def command(run: str, markdown: bool) -> None:
-    """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet."""
+def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) -> None:
+    """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet.
+
+    With limits (`orch audit --fail-above`) their outcome is printed again; the exit code is 0 all the same.
+    """
     folder = Path(run)
     missing = [name for name in ("result.json", "scores.parquet") if not (folder / name).is_file()]
     if missing:
@@ -33,13 +34,14 @@ def command(run: str, markdown: bool) -> None:
             f"{folder} has no {' and no '.join(missing)}; give the --out folder of a finished audit or sweep"
         )
 
+    clear(junit, summary)
     document = read_result(folder)
-    scored = document["kind"] == SCORED
-    page: Page = load_named(SCORE_PAGE) if scored else kind_named(str(document["kind"])).open_page()
+    page = page_of(document)
+    write_for_ci(document, folder, junit, summary)
     if markdown:
         click.echo(page.markdown(folder), nl=False)
         return
-    page.write(folder, None if scored else thumbnails(page, document))
+    page.write(folder, None if document["kind"] == SCORED else thumbnails(page, document))
     click.echo(f"wrote {folder / 'report.html'}")
     for text in GateResult.of(document).lines():
         click.echo(text)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli.gating import close_gate
-from orchestrator.cli.options import json_option
+from orchestrator.cli.gating import ci_options, clear, close_gate, write_for_ci
+from orchestrator.cli.options import colour_option, json_option, quiet_option
 from orchestrator.engine.kind import load
 from orchestrator.engine.run.console import Terminal
 from orchestrator.scored.options import AUTO, DEFAULT_PRIORS, Options
@@ -36,9 +36,12 @@ from orchestrator.scored.options import AUTO, DEFAULT_PRIORS, Options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of halves, pairs and permutations.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the result; none by default.")
 @json_option
+@quiet_option
+@colour_option
 @click.option("--fail-above", "limits", metavar="METRIC=VALUE", multiple=True,
               help="Exit with 1 when auc, auc_low, tpr or tpr_low of the worst attack (or ATTACK.METRIC) is above "
               "VALUE; repeatable.")  # fmt: skip
+@ci_options
 def command(
     files: tuple[Path, ...],
     member: str,
@@ -56,7 +59,10 @@ def command(
     seed: int,
     out: Path | None,
     as_json: bool,
+    terse: bool,
     limits: tuple[str, ...],
+    junit: Path | None,
+    summary: Path | None,
 ) -> None:
     """Judge scores from elsewhere: AUC, TPR at fixed FPR, intervals, PPV, p-values, a bound on ε, ROC.
 
@@ -79,9 +85,11 @@ def command(
         drop_missing=drop_missing,
         seed=seed,
     )
-    terminal = Terminal(json=as_json)
+    clear(junit, summary)
+    terminal = Terminal(json=as_json, terse=terse)
     words = shlex.join(sys.argv[1:])
     document = load("orchestrator.scored.run:score")(files, options, out, terminal, f"orch {words}", limits)
     if as_json:
         click.echo(json.dumps(document))
+    write_for_ci(document, out, junit, summary)
     close_gate(terminal, document)

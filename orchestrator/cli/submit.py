@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -16,6 +17,7 @@ import click
 
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.errors import BadInput
+from orchestrator.cli.gating import clear, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
@@ -54,10 +56,14 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         require_form(address)
         work = read_command(session, words, out)
         server = JobServer(address)
+        clear(work.junit, work.summary)
         session.log = claim_folder(work.out, work.plan, force=work.force)
         name = start(server, work)
         click.echo(f"job {name} at {address}", err=work.as_json)
         ended = follow(server, name, work.out, as_json=work.as_json)
+        if ended.status == "SUCCEEDED" or ended.code == 1:  # else what lies there is of an earlier run
+            file = work.out / RESULT_FILE
+            write_for_ci(json.loads(file.read_text(encoding="utf-8")), work.out, work.junit, work.summary)
     raise click.exceptions.Exit(exit_code(ended))
 
 

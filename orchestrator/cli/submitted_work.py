@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from audits.credentials import is_masked, mask
-from audits.errors import BadInput
+from audits.errors import BadInput, did_you_mean
 from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tune_spaces.registry import Sweep
 
 COMMANDS = {"audit": audit.command, "sweep": sweep.command, "tune": tune.command}
-KEPT_HERE = ("out", "as_json", "force", "resume")
+KEPT_HERE = ("out", "as_json", "force", "resume", "junit", "summary")
 """Options that concern this machine only."""
 HANDED_ON = ("ORCH_STORE", "MLFLOW_TRACKING_URI")
 PLAN = "plan.yaml"
@@ -47,12 +47,14 @@ class Work:
     out: Path
     as_json: bool
     force: bool
+    junit: Path | None = None
+    summary: Path | None = None
 
 
 def read_command(session: Session, words: Sequence[str], out: str | None = None) -> Work:
     """Return the command that ``words`` give, checked as far as can be done without the cluster's data."""
     if not words or words[0] not in COMMANDS:
-        given = f", not {words[0]!r}" if words else ""
+        given = f", not {words[0]!r}{did_you_mean(words[0], COMMANDS)}" if words else ""
         raise BadInput(f"submit runs {', '.join(COMMANDS)} on the cluster{given}: orch submit audit apollo PLAN …")
     name, here = words[0], COMMANDS[words[0]]
     values = here.make_context(f"submit {name}", list(words[1:]), obj=session).params
@@ -90,6 +92,8 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
         out=Path(out or values["out"] or default_folder(name, swept, values)),
         as_json=values["as_json"],
         force=values["force"],
+        junit=values.get("junit"),
+        summary=values.get("summary"),
     )
 
 

@@ -38,6 +38,7 @@ def command(
     as_json: bool,
     rebuild: bool,
     force: bool,
+    terse: bool,
     resume: bool,
     **asked: Any,
 ) -> None:
@@ -61,7 +62,7 @@ def command(
         folder = Path(out or f"runs/{sweep.name}")
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
     kind = kind_named(plan.kind)
-    terminal = begin(session, folder, plan, as_json=as_json, force=force, sweep=sweep)
+    terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
     if sweep.measures == "utility" and kind.tuning is not None:
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)

@@ -43,6 +43,7 @@ def command(
     as_json: bool,
     rebuild: bool,
     force: bool,
+    terse: bool,
     **asked: Any,
 ) -> None:
     """Choose a setting of a sweep for the attack of --metric, then audit the targets once with it.
@@ -59,7 +60,7 @@ def command(
     require_kind(plan, kind)
     choice = choice_of(audit, sweep, plan, *goal(sweep, asked))
     folder = Path(out or folder_of(sweep))
-    terminal = begin(session, folder, plan, as_json=as_json, force=force, sweep=sweep)
+    terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
     document = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild).to_json()
     show_result(terminal, audit, document, folder)
     if as_json:

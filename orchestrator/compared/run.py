@@ -14,7 +14,7 @@ from orchestrator.compared.rows import CompareResult, SideRow
 from orchestrator.compared.sides import sides_of
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.result_head import versions
-from orchestrator.report.grid_formats import as_terminal
+from orchestrator.report.fitted import Fitted
 from orchestrator.report.result import SettingRow
 
 RESULT = "compare.json"
@@ -64,9 +64,9 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
         (out / RESULT).write_text(json.dumps(document, indent=1), encoding="utf-8")
         page.write(result, out)
-    terminal.table(as_terminal(page.main_grid(result)))
+    terminal.table(Fitted(page.main_grid(result)))
     for line in page.closing_lines(result):
-        terminal.line(line)
+        terminal.closing(line)
     if out is not None:
-        terminal.line(f"report: {out / 'report.html'}")
+        terminal.closing(f"report: {out / 'report.html'}")
     return document

@@ -82,15 +82,18 @@ def as_csv(grid: Grid) -> str:
     return text.getvalue()
 
 
-def as_terminal(grid: Grid) -> Table:
-    """Return a table for a terminal (rich), without what is too wide for one."""
+def as_terminal(grid: Grid, gap: int = 2, wrap: bool = False) -> Table:
+    """Return a table for a terminal (rich), without what is too wide for one.
+
+    ``gap``: spaces between columns; ``wrap``: long entries of words go on in the next line.
+    """
     from rich import box
     from rich.markup import escape as plain
     from rich.table import Table
 
     table = Table(
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=(0, gap - 1, 0, 0),
         title=plain(grid.title),
         title_justify="left",
         caption=plain("\n".join(line for line in (grid.caption, *grid.notes) if line)) or None,
@@ -101,7 +104,7 @@ def as_terminal(grid: Grid) -> Table:
     marked = {place for place in shown if any(line[place].mark for line in grid.lines)}
     for place in shown:
         column = grid.columns[place]
-        table.add_column(plain(column.heading), justify=column.align, no_wrap=True)
+        table.add_column(plain(column.heading), justify=column.align, no_wrap=not (wrap and column.align == "left"))
     for group in grid.groups:
         if group.heading:
             table.add_row(f"[bold]{plain(group.heading)}[/bold]", end_section=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.engine.progress import Progress
 from orchestrator.report import selection
+from orchestrator.report.fitted import Fitted
 from orchestrator.report.grid import Grid
-from orchestrator.report.grid_formats import as_csv, as_html, as_markdown, as_terminal
+from orchestrator.report.grid_formats import as_csv, as_html, as_markdown
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
 from orchestrator.report.result import read_result
@@ -19,8 +20,6 @@ from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.writing import write_warnings
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from audits.data.dataset import Dataset
 
 R = TypeVar("R")
@@ -73,9 +72,9 @@ class RunPage(Generic[R]):
         """Return the tables of the run in ``out`` as CSV, by name."""
         return {grid.file: as_csv(grid) for grid in self.grids(out)}
 
-    def tables(self, document: Mapping[str, Any]) -> list[Table]:
-        """Return the tables of a result (the content of result.json) for a terminal."""
-        return [as_terminal(grid) for grid in [*self.shown(document), *trials_of(document)]]
+    def tables(self, document: Mapping[str, Any]) -> list[Fitted]:
+        """Return the tables of a result (the content of result.json) for a terminal of any width."""
+        return [Fitted(grid) for grid in [*self.shown(document), *trials_of(document)]]
 
     def shown(self, document: Mapping[str, Any]) -> list[Grid]:
         """Return the tables of a result for a terminal: of one that chose its setting the choice last, read first."""

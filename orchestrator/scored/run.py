@@ -54,10 +54,12 @@ def score(
         PAGE.write(out)
     for table in PAGE.tables(document):
         terminal.table(table)
-    for line in [*PAGE.closing_lines(document), *(f"warning: {text}" for text in document["warnings"])]:
-        terminal.line(line)
+    for line in PAGE.closing_lines(document):
+        terminal.closing(line)
+    for text in document["warnings"]:
+        terminal.line(f"warning: {text}")
     if out is not None:
-        terminal.line(f"report: {out / 'report.html'}")
+        terminal.closing(f"report: {out / 'report.html'}")
     return document
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import IO, Protocol, cast
 
 from rich.console import Console, RenderableType
@@ -72,15 +73,21 @@ class Outlet:
 class Terminal:
     """Where a run speaks to the user: standard output, or standard error when standard output belongs to JSON.
 
-    ``log``: file that takes what other libraries print during ``quiet()`` (None: it is thrown away). ``clock`` returns
-    seconds.
+    ``log``: file that takes what other libraries print during ``quiet()`` (None: it is thrown away). ``terse``: only
+    closing lines are printed, no progress and no table. ``clock`` returns seconds.
     """
 
     def __init__(
-        self, log: Path | None = None, json: bool = False, *, clock: Callable[[], float] = time.monotonic
+        self,
+        log: Path | None = None,
+        json: bool = False,
+        terse: bool = False,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.log = log
         self.json = json
+        self.terse = terse
         self.clock = clock
         self.outlet = Outlet(2 if json else 1)
         self.depth = 0
@@ -90,7 +97,14 @@ class Terminal:
         self.console = Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
     def line(self, text: str) -> None:
-        """Print one line of plain text."""
+        """Print one line of plain text, unless only closing lines are wanted."""
+        if not self.terse:
+            self.closing(text)
+
+    def closing(self, text: str) -> None:
+        """Print one line of plain text with which a command ends; a terminal shows it broken between words."""
+        if self.console.is_terminal:
+            text = "\n".join(wrap(text, self.console.width, break_long_words=False, break_on_hyphens=False))
         self.console.print(text, markup=False, soft_wrap=True)
 
     def last_words(self, text: str) -> None:
@@ -98,8 +112,9 @@ class Terminal:
         os.write(self.errors, f"orch: {text}{f' (log: {self.log})' if self.log else ''}\n".encode())
 
     def table(self, renderable: RenderableType) -> None:
-        """Print a rich table (or anything else that rich can draw)."""
-        self.console.print(renderable)
+        """Print a rich table (or anything else that rich can draw), unless only closing lines are wanted."""
+        if not self.terse:
+            self.console.print(renderable)
 
     @contextmanager
     def stage(self, title: str, total: int) -> Iterator[Advance]:
@@ -110,7 +125,7 @@ class Terminal:
         begin = self.clock()
         shown = Lines(self, title, total, begin)
         try:
-            if self.console.is_terminal:
+            if self.console.is_terminal and not self.terse:
                 with self.bar(title, shown) as advance:
                     yield advance
             else:

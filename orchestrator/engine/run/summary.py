@@ -16,9 +16,11 @@ def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out
     for table in page.tables(document):
         terminal.table(table)
     for line in page.closing_lines(document):
-        terminal.line(line)
+        terminal.closing(line)
     for text in document["warnings"]:
         terminal.line(f"warning: {text}")
-    terminal.line(f"report: {out / 'report.html'}")
+    if terminal.terse and (count := len(document["warnings"])):
+        terminal.closing(f"{count} warning{'s' if count > 1 else ''}, told in the report")
+    terminal.closing(f"report: {out / 'report.html'}")
     if tracked := document.get("tracking"):
         terminal.line(f"tracking: experiment {tracked['experiment']} of {tracked['uri']}")

@@ -1,0 +1,28 @@
+"""A finished run on the command line, by its result.json: its page, and the headline that its gate reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.engine.headline import Headline
+from orchestrator.engine.kind import Page, load
+from orchestrator.kinds import kind_named, plan_from
+
+SCORED = "score"
+"""The kind of results of ``orch score``, which no plan has."""
+
+
+def page_of(document: Mapping[str, Any]) -> Page:
+    """Return what draws the page of a result."""
+    if document["kind"] == SCORED:
+        found: Page = load("orchestrator.scored.page.page:PAGE")
+        return found
+    return kind_named(str(document["kind"])).open_page()
+
+
+def headline_of(document: Mapping[str, Any]) -> tuple[Headline, Any]:
+    """Return the headline of a result, and what it takes for its plan."""
+    if document["kind"] == SCORED:
+        return load("orchestrator.scored.headline:HEADLINE"), list({row["attack"]: None for row in document["table"]})
+    return kind_named(str(document["kind"])).headline, plan_from(document["plan"])

@@ -1,0 +1,80 @@
+"""A short Markdown summary of a finished run, for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.engine.gate import is_number
+from orchestrator.engine.gate_result import GateResult
+from orchestrator.engine.headline import Headline, Line
+
+MOST_LINES = 8
+
+
+def summary(
+    document: Mapping[str, Any],
+    gate: GateResult,
+    headline: Headline,
+    lines: Sequence[Line],
+    words: Sequence[str],
+    page: str,
+) -> str:
+    """Return the summary of a result (the content of result.json).
+
+    ``lines``: those of its headline; ``words``: sentences about it; ``page``: where its page is.
+    """
+    told = f": gate {gate.outcome}" if gate.limits else ""
+    blocks = [f"## {document['name']}{told}", *map(plain, words), *limit_table(gate), *control_table(gate)]
+    blocks += number_table(headline, lines)
+    if count := len(document.get("warnings", ())):
+        blocks.append(f"{count} warning{'s' if count > 1 else ''}, told on the page.")
+    blocks.append(f"Page: {page}. Seed {document.get('seed')}, plan {str(document.get('plan_hash', ''))[:12]}.")
+    return "\n\n".join(blocks) + "\n"
+
+
+def limit_table(gate: GateResult) -> Iterator[str]:
+    """Yield the table of limits, if there are any."""
+    if gate.limits:
+        rows = ((limit.limit, limit.outcome, "; ".join(limit.reasons) or limit.found()) for limit in gate.limits)
+        yield table(("limit", "outcome", "why"), rows)
+
+
+def control_table(gate: GateResult) -> Iterator[str]:
+    """Yield the table of controls, if there are any."""
+    if gate.controls:
+        rows = ((each.control, "held" if each.held else "failed", each.failure) for each in gate.controls)
+        yield table(("control", "", "why"), rows)
+
+
+def number_table(headline: Headline, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the table of the worst lines among which a limit without a place looks, by the first metric."""
+    shown = sorted((line for line in lines if line.worst), key=lambda line: -height(line, headline.summary[0]))
+    if shown:
+        rows = [(line.where, *(number(line, name) for name in headline.summary)) for line in shown[:MOST_LINES]]
+        yield table((f"worst {len(rows)} of {len(shown)} lines", *headline.summary), rows)
+
+
+def height(line: Line, metric: str) -> float:
+    """Return a number of a line, less than any other where it was not measured."""
+    value = line.values.get(metric)
+    return -1.0 if value is None or not is_number(value) else value
+
+
+def number(line: Line, metric: str) -> str:
+    """Return a number of a line as the table has it."""
+    value = line.values.get(metric)
+    return "–" if value is None or not is_number(value) else f"{value:.3f}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(plain, line))} |" for line in lines)
+
+
+def plain(text: str) -> str:
+    """Return a text on one line of which Markdown makes neither markup nor the end of a cell."""
+    for mark in ("\\", "|", "<", "`", "*", "["):
+        text = text.replace(mark, f"\\{mark}")
+    return " ".join(text.split())

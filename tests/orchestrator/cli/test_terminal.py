@@ -1,0 +1,90 @@
+"""What a person sees in a terminal: tables within 80 columns, colours that can be switched off, quiet and JSON runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cases.smallest_plans import smallest_plan
+from tests.cases.terminals import COLOURS, ORCH, Screen, opened
+
+KINDS = {"apollo": "apollo", "tmia": "tmia", "gnq": "gnq", "mia": "mia", "gnq, given": "gnq"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("terminal")
+
+
+def command(name: str, place: Path, *more: str) -> list[str]:
+    """Return the command that audits the smallest plan ``name``."""
+    plan = smallest_plan(name, place / "store")
+    file = place / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(plan.resolved()))
+    return [*ORCH, "audit", KINDS[name], str(file), "--out", str(place / name), *more]
+
+
+def shown(name: str, place: Path, *more: str, **environment: str) -> Screen:
+    """Return the screen of a finished audit."""
+    screen = opened(command(name, place, *more), place, **environment)
+    assert screen.end() == 0, screen.text
+    return screen
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path) -> Screen:
+    """Return the screen of a finished audit of kind ``mia``."""
+    return shown("mia", place)
+
+
+def fits(screen: Screen) -> bool:
+    """Say whether a screen of 80 columns holds tables that no line of which is longer or cut."""
+    lines = screen.text.split("\n")
+    wide = [line for line in lines if len(line.rstrip()) > 80 and " " in line.strip()]  # else a path
+    assert not wide
+    assert "─" in screen.text and "report: " in screen.text
+    return not [line for line in lines if line.startswith(" ") and "…" in line]
+
+
+@pytest.mark.slow
+def test_everything_that_a_run_prints_fits_80_columns(whole: Screen) -> None:
+    assert fits(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "mia"])
+def test_so_it_does_for_all_kinds(name: str, place: Path) -> None:
+    assert fits(shown(name, place))
+
+
+@pytest.mark.slow
+def test_colours_are_off_where_that_is_asked_for(whole: Screen, place: Path) -> None:
+    assert COLOURS.search(whole.raw)
+    assert not COLOURS.search(shown("mia", place, "--no-color").raw)
+
+
+@pytest.mark.slow
+def test_a_quiet_run_prints_how_it_ended_and_nothing_else(whole: Screen, place: Path) -> None:
+    screen = opened(command("mia", place, "--quiet", "--fail-above", "loss.auc=0.99"), place)
+    code = screen.end()
+    assert "summing up" in whole.text and "─" in whole.text
+    assert "summing up" not in screen.text and "─" not in screen.text
+    assert "\nreport: " in screen.text
+    told = "passed" if code == 0 else "inconclusive"
+    assert f"\ngate loss.auc=0.99: {told}: " in screen.text
+    broken = opened(command("mia", place, "--quiet", "--set", "seed=none"), place)
+    assert broken.end() == 2
+    assert broken.text.startswith("orch: ")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("whole")
+def test_json_is_alone_on_standard_output(place: Path) -> None:
+    done = subprocess.run(command("mia", place, "--json"), cwd=place, capture_output=True, text=True, check=True)
+    printed = json.loads(done.stdout)
+    assert printed == json.loads((place / "mia" / "result.json").read_text()) | {"tracking": printed["tracking"]}
+    assert "summing up" in done.stderr

@@ -1,0 +1,111 @@
+"""JUnit XML and a Markdown summary of a run, by the real command: limits, controls, and files that are not stale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from orchestrator.cli.main import main
+from orchestrator.engine.ci.junit import junit
+from orchestrator.engine.ci.summary import summary
+from orchestrator.engine.gate_result import ControlResult, GateResult, LimitResult
+from orchestrator.engine.headline import Control, Line
+from tests.orchestrator.toy import kind
+from tests.orchestrator.toy.bench import Bench
+
+LIMITS = ("--fail-above", "auc=0.99", "--fail-above", "right.auc=0.1")
+
+
+@pytest.fixture
+def controlled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every result two controls, of which one fails beside the attack ``loss``."""
+
+    def controls(plan: Any, document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
+        return [Control("power", "none" if any(line.place == ("loss",) for line in lines) else ""), Control("null")]
+
+    headline = replace(kind.KIND.headline, controls=controls)
+    monkeypatch.setattr(kind, "KIND", replace(kind.KIND, headline=headline))
+
+
+def cases(file: Path) -> dict[str, str]:
+    """Return how each test case of a JUnit file came out: passed, failure or error; counts must be true."""
+    suites = ET.parse(file).getroot()
+    (suite,) = suites
+    assert suites.tag == "testsuites" and suite.tag == "testsuite"
+    found = {}
+    for case in suite.iter("testcase"):
+        group = case.attrib["classname"].rpartition(".")[2]
+        found[f"{group} {case.attrib['name']}"] = next(
+            (child.tag for child in case if child.tag in ("failure", "error")), "passed"
+        )
+    counts = {"tests": len(found), "failures": 0, "errors": 0}
+    for outcome in found.values():
+        counts |= {f"{outcome}s": counts[f"{outcome}s"] + 1} if outcome != "passed" else {}
+    for element in (suites, suite):
+        assert {name: int(element.attrib[name]) for name in counts} == counts
+    return found
+
+
+def test_limits_are_test_cases_and_the_summary_says_the_same(bench: Bench) -> None:
+    xml, text = bench.place / "ci" / "orch.xml", bench.place / "summary.md"
+    out = ("--out", str(bench.place / "told"))
+    assert bench.command("audit", "toy", *out, *LIMITS, "--junit", str(xml), "--summary", str(text)) == 1
+    assert cases(xml) == {"gate auc=0.99": "passed", "gate right.auc=0.1": "failure"}
+    told = text.read_text()
+    assert told.startswith("## toy-audit: gate failed\n")
+    assert "\n| auc=0.99 | passed | auc is 0." in told and "\n| right.auc=0.1 | failed | auc is 0." in told
+    assert "| worst 2 of 2 lines | auc |\n| --- | --- |\n| base, " in told
+    assert "Page: [told/report.html](<told/report.html>)." in told
+    before = xml.read_bytes(), told
+    assert main(["report", *out[1:], "--junit", str(xml), "--summary", str(text)]) == 0
+    assert (xml.read_bytes(), text.read_text()) == before
+
+
+@pytest.mark.usefixtures("controlled")
+def test_controls_are_test_cases_and_what_they_leave_open_is_an_error(bench: Bench) -> None:
+    xml, text = bench.place / "open.xml", bench.place / "open.md"
+    words = ("--out", str(bench.place / "told"), "--junit", str(xml), "--summary", str(text))
+    assert bench.command("audit", "toy", *words, *LIMITS) == 1
+    assert cases(xml) == {
+        "gate auc=0.99": "error", "gate right.auc=0.1": "failure",
+        "controls power": "failure", "controls null": "passed",
+    }  # fmt: skip
+    assert "| auc=0.99 | inconclusive | control power: none |" in text.read_text()
+    assert "| power | failed | none |\n| null | held |  |" in text.read_text()
+    assert bench.command("audit", "toy", *words) == 0  # no limit, but the controls are told of
+    assert cases(xml) == {"controls power": "failure", "controls null": "passed"}
+
+
+def test_no_file_of_an_earlier_run_is_left_where_a_run_breaks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("orchestrator.cli.audit.run_audit", fail)
+    xml = bench.place / "stale.xml"
+    xml.write_text("<testsuites/>")
+    assert bench.command("audit", "toy", "--out", str(bench.place / "broken"), "--junit", str(xml)) == 3
+    assert not xml.exists()
+    capsys.readouterr()
+    for place in (bench.place, Path("/proc/none/orch.xml")):
+        assert bench.command("audit", "toy", "--junit", str(place)) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_no_name_breaks_out_of_xml_or_of_a_table() -> None:
+    limit = LimitResult('<"&|\x00', "auc", 0.1, 0.5, "a|b", "failed", ("a|b < `c`\n| d",))
+    gate = GateResult("failed", (limit,), (ControlResult("x\x1b", False, "]]>"),))
+    document = {"name": "odd", "kind": "toy"}
+    root = ET.fromstring(junit(document, gate))
+    assert [case.attrib["name"] for case in root.iter("testcase")] == [
+        '<"&|\N{REPLACEMENT CHARACTER}',
+        "x\N{REPLACEMENT CHARACTER}",
+    ]
+    told = summary(document, gate, kind.KIND.headline, [], ["<b>"], "none")
+    assert '| \\<"&\\|\x00 | failed | a\\|b \\< \\`c\\` \\| d |' in told and "\\<b>" in told
