@@ -9,7 +9,10 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
+from orchestrator.cli.completing import kinds
+from orchestrator.cli.completing import limits as metrics
 from orchestrator.cli.gating import ci_options, clear, close_gate, write_for_ci
+from orchestrator.cli.known_kinds import metrics_help
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options, target_options, with_target
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import gates_of
@@ -18,8 +21,8 @@ from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
 
 
-@click.command("audit", epilog=PLAN_HELP)
-@click.argument("kind")
+@click.command("audit", epilog=f"{PLAN_HELP}\n\n{metrics_help()}")
+@click.argument("kind", shell_complete=kinds)
 @plan_options
 @target_options
 @run_options
@@ -28,10 +31,10 @@ from orchestrator.kinds import kind_named
     "limits",
     metavar="METRIC=VALUE",
     multiple=True,
+    shell_complete=metrics,
     help="Exit with 1 when a number of the result is above VALUE, or when a failed control or attack leaves that open; "
     "repeatable. METRIC alone (auc) is that of the worst line, with an access before it (labels.auc) that of the worst "
-    "line within this access, with names (scrub.apollo.auc) that of one line. One that KIND does not have is answered "
-    "by those that it has.",
+    "line within this access, with names (scrub.apollo.auc) that of one line; all are listed below.",
 )
 @ci_options
 @click.pass_obj

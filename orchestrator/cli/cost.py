@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from orchestrator.cli.beginning import tell_notes
+from orchestrator.cli.completing import sweeps
 from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan_options, planned
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
 from orchestrator.engine.cost.estimate import estimate
@@ -21,7 +22,11 @@ from tune_spaces.files import as_drawn
 @click.command("cost", epilog=PLAN_HELP)
 @plan_options
 @click.option(
-    "--sweep", "name", metavar="NAME|FILE", help="Price a sweep (`orch ls sweeps`, or a file): PLAN, or its own plan."
+    "--sweep",
+    "name",
+    metavar="NAME|FILE",
+    shell_complete=sweeps,
+    help="Price a sweep (`orch ls sweeps`, or a file): PLAN, or its own plan.",
 )
 @click.option(
     "--tune", is_flag=True, help="Price orch tune with this sweep: the rehearsal of all settings, then the audit."

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.completing import plans_and_sweeps
 from orchestrator.engine.plan.files import shipped_plans
 from tune_spaces import SWEEPS
 
 
 @click.command("cp")
-@click.argument("name")
+@click.argument("name", shell_complete=plans_and_sweeps)
 @click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Write over FILE if it is there.")
 def command(name: str, file: str, force: bool) -> None:

@@ -8,6 +8,7 @@ import json
 import click
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.completing import lists as names_of_lists
 from orchestrator.cli.listing import OF_ALL, layered_models, listing, lists
 from orchestrator.cli.options import json_option
 
@@ -20,7 +21,7 @@ def known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 @click.command("ls")
-@click.argument("kind", callback=known)
+@click.argument("kind", callback=known, shell_complete=names_of_lists)
 @click.option("--layers", is_flag=True, help="With models: the numbered layers that transfer.n_frozen counts.")
 @json_option
 def command(kind: str, layers: bool, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
@@ -41,6 +42,7 @@ COMMANDS = {
     "report": ("orchestrator.cli.report", "Write the report of a finished run again."),
     "cache": ("orchestrator.cli.cache", "Look into the store of finished models and scores, and clean it."),
     "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),
+    "completion": ("orchestrator.cli.completion", "Print the completion script of a shell: bash, zsh, fish."),
     "doctor": ("orchestrator.cli.doctor", "Check this machine: what is wrong and how to fix it."),
 }
 
@@ -65,10 +67,15 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuse an unknown subcommand with the closest match."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = f"; it is now called {RENAMED[args[0]]!r}" if args[0] in RENAMED else did_you_mean(args[0], COMMANDS)
             raise click.UsageError(f"no command {args[0]!r}{near}; commands: {', '.join(COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete subcommands by the table, importing none, and options."""
+        found = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table without importing anything."""
@@ -107,6 +114,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     mask(list(arguments))  # so that messages know what to hide
     try:
+        if instruction := os.environ.get("_ORCH_COMPLETE"):
+            return complete(instruction)
         with asking(session.code.may_run):
             code = invoke(arguments, session)
         sys.stdout.flush()
@@ -128,6 +137,14 @@ def main(argv: list[str] | None = None) -> int:
         if os.environ.get("ORCH_DEBUG") == "1":
             raise
         return explain(error, session)
+
+
+def complete(instruction: str) -> int:
+    """Answer a shell that completes a command line; what goes wrong is no text in the midst of it."""
+    with contextlib.suppress(Exception):
+        click.echo(importlib.import_module("orchestrator.cli.shells").answer(instruction, group))
+        return DONE
+    return BROKE
 
 
 def ignore_interrupts() -> None:

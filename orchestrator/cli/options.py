@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from audits.errors import BadInput
+from orchestrator.cli.completing import fields, plans
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.overrides import parse_override
 from orchestrator.kinds import OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, texts_of
@@ -30,7 +31,7 @@ def plan_options(function: F) -> F:
         click.option("--store", metavar="URI", help="Where finished models and scores are kept (or ORCH_STORE)."),
         click.option("--workers", metavar="N", help="Worker processes: a number, 0 for none, or auto."),
         set_option,
-        click.argument("source", metavar="[PLAN]", required=False),
+        click.argument("source", metavar="[PLAN]", required=False, shell_complete=plans),
     ):
         function = option(function)
     return function
@@ -75,7 +76,9 @@ def with_target(
 def set_option(function: F) -> F:
     """Add --set."""
     text = "Change one value of the plan, e.g. --set split.shadows=32; repeatable."
-    return click.option("--set", "overrides", metavar="A.B=C", multiple=True, help=text)(function)
+    return click.option("--set", "overrides", metavar="A.B=C", multiple=True, help=text, shell_complete=fields)(
+        function
+    )
 
 
 def allow_code_option(function: F) -> F:

@@ -9,6 +9,7 @@ import click
 
 from audits.data.catalogue import load
 from audits.errors import BadInput
+from orchestrator.cli.completing import runs
 from orchestrator.cli.finished import SCORED, page_of
 from orchestrator.cli.gating import ci_options, clear, write_for_ci
 from orchestrator.cli.options import allow_code_option
@@ -18,7 +19,7 @@ from orchestrator.report.result import read_result
 
 
 @click.command("report")
-@click.argument("run", type=click.Path())
+@click.argument("run", type=click.Path(), shell_complete=runs)
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
 @ci_options
 @allow_code_option

@@ -10,6 +10,7 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
+from orchestrator.cli.completing import sweeps
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, left_in, search_options
@@ -20,7 +21,7 @@ from orchestrator.kinds import kind_named
 
 
 @click.command("sweep", epilog=PLAN_HELP)
-@click.argument("name", metavar="[NAME|FILE]", required=False)
+@click.argument("name", metavar="[NAME|FILE]", required=False, shell_complete=sweeps)
 @plan_options
 @search_options
 @run_options

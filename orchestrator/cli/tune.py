@@ -10,6 +10,7 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
+from orchestrator.cli.completing import kinds, sweeps
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen_among, goal, search_options
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @click.command("tune", epilog=PLAN_HELP)
-@click.argument("kind")
-@click.argument("name", metavar="[NAME|FILE]", required=False)
+@click.argument("kind", shell_complete=kinds)
+@click.argument("name", metavar="[NAME|FILE]", required=False, shell_complete=sweeps)
 @plan_options
 @search_options
 @run_options

@@ -10,6 +10,7 @@ import click
 
 from actors.cluster import size_workers
 from audits.errors import BadInput
+from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("validate", epilog=PLAN_HELP)
-@click.argument("source", metavar="[PLAN]", required=False)
+@click.argument("source", metavar="[PLAN]", required=False, shell_complete=plans)
 @set_option
 @allow_code_option
 def command(source: str | None, overrides: tuple[str, ...]) -> None:
