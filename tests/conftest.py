@@ -15,7 +15,7 @@ os.environ["ORCH_CACHE"] = ""  # nothing is remembered of the files of other tes
 for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from xdist.scheduler import LoadFileScheduling
 
 from actors.cluster import connect
 from actors.jobs import Workers
+from orchestrator.engine.run import output_folder
+from tests.cases.schemas import misfits
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
@@ -93,3 +95,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_result_fits_its_schema() -> Iterator[None]:
+    """Hold every result.json that a test writes in this process to the schema that is published for its kind."""
+    write = output_folder.write_document
+
+    def checked(out: Path, document: Mapping[str, Any]) -> None:
+        assert not (found := misfits(document)), found
+        write(out, document)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output_folder, "write_document", checked)
+        yield

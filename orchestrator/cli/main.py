@@ -40,6 +40,7 @@ COMMANDS = {
     "score": ("orchestrator.cli.score", "Judge scores from elsewhere by the statistics of our audits."),
     "compare": ("orchestrator.cli.compare", "Say which differences between finished runs are real."),
     "report": ("orchestrator.cli.report", "Write the report of a finished run again."),
+    "schema": ("orchestrator.cli.schema", "Print the JSON Schema of result.json."),
     "cache": ("orchestrator.cli.cache", "Look into the store of finished models and scores, and clean it."),
     "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),
     "completion": ("orchestrator.cli.completion", "Print the completion script of a shell: bash, zsh, fish."),
