@@ -32,6 +32,7 @@ COMMANDS = {
     "sweep": ("orchestrator.cli.sweep", "Run a sweep of audits over one shared population."),
     "tune": ("orchestrator.cli.tune", "Choose settings of an attack without asking a target, then audit with them."),
     "cost": ("orchestrator.cli.cost", "Estimate what a plan costs; run nothing."),
+    "new": ("orchestrator.cli.new", "Write a small plan by questions or options."),
     "validate": ("orchestrator.cli.validate", "Check a plan or a sweep and list everything that is wrong with it."),
     "ls": ("orchestrator.cli.ls", "List audits, attacks, unlearners, models, data, sweeps or plans."),
     "check": ("orchestrator.cli.check", "Run the contract tests of a component of your own."),

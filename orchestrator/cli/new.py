@@ -1,0 +1,146 @@
+"""``orch new``: a small plan by questions or options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.completing import kinds as kind_names
+from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, text_of
+from orchestrator.cli.session import Session
+from orchestrator.engine.plan.files import parse_yaml
+from orchestrator.kinds import check_against_data, plan_from
+
+QUESTIONS = {
+    "apollo": "Can points that were unlearned still be recognised?",
+    "tmia": "Which points was a model trained on, by labels alone, and of a teacher?",
+    "gnq": "What does a model disclose about each point, and what does removal help?",
+    "mia": "Which points was an ordinary model trained on?",
+}
+
+
+@click.command("new")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--kind", metavar="KIND", shell_complete=kind_names, help="apollo, tmia, gnq or mia.")
+@click.option("--data", metavar="NAME", help="The data set (`orch data ls`); fashion14 by default.")
+@click.option("--model", metavar="NAME", help="The architecture (`orch ls models`); mlp, bert for texts, by default.")
+@click.option("--size", metavar="SIZE", help="seconds, minutes (default) or hours on two cores with the embedded data.")
+@click.option("--target", metavar="FILE|ADDRESS", help="A model of yours that is to be audited (kinds mia and gnq).")
+@click.option(
+    "--members", metavar="FILE|RULE", help="Which points it was trained on: ids, or all, even, odd, START:STOP."
+)
+@click.pass_obj
+def command(
+    session: Session,
+    file: Path | None,
+    kind: str | None,
+    data: str | None,
+    model: str | None,
+    size: str | None,
+    target: str | None,
+    members: str | None,
+) -> None:
+    """Write a small plan with comments to FILE, which must not be there yet.
+
+    On a terminal what no option says is asked for; elsewhere it has its default, but for --kind.
+    """
+    if file is not None:
+        refuse_file(file)
+    if not kind:
+        for name, question in QUESTIONS.items() if sys.stdin.isatty() else ():
+            click.echo(f"{name:7} {question}")
+    kind = settled(kind, "Kind of audit", tuple(TEXTS), "apollo", needed="--kind")
+    if target is None and members is None and kind in OF_TARGETS:
+        target = asked("File or address of a model of yours (empty: models are trained)", "") or None
+    if target is not None and members is None:
+        members = asked("Points that it was trained on (a file of ids, all, even, odd, START:STOP)", "")
+    require_target(kind, target, members)
+    data = data or asked("Data set", "fashion14")
+    model = model or asked("Model", "bert" if data.startswith("imdb") else "mlp")
+    session.code.said((data, model, target))
+    size = settled(size, "How long may it take", SIZES, "minutes")
+    text, made = fitting(kind, size, data, model, target or "", members or "")
+    if file is None:
+        file = Path(asked("File", f"{kind}.yaml"))
+        refuse_file(file)
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror}") from None
+    if made != size:
+        click.echo(f"{data} has too few points for an audit of {size}: the plan is that of {made}")
+    click.echo(f"wrote {file}; edit it, then: orch validate {file} && orch cost {file} && orch audit {kind} {file}")
+
+
+def refuse_file(file: Path) -> None:
+    """Raise BadInput for a file that is there."""
+    if file.exists():
+        raise BadInput(f"{file} is there already; give another name")
+
+
+def asked(question: str, default: str) -> str:
+    """Return the answer of the person at the terminal, the default where there is none."""
+    if not sys.stdin.isatty():
+        return default
+    return str(click.prompt(question, default=default, show_default=bool(default))).strip()
+
+
+def settled(given: str | None, question: str, allowed: Sequence[str], default: str, needed: str = "") -> str:
+    """Return one of the ``allowed`` words: the one given, or the answer; a wrong answer is asked for again.
+
+    Raises BadInput for a wrong word that was given, and for one that is ``needed`` where nobody can be asked.
+    """
+    if given is not None:
+        return known(given, allowed)
+    if needed and not sys.stdin.isatty():
+        raise BadInput(f"{needed} is missing; give one of {', '.join(allowed)}")
+    return repeated(lambda: known(asked(f"{question} ({', '.join(allowed)})", default), allowed))
+
+
+def repeated(ask: Callable[[], str]) -> str:
+    """Return the first answer that is not refused."""
+    while True:
+        try:
+            return ask()
+        except BadInput as error:
+            click.echo(str(error))
+
+
+def known(word: str, allowed: Sequence[str]) -> str:
+    """Return ``word``; raises BadInput for one that is not allowed."""
+    if word not in allowed:
+        raise BadInput(f"{word!r} is none{did_you_mean(word, allowed)}; allowed: {', '.join(allowed)}")
+    return word
+
+
+def require_target(kind: str, target: str | None, members: str | None) -> None:
+    """Raise BadInput for a target without members, members without a target, and kinds that need to know more."""
+    if target is None and members is None:
+        return
+    if not target or not members:
+        raise BadInput("--target and --members go together: a model, and which points it was trained on")
+    if kind not in OF_TARGETS:
+        raise BadInput(f"a plan of kind {kind} with a target says more than is asked here; see docs/given-models.md")
+
+
+def fitting(kind: str, size: str, data: str, model: str, weights: str, members: str) -> tuple[str, str]:
+    """Return the text of a plan that is valid, of ``size`` or the largest below that fits the data, and its size.
+
+    Raises BadInput for data or a model that no size fits. Data that are not there will do, if their size is known.
+    """
+    refused: BadInput | None = None
+    for place in range(SIZES.index(size), -1, -1):
+        text = text_of(kind, SIZES[place], data=data, model=model, weights=weights, members=members)
+        try:
+            check_against_data(plan_from(parse_yaml(text, "the new plan")), absent=True)
+        except BadInput as error:
+            refused = refused or error
+        else:
+            return text, SIZES[place]
+    assert refused is not None
+    raise refused

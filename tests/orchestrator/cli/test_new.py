@@ -1,0 +1,101 @@
+"""``orch new``: every plan that it writes is valid, by options and by answers at a terminal; no file is written over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from audits.models import make_model
+from orchestrator.cli.main import main
+from orchestrator.cli.new import QUESTIONS
+from orchestrator.cli.new_plans import SIZES, TEXTS
+from orchestrator.kinds import load_plan
+from tests.cases.terminals import ORCH, opened
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", TEXTS)
+def test_every_plan_is_valid_and_of_what_was_asked_for(
+    kind: str, size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", "my.yaml", "--kind", kind, "--size", size, "--model", "cnn"]) == 0
+    assert "too few points" not in capsys.readouterr().out
+    assert main(["validate", "my.yaml"]) == 0
+    plan = load_plan("my.yaml")
+    assert (plan.kind, plan.data.name, plan.resolved()["model"]["name"]) == (kind, "fashion14", "cnn")
+    assert " # " in Path("my.yaml").read_text()
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_small_data_get_the_largest_plan_that_fits(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "my.yaml", "--kind", kind, "--size", "hours", "--data", "digits?size=8"]) == 0
+    assert "digits?size=8 has too few points for an audit of hours: the plan is that of" in capsys.readouterr().out
+    assert main(["validate", "my.yaml"]) == 0
+    assert load_plan("my.yaml").data.name == "digits?size=8"
+
+
+@pytest.mark.parametrize("kind", ["mia", "gnq"])
+def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
+    torch.save(make_model("mlp", {}).build((1, 14, 14), 10, seed=0).state_dict(), "weights.pt")
+    words = ["--kind", kind, "--size", "seconds", "--target", "weights.pt", "--members", "0:5000"]
+    assert main(["new", "my.yaml", *words]) == 0
+    assert main(["validate", "my.yaml"]) == 0
+    target = load_plan("my.yaml").resolved()["target"]
+    assert (target["weights"], target["members"]) == ("weights.pt", "0:5000")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "--kind is missing; give one of apollo, tmia, gnq, mia"),
+        (["--kind", "mai"], "'mai' is none (did you mean 'mia'?); allowed: apollo, tmia, gnq, mia"),
+        (["--kind", "mia", "--size", "minute"], "did you mean 'minutes'?"),
+        (["--kind", "mia", "--data", "fashion15"], "unknown data set 'fashion15' (did you mean 'fashion14'?)"),
+        (["--kind", "mia", "--model", "mpl"], "(did you mean 'mlp'?)"),
+        (["--kind", "mia", "--model", "bert"], "bert"),
+        (["--kind", "mia", "--data", "toy2d"], "but toy2d has 500"),
+        (["--kind", "mia", "--target", "w.pt"], "--target and --members go together"),
+        (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/given-models.md"),
+        (["--kind", "mia", "--target", "w.pt", "--members", "0:500"], "w.pt"),
+    ],
+)
+def test_what_makes_no_plan_is_one_line_and_no_file(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", "my.yaml", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert not Path("my.yaml").exists()
+
+
+def test_no_file_is_written_over(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my.yaml").write_text("mine")
+    assert main(["new", "my.yaml", "--kind", "mia"]) == 2
+    assert capsys.readouterr().err == "orch: my.yaml is there already; give another name\n"
+    assert Path("my.yaml").read_text() == "mine"
+
+
+def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
+    screen = opened([*ORCH, "new"], tmp_path)
+    for question, answer in (
+        ("Kind of audit", "mai"),
+        (r"did you mean 'mia'[\s\S]*Kind of audit", "mia"),
+        ("model of yours", ""),
+        ("Data set", "digits"),
+        ("Model", ""),
+        ("How long", "seconds"),
+        ("File", "asked.yaml"),
+    ):
+        screen.read(question)
+        screen.type(f"{answer}\n")
+    assert screen.end() == 0
+    assert all(question in screen.text for question in QUESTIONS.values())
+    assert main(["validate", "asked.yaml"]) == 0
+    assert load_plan("asked.yaml").kind == "mia"
