@@ -1,4 +1,4 @@
-"""``orch new``: every plan that it writes is valid, by options and by answers at a terminal; no file is written over."""
+"""``orch new``: every plan that it writes is valid, by options and by answers; no file is written over."""
 
 from __future__ import annotations
 
