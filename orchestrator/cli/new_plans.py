@@ -69,7 +69,7 @@ defences:
   - {method: remove, ranking: gnq_log, share: 0.2}             # orch ls rankings
   - {method: remove, ranking: random, share: 0.2}              # control: what removal does by itself
 """
-MIA = """\
+MIA_AUDIT = """\
 audit:
   kind: mia
   attacks: [lira, rmia, loss, label_gap]                       # orch ls attacks
@@ -77,6 +77,8 @@ audit:
   bootstrap: $resamples
   permutations: $resamples
 split:
+"""
+MIA = f"""{MIA_AUDIT}\
   pools: $pools               # intervals are over them
   train_size: $train          # points that each model trains on; a pool has twice as many
   shadows: $shadows           # models of the attacker for each pool
@@ -85,14 +87,7 @@ split:
   canaries: $canaries         # control: points with a wrong label, which must be found
   test: $test                 # outside of all pools
 """
-MIA_TARGET = """\
-audit:
-  kind: mia
-  attacks: [lira, rmia, loss, label_gap]                       # orch ls attacks
-  fpr: [$fpr]                 # promised false-positive rate
-  bootstrap: $resamples
-  permutations: $resamples
-split:
+MIA_TARGET = f"""{MIA_AUDIT}\
   train_size: $own            # points that each model of the attacker trains on
   shadows: $shadows           # models of the attacker
   test: $test                 # outside of all pools
