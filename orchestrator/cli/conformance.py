@@ -18,7 +18,7 @@ from audits.conformance.outcome import Outcome, outcomes
 from audits.conformance.unlearners import UnlearnerCase
 from audits.data.catalogue import load as load_data
 from audits.data.source import CATALOGUE
-from audits.errors import BadInput
+from audits.errors import BadInput, did_you_mean
 from audits.gnq.attacks.base import POOL_ATTACKS
 from audits.mia.attacks.base import MIA_ATTACKS
 from audits.models import MODELS, make_model
@@ -49,9 +49,10 @@ def sort_of(name: str) -> str:
         found += ["attack"] if any(name in table for table in ATTACKS) else []
         if len(found) == 1:
             return found[0]
-        raise BadInput(
-            f"no component {name!r} is known" if not found else f"{name!r} is {' and '.join(found)}; say --as"
-        )
+        if found:
+            raise BadInput(f"{name!r} is {' and '.join(found)}; say --as")
+        known = [each for table in (*TABLES.values(), *ATTACKS) for each in table]
+        raise BadInput(f"no component {name!r} is known{did_you_mean(name, known)}; orch ls lists them")
     thing = load(name)
     if isinstance(thing, type):
         kinds = [base.__qualname__ for base in thing.__mro__ if base.__module__.startswith(("torch.nn", "audits."))]
