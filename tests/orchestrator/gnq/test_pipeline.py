@@ -335,7 +335,7 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
         one, other = ([{**row, "p_holm": None} for row in each[field]] for each in (document, whole))
         assert one == [row for row in other if row.get("arm") in (None, "none", "random-0.2")], field
     assert failed(["dp-noise-1.auc=0.9"], plan, document) == [
-        "gate dp-noise-1.auc=0.9: auc was not measured (base, dp-noise-1, no attack), so it cannot be passed"
+        "gate dp-noise-1.auc=0.9: inconclusive: auc was not measured (base, dp-noise-1, no attack), so it cannot be passed"
     ]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Not judged: training diverged in some of its models" in page
