@@ -136,7 +136,11 @@ class Page(Protocol):
         ...
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
-        """Return the lines below the tables on a terminal."""
+        """Return the last lines on a terminal: the verdict, and what a reader of the tables must know before it."""
+        ...
+
+    def verdict(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the verdict of a result, as result.json has it; None for a kind without one."""
         ...
 
 

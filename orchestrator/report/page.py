@@ -16,7 +16,10 @@ from orchestrator.report.grid_formats import as_csv, as_html, as_markdown
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
 from orchestrator.report.result import read_result
+from orchestrator.report.rows import write_row
 from orchestrator.report.trials import remark, trial_grid
+from orchestrator.report.verdict import Verdict
+from orchestrator.report.verdict_words import lines as verdict_lines
 from orchestrator.report.writing import write_warnings
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ class RunPage(Generic[R]):
     result.json, without scores. ``fill(run, out, images)`` writes figures and page and returns the page's path.
     ``images(document, data)`` returns the pictures that the page shows, by point id; ``data()`` is the data set.
     ``all_grids(run)`` returns the tables of a run, ``terminal_grids(run)`` those for a terminal of 100 columns,
-    ``lines(run)`` the lines below them.
+    ``lines(run)`` the lines below them, ``answer(run)`` the verdict, if the kind has one.
     """
 
     read: Callable[[Path], R]
@@ -43,6 +46,7 @@ class RunPage(Generic[R]):
     all_grids: Callable[[R], list[Grid]]
     terminal_grids: Callable[[R], list[Grid]]
     lines: Callable[[R], list[str]]
+    answer: Callable[[R], Verdict] | None = None
 
     def write(self, out: Path, images: Images | None = None) -> Path:
         """Write ``figures/*.svg|png`` and ``report.html`` under ``out`` from its files; return the page's path.
@@ -86,10 +90,15 @@ class RunPage(Generic[R]):
         return [f"<h4>{escape(grid.title)}</h4>{as_html(grid)}" for grid in self.shown(document)]
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
-        """Return the lines below the tables on a terminal."""
-        search = document.get("search")
+        """Return the last lines on a terminal: what a reader of the tables must know, then the verdict."""
+        search, run = document.get("search"), self.of(document)
+        said = verdict_lines(self.answer(run)) if self.answer else []
         chosen = selection.lines(selection.chosen_of(document))
-        return [*chosen, *self.lines(self.of(document)), *([remark(search)] if search else [])]
+        return [*chosen, *self.lines(run), *([remark(search)] if search else []), *said]
+
+    def verdict(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the verdict of a result as result.json has it (``orchestrator.report.verdict``); None without one."""
+        return write_row(self.answer(self.of(document))) if self.answer else None
 
 
 def trials_of(document: Mapping[str, Any]) -> list[Grid]:

@@ -15,6 +15,7 @@ from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.result_head import SCHEMA, head
 from orchestrator.report.rows import SPARSE, read_row, write_row
 from orchestrator.report.selection import SelectionRow
+from orchestrator.report.verdict import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,10 @@ class FinishedRun:
     makes: str | None = field(default=None, metadata=SPARSE)
     selection: SelectionRow | None = field(default=None, metadata=SPARSE)
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
+    verdict: Verdict | None = field(default=None, metadata=SPARSE)
     gate: GateResult | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
+    date: str | None = field(default=None, metadata=SPARSE)
     tracking: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
 
     @cached_property

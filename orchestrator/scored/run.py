@@ -43,6 +43,7 @@ def score(
     gates = gates_of(limits, HEADLINE, names)
     result, attacks = summed_up(scores, options, command)
     document = result.document()
+    document["verdict"] = PAGE.verdict(document)
     if gates:
         document["gate"] = judged(gates, HEADLINE, names, document).to_json()
     if out is not None:
@@ -54,12 +55,12 @@ def score(
         PAGE.write(out)
     for table in PAGE.tables(document):
         terminal.table(table)
-    for line in PAGE.closing_lines(document):
-        terminal.closing(line)
     for text in document["warnings"]:
         terminal.line(f"warning: {text}")
     if out is not None:
         terminal.closing(f"report: {out / 'report.html'}")
+    for line in PAGE.closing_lines(document):
+        terminal.closing(line)
     return document
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.apollo.page import figures, heat, matrices, privacy, sweeps
+from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.attacks import counts, main_grid
 from orchestrator.apollo.page.budget import budget_curves
 from orchestrator.apollo.page.by_setting import setting_grids
@@ -143,4 +144,4 @@ def _effort(run: ApolloRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines)
+PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines, answer)

@@ -14,6 +14,7 @@ from orchestrator.apollo.page.promises import void_lines, void_title
 from orchestrator.apollo.page.radii import REFERENCES, counts
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.rows import DiscoveryRow
 from orchestrator.apollo.stages.radii import WAYS
 from orchestrator.report.grid import Entry, Grid, grid, left, red
@@ -201,13 +202,14 @@ def closing_lines(run: ApolloRun) -> list[str]:
 
 
 def exposure_lines(run: ApolloRun) -> list[str]:
-    """Return how many deleted points are still detectable one by one, by method; nothing without a list."""
+    """Return how many deleted points are found one by one, by method; nothing where none is, which is no all clear."""
     exposed = run.result.exposed
     if not exposed:
         return []
-    names = dict.fromkeys(row.unlearner for row in run.result.table)
+    names = dict.fromkeys(row.unlearner for row in run.result.table if row.unlearner not in CONTROLS)
     found, place = [point.unlearner for point in exposed.points], (exposed.setting, exposed.attack)
     void = {row.unlearner for row in run.result.table if row.void and (row.setting, row.attack) == place}
-    counted = ", ".join(f"{words(name)} {'void' if name in void else found.count(name)}" for name in names)
-    head = f"deleted points still detectable ({words(exposed.attack)}, false discovery rate {exposed.fdr:g})"
-    return [f"{head}: {counted}"]
+    counted = {name: "void" if name in void else str(found.count(name)) for name in names}
+    told = ", ".join(f"{words(name)} {count}" for name, count in counted.items())
+    head = f"deleted points that are found one by one ({words(exposed.attack)}, false discovery rate {exposed.fdr:g})"
+    return [f"{head}: {told}"] if any(count != "0" for count in counted.values()) else []

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -281,9 +282,12 @@ class Run:
             document |= self.beside(finished)
             if search is not None:
                 document["search"] = search
+            if verdict := self.kind.open_page().verdict(document):
+                document["verdict"] = verdict
             if self.gates:
                 document["gate"] = judged(self.gates, self.kind.headline, self.plan, document).to_json()
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
+            document["date"] = datetime.now(UTC).isoformat(timespec="seconds")
             write_outputs(self.out, document, scores, self.plan)
             self.live.page.result_written()
             advance(1)

@@ -1,4 +1,4 @@
-"""Print a finished run on the terminal: its tables, its warnings, and where its report and tracking are."""
+"""Print a finished run on the terminal: its tables, its warnings, where its report is, and last its verdict."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from orchestrator.engine.run.console import Terminal
 
 
 def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out: Path) -> None:
-    """Print a result (the content of result.json) and where its report and its tracking are."""
+    """Print a result (the content of result.json), where its report and its tracking are, and its verdict."""
     page = kind.open_page()
     for table in page.tables(document):
         terminal.table(table)
-    for line in page.closing_lines(document):
-        terminal.closing(line)
     for text in document["warnings"]:
         terminal.line(f"warning: {text}")
     if terminal.terse and (count := len(document["warnings"])):
@@ -24,3 +22,5 @@ def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out
     terminal.closing(f"report: {out / 'report.html'}")
     if tracked := document.get("tracking"):
         terminal.line(f"tracking: experiment {tracked['experiment']} of {tracked['uri']}")
+    for line in page.closing_lines(document):
+        terminal.closing(line)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.gnq.page import figures, gradient_inversion, inversion, predictions, sweep_figures, sweeps
-from orchestrator.gnq.page.checks import control
+from orchestrator.gnq.page.answer import answer
 from orchestrator.gnq.page.frontier import frontier
 from orchestrator.gnq.page.glossary import GLOSSARY, arm_words, words
 from orchestrator.gnq.page.reading import GnqRun, read_gnq_run
@@ -24,7 +24,7 @@ from orchestrator.gnq.page.tables import (
     terminal_grids,
     way_grid,
 )
-from orchestrator.gnq.page.verdict import REMOVAL, published, verdict
+from orchestrator.gnq.page.verdict import REMOVAL, verdict
 from orchestrator.gnq.result.rows import ExposedPointRow
 from orchestrator.report import writing
 from orchestrator.report.metrics import rows_of
@@ -87,11 +87,8 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
 
 
 def lines(run: GnqRun) -> list[str]:
-    """Return sentences on the published model, on the control if it fails, and on removal."""
-    setting = run.main_setting
-    said = [published(run, setting), *(sentence for sentence in [control(run, setting)] if sentence.kind == "bad")]
-    found = [f"{sentence.head}: {sentence.text}" for sentence in said]
-    return [*found, REMOVAL] if any(arm.method == "remove" for arm in run.arms(setting)) else found
+    """Return what removal is, in a run that removes points."""
+    return [REMOVAL] if any(arm.method == "remove" for arm in run.arms(run.main_setting)) else []
 
 
 def draw(run: GnqRun, folder: Path) -> dict[str, str]:
@@ -121,4 +118,4 @@ def _effort(run: GnqRun, setting: str) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_gnq_run, GnqRun.of, fill, images, all_grids, terminal_grids, lines)
+PAGE = RunPage(read_gnq_run, GnqRun.of, fill, images, all_grids, terminal_grids, lines, answer)

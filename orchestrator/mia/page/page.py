@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.mia.page import figures, sweeps
+from orchestrator.mia.page.answer import answer
 from orchestrator.mia.page.glossary import GLOSSARY, OF_POOLS, words
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import (
@@ -24,7 +25,7 @@ from orchestrator.mia.page.tables import (
     shadow_grid,
     terminal_grids,
 )
-from orchestrator.mia.page.verdict import fair, leak, luck, power, promises, verdict
+from orchestrator.mia.page.verdict import luck, verdict
 from orchestrator.mia.result.rows import ExposedPoint
 from orchestrator.report import writing
 from orchestrator.report.metrics import rows_of
@@ -71,14 +72,8 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
 
 
 def lines(run: MiaRun) -> list[str]:
-    """Return what the judge finds, and the controls that failed."""
-    controls = [sentence for sentence in (fair(run), promises(run), power(run)) if sentence is not None]
-    said = [
-        leak(run),
-        *(sentence for sentence in controls if sentence.kind == "bad"),
-        *([luck(run)] if run.given else []),
-    ]
-    return [f"{sentence.head}: {sentence.text}" for sentence in said]
+    """Return what intervals about a given model are over; nothing else that the verdict does not say."""
+    return [f"Scope: {luck(run).text}"] if run.given else []
 
 
 def draw(run: MiaRun, folder: Path) -> dict[str, str]:
@@ -108,4 +103,4 @@ def _effort(run: MiaRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_mia_run, MiaRun.of, fill, images, all_grids, terminal_grids, lines)
+PAGE = RunPage(read_mia_run, MiaRun.of, fill, images, all_grids, terminal_grids, lines, answer)

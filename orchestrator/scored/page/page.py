@@ -14,6 +14,7 @@ from orchestrator.report.writing import draw, write_page
 from orchestrator.scored.files import read_parquet
 from orchestrator.scored.layouts.own import KIND, judged_of
 from orchestrator.scored.page import figures, grids, words
+from orchestrator.scored.page.answer import answer
 from orchestrator.scored.rows import ScoreResult
 
 
@@ -64,4 +65,5 @@ PAGE = RunPage(
     all_grids=lambda run: grids.all_grids(run.result),
     terminal_grids=lambda run: grids.terminal_grids(run.result),
     lines=lambda run: words.closing_lines(run.result),
+    answer=lambda run: answer(run.result),
 )

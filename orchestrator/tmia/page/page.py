@@ -13,6 +13,7 @@ from orchestrator.report.page import RunPage
 from orchestrator.report.pictures import Images, pixels_of
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page import curves, figures
+from orchestrator.tmia.page.answer import answer
 from orchestrator.tmia.page.given import control_grids
 from orchestrator.tmia.page.glossary import GLOSSARY, MODES
 from orchestrator.tmia.page.promises import void_lines
@@ -65,19 +66,6 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
     return pixels_of(points, data()) if points else {}
 
 
-def lines(run: TmiaRun) -> list[str]:
-    """Return where the promised level is broken, before all else, and which targets are not normally fitted."""
-    return [
-        *void_lines(run),
-        *(
-            f"{row.setting}: {row.group} models ({row.side}) are not normally fitted: train {row.train_accuracy:.3f}, "
-            f"test {row.test_accuracy:.3f}"
-            for row in run.result.fit
-            if row.flag and row.group == "target" and not isinstance(run.result, GivenResult)
-        ),
-    ]
-
-
 def draw(run: TmiaRun, folder: Path) -> dict[str, str]:
     """Write every figure that the run has something for, and return them as SVG elements by name."""
     makers: dict[str, Callable[[], Figure | None]] = {}
@@ -106,4 +94,4 @@ def _effort(run: TmiaRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, lines)
+PAGE = RunPage(read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, void_lines, answer)

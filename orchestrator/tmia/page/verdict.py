@@ -6,7 +6,10 @@ they found. A precision counts as above chance where its interval lies above the
 
 from __future__ import annotations
 
+import math
+
 from audits.statistics.null import expected_misses
+from audits.statistics.power import detectable_shift
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.tmia.page.given import beside, named, own_rate, scope
@@ -28,14 +31,14 @@ def misleads(row: TmiaCell) -> bool:
     return not row.void and row.chance is not None and row.precision.below(row.chance)
 
 
-def detectable(row: TmiaCell) -> float | None:
-    """Return the lowest precision that an interval as wide as this cell's would tell from chance; None without one.
+def detectable(row: TmiaCell, level: float) -> float | None:
+    """Return the lowest precision that an interval as wide as this cell's would have told from chance; or None.
 
-    Chance plus the width below the estimate: what the run had power for, to be read beside a null result.
+    Four times in five, and by the wider side of the interval: near 0 and 1 the other one is cut short.
     """
-    if row.chance is None or row.precision.value is None or row.precision.low is None:
+    if row.chance is None or not row.precision.known or not row.precision.bounded:
         return None
-    return row.chance + row.precision.value - row.precision.low
+    return row.chance + detectable_shift(max(row.precision.errors), math.inf, level)
 
 
 def verdict(run: TmiaRun) -> list[Sentence]:
@@ -100,7 +103,9 @@ def setting_sentence(run: TmiaRun, setting: str) -> Sentence:
     where = f"Asked about the {rows[0].candidates} candidates chosen by {words(run.main_selection)}."
     if run.main_selection in (ALL, NONE):
         where = f"Asked about {rows[0].candidates} candidates."
-    return Sentence("leak" if leaks else "plain", head, " ".join([answer, task, where, *map(said, rows)]))
+    return Sentence(
+        "leak" if leaks else "plain", head, " ".join([answer, task, where, *(said(row, run.level) for row in rows)])
+    )
 
 
 def means(row: TmiaCell) -> str:
@@ -108,7 +113,7 @@ def means(row: TmiaCell) -> str:
     return "from labels alone" if row.access == "labels" else f"from {row.access}"
 
 
-def said(row: TmiaCell) -> str:
+def said(row: TmiaCell, level: float) -> str:
     """Return what one cell says: precision, coverage, false positives; for a null what it could have seen."""
     who = f"{means(row).capitalize()} ({words(row.attack)})"
     called = row.true_positives + row.false_positives
@@ -128,12 +133,12 @@ def said(row: TmiaCell) -> str:
         f"{who}: of {called} answers “member” {row.true_positives} are right, precision {rate(row.precision)}; "
         f"coverage {rate(row.coverage)} of the member pairs; false positives: {row.false_positives}{luck}."
     )
-    return f"{text}{power(row)}{lost}"
+    return f"{text}{power(row, level)}{lost}"
 
 
-def power(row: TmiaCell) -> str:
+def power(row: TmiaCell, level: float) -> str:
     """Return, for a cell that is not above chance, what this run could have told from chance; else nothing."""
-    seen = detectable(row)
+    seen = detectable(row, level)
     if finds(row) or seen is None:
         return ""
     if misleads(row):

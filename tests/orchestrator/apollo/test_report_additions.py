@@ -243,7 +243,7 @@ SAID = (
 
 def test_page_and_terminal_say_first_what_is_void(whole, broken):
     run = ApolloRun.of(broken, read_apollo_run(whole).scores)
-    promises, points = PAGE.closing_lines(broken)
+    promises, points, *_ = PAGE.closing_lines(broken)
     assert promises == f"Promised rates did not hold f{SAID}" and "SCRUB void" in points
     first, *others = verdict(run)
     assert first.kind == "bad" and SAID in first.text

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from scipy.special import ndtri
 
 from audits.errors import BadInput
 from orchestrator.report.grid_formats import as_markdown
@@ -108,8 +109,9 @@ def test_a_null_result_is_called_one_with_the_power_it_had(run):
     null = changed(run, "II", true_positives=20, false_positives=20, **fields)
     said, row = sentence(null, "Attack II"), null.cell("II", "kmeans", "tmia_posterior")
     assert said.kind == "plain" and "a null result" in said.text
-    assert math.isclose(detectable(row), row.chance + 0.12)
-    assert "a precision below .620 could have gone unnoticed; above .610 is excluded" in said.text
+    found = detectable(row, run.level)
+    assert math.isclose(found, row.chance + 0.12 * (1 + ndtri(0.8) / ndtri(0.975)))
+    assert f"a precision below {number(found)} could have gone unnoticed; above .610 is excluded" in said.text
     assert f"with {row.pairs} pairs" in said.text and "lean the right way" not in said.text
     assert "lean the right way" in sentence(changed(run, "II", **fields | {"auc_low": 0.52}), "Attack II").text
 

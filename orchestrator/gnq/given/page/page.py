@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from orchestrator.gnq.given.page.answer import answer
 from orchestrator.gnq.given.page.figures import distribution
 from orchestrator.gnq.given.page.tables import (
     all_grids,
@@ -18,7 +19,7 @@ from orchestrator.gnq.given.page.tables import (
     target_grid,
     terminal_grids,
 )
-from orchestrator.gnq.given.page.words import GLOSSARY, verdict
+from orchestrator.gnq.given.page.words import GLOSSARY, ONE, verdict
 from orchestrator.gnq.given.rows import GivenResult, PointRow
 from orchestrator.report import writing
 from orchestrator.report.metrics import rows_of
@@ -83,11 +84,6 @@ def images(document: Mapping[str, Any], data: Callable[[], Dataset]) -> Images:
     return pixels_of(points, data()) if points else {}
 
 
-def lines(run: GivenResult) -> list[str]:
-    """Return the verdict."""
-    return [f"{sentence.head}: {sentence.text}" for sentence in verdict(run)]
-
-
 PAGE = RunPage(
     read=lambda out: read_run(out, GivenResult),
     of=lambda document: run_of(document, GivenResult),
@@ -95,5 +91,6 @@ PAGE = RunPage(
     images=images,
     all_grids=all_grids,
     terminal_grids=terminal_grids,
-    lines=lines,
+    lines=lambda run: [ONE],
+    answer=answer,
 )

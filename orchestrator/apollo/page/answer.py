@@ -1,0 +1,167 @@
+"""The verdict of an Apollo run: can what a method was asked to forget still be recognised?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from audits.statistics.discoveries import judge
+from audits.statistics.intervals import student_quantile
+from audits.statistics.power import detectable_auc, detectable_shift
+from orchestrator.apollo.page.glossary import heading, words
+from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.plan import CONTROLS
+from orchestrator.apollo.result.controls import HELD as SEEN
+from orchestrator.apollo.result.controls import OFF_CHANCE
+from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.report.nouns import noun
+from orchestrator.report.numbers import percent
+from orchestrator.report.result import look_up
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import few_points, verdict_of
+from orchestrator.report.verdict_words import Wording, advice, rounded
+from orchestrator.report.words import access_level
+
+
+def answer(run: ApolloRun) -> Verdict:
+    """Return the verdict of a run."""
+    things = noun(run.result.plan)
+    size = None if run.given else run.result.value(run.main_setting, "split.train_size")
+    return verdict_of(
+        main=of_setting(run, run.main_setting),
+        others={
+            name: (of_setting(run, name), controls(run, name)) for name in run.settings if name != run.main_setting
+        },
+        controls=controls(run, run.main_setting),
+        wording=wording(things),
+        tested=tested(run, things),
+        access=[name for name in run.accesses if name != "oracle"],
+        certainty=certainty(run, things),
+        too_small=few_points(size, things),
+    )
+
+
+def wording(things: str) -> Wording:
+    """Return how an audit of unlearning speaks."""
+    return Wording(
+        f"deleted {things} can still be recognised",
+        advice(
+            "apollo",
+            leak="Do not count the methods that leak as erasure. Retrain without the deleted "
+            f"{things}, or use a method for which no leak was seen, and audit again.",
+            untold=f"Do not rely on this run. Ask about more {things} and more models (split.targets, "
+            "split.candidates), then read the verdict again.",
+        ),
+    )
+
+
+def of_setting(run: ApolloRun, setting: str) -> list[Finding]:
+    """Return a finding for each unlearning method of a setting."""
+    rows = run.rows(setting)
+    names = [name for name in dict.fromkeys(row.unlearner for row in rows) if name not in CONTROLS]
+    return [finding(run, setting, name, rows) for name in names]
+
+
+def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow]) -> Finding:
+    """Return what is found of one method: the strongest attack of the weakest access that is above chance.
+
+    Without one: the attack that is fixed by name, and what it would have found. The oracle is no attack.
+    """
+    own = [row for row in rows if row.unlearner == unlearner and row.access != "oracle"]
+    above = [row for row in own if row.above_chance]
+    subject = f"Given model (by {words(unlearner)})" if run.given else heading(unlearner)
+    nothing = Finding(setting=setting, subject=subject, level=UNTOLD, why="no attack has a result", chance=0.5)
+    if above:
+        row = min(above, key=lambda row: (access_level(row.access), -float(row.auc)))
+        return replace(nothing, level=LEAK, why="", attack=row.attack, access=row.access, value=row.auc)
+    if not own:
+        return nothing
+    name = judge([row.attack for row in own])
+    row = next(row for row in own if row.attack == name)
+    seen = seen_from(run, row, len(rows))
+    return replace(nothing, level=NONE_SEEN, why="", attack=name, access=row.access, value=row.auc, seen_from=seen)
+
+
+def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
+    """Return the smallest AUC that the attack of ``row`` would have found, of so many tests; None where none is known.
+
+    Where points were dealt in groups, permutations vary by more than the formula for single points says: then by the
+    interval, uncorrected.
+    """
+    half = max(row.auc.errors) if row.auc.bounded else 0.0
+    if look_up(run.result.plan, "data.groups"):
+        known = row.auc.bounded and row.targets > 1
+        return 0.5 + detectable_shift(half, row.targets - 1, run.level) if known else None
+    error = half / student_quantile(run.level, row.targets - 1 if row.targets > 1 else math.inf)
+    members, others = row.forget / row.targets, row.unseen / row.targets
+    return detectable_auc(members, others, row.targets, error, run.level, tests)
+
+
+def controls(run: ApolloRun, setting: str) -> list[Control]:
+    """Return the three controls of a setting: retrained models, untouched models, promised rates."""
+    rows = [row for row in run.result.table if row.setting == setting]
+    return [retrained(rows), untouched(rows), promises(rows)]
+
+
+def retrained(table: list[AttackRow]) -> Control:
+    """Say whether nothing is found in models that never saw the deleted points."""
+    name = "models retrained from scratch"
+    rows = [row for row in table if row.unlearner == "retrain"]
+    if not rows:
+        text = "Nothing shows that the audit finds nothing where there is nothing to find."
+        return Control(name=name, of="truth", state=MISSING, text=text)
+    off = dict.fromkeys(words(row.attack) for row in rows if row.control == OFF_CHANCE)
+    if off:
+        text = f"{', '.join(off)} tell something apart in models that never saw the deleted points."
+        return Control(name=name, of="truth", state=FAILED, text=text)
+    return Control(name=name, of="truth", state=HELD, text="Nothing is found where nothing is left to find.")
+
+
+def untouched(table: list[AttackRow]) -> Control:
+    """Say whether the audit sees points of models of which nothing was deleted."""
+    name = "models of which nothing was deleted"
+    rows = [row for row in table if row.unlearner == "identity" and row.access != "oracle"]
+    if not rows:
+        return Control(name=name, of="power", state=MISSING, text="Nothing shows that a leak would be found.")
+    seen = [row for row in rows if row.control == SEEN]
+    if not seen:
+        text = "No attack recognises a point even there: the audit has no power."
+        return Control(name=name, of="power", state=FAILED, text=text)
+    best = max(seen, key=lambda row: float(row.auc))
+    text = f"Their training points are recognised (AUC {rounded(best.auc.value)}, {words(best.attack)})."
+    return Control(name=name, of="power", state=HELD, text=text)
+
+
+def promises(table: list[AttackRow]) -> Control:
+    """Say whether attacks raise no more false alarms than they promise."""
+    name = "promised false-alarm rates"
+    void = dict.fromkeys(words(row.attack) for row in table if row.void)
+    if void:
+        text = f"{', '.join(void)} raise more false alarms than promised; their hit rates are void, their AUCs stand."
+        return Control(name=name, of="power", state=FAILED, text=text)
+    return Control(name=name, of="power", state=HELD, text="No attack raises more false alarms than it promises.")
+
+
+def tested(run: ApolloRun, things: str) -> str:
+    """Return what was asked about, in a sentence."""
+    row = run.rows()[0]
+    methods = [name for name in run.unlearners if name not in CONTROLS]
+    plan = run.result.plan
+    models = "one given model" if run.given else f"{row.targets} models ({look_up(plan, 'model.name')})"
+    count = "No method but controls" if not methods else f"{len(methods)} unlearning methods"
+    count = "One unlearning method" if len(methods) == 1 else count
+    asked = f"{row.forget} deleted and {row.unseen} never-seen {things}"
+    data = look_up(plan, "data.name")
+    return f"{count} on {models}, trained on {data}: {asked}, {len(run.attacks)} attacks"
+
+
+def certainty(run: ApolloRun, things: str) -> str:
+    """Return how sure the verdict is, in a sentence or two."""
+    rows = run.rows()
+    over = "over points and shadow models of one given model" if run.given else f"over {rows[0].targets} target models"
+    seeds = "" if run.given else f" {look_up(run.result.plan, 'split.shadows')} shadow models each; one plan seed."
+    return (
+        f"{percent(run.level, 0)} intervals {over}.{seeds} All {len(rows)} rows are tested together (Holm): a false "
+        f"alarm anywhere among them has a chance of at most {percent(1 - run.level, 0)}. “Would have been” means: "
+        "four times in five."
+    )

@@ -1,0 +1,104 @@
+"""The verdict of a GNQ audit of a given model: do training points show, by the simplest attack and by exposure?"""
+
+from __future__ import annotations
+
+import math
+
+from audits.statistics.power import detectable_shift
+from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
+from orchestrator.report.nouns import noun
+from orchestrator.report.numbers import percent
+from orchestrator.report.result import look_up, of_setting
+from orchestrator.report.verdict import HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import verdict_of
+from orchestrator.report.verdict_words import Wording, advice
+
+MEMBERS, CONTROLS = "members", "controls"
+
+
+def answer(run: GivenResult) -> Verdict:
+    """Return the verdict of a run."""
+    things, setting = noun(run.plan), run.main_setting
+    names = [each.setting for each in run.settings if each.setting != setting]
+    return verdict_of(
+        main=findings(run, setting, things),
+        others={name: (findings(run, name, things), [control(run, name)]) for name in names},
+        controls=[control(run, setting)],
+        wording=wording(things),
+        tested=tested(run, setting, things),
+        access=["white_box"],
+        certainty=certainty(run),
+    )
+
+
+def wording(things: str) -> Wording:
+    """Return how an audit of a given model by gradient uniqueness speaks."""
+    further = "Audit it with attacks as well (orch audit mia with the same section target): exposure is no attack."
+    return Wording(
+        f"training {things} can be told from others by their loss",
+        advice(
+            "gnq",
+            leak=f"Treat the model as personal data where the {things} are. {further}",
+            untold=further,
+            none_seen=f"This is the weakest attack there is. {further}",
+        ),
+    )
+
+
+def findings(run: GivenResult, setting: str, things: str) -> list[Finding]:
+    """Return how far the loss tells training points from controls, and which of them stand out."""
+    rows = {row.group: row for row in of_setting(run.table, setting)}
+    loss = next((row for row in of_setting(run.separation, setting) if row.score == "loss"), None)
+    found = [by_loss(run, setting, loss)] if loss else []
+    return [*found, *([exposed(setting, rows[MEMBERS], things)] if rows[MEMBERS].exposed_points or not found else [])]
+
+
+def by_loss(run: GivenResult, setting: str, row: SeparationRow) -> Finding:
+    """Return what the simplest membership attack finds."""
+    above = row.auc.above(0.5)
+    error = max(row.auc.errors) if row.auc.bounded else None
+    return Finding(
+        setting=setting,
+        subject="Loss of its training points",
+        level=LEAK if above else NONE_SEEN,
+        attack="loss",
+        access="white_box",
+        value=row.auc,
+        chance=0.5,
+        seen_from=None if above or error is None else 0.5 + detectable_shift(error, math.inf, run.level),
+    )
+
+
+def exposed(setting: str, row: GroupRow, things: str) -> Finding:
+    """Return how many training points stand out; what that gives away, no attack has said."""
+    some = f"{row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out by their gradients"
+    why = f"{some}, which no attack has put to use" if row.exposed_points else "no attack was made"
+    return Finding(setting=setting, subject=f"Outstanding {things}", level=UNTOLD, why=why)
+
+
+def control(run: GivenResult, setting: str) -> Control:
+    """Say whether the same measure was taken of points that the model was not trained on."""
+    row = next((row for row in of_setting(run.table, setting) if row.group == CONTROLS), None)
+    name = "points that the model was not trained on"
+    if row is None:
+        text = "Nothing shows what the same measure gives on points that the model never saw."
+        return Control(name=name, of="cells", state=MISSING, text=text)
+    text = f"Measured beside: {row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out among themselves."
+    return Control(name=name, of="cells", state=HELD, text=text)
+
+
+def tested(run: GivenResult, setting: str, things: str) -> str:
+    """Return what was measured, in a sentence."""
+    row = next(row for row in of_setting(run.table, setting) if row.group == MEMBERS)
+    return (
+        f"One given model ({look_up(run.plan, 'model.name')}), {row.points} of its training {things} "
+        f"({look_up(run.plan, 'data.name')}), by gradients; nothing was trained"
+    )
+
+
+def certainty(run: GivenResult) -> str:
+    """Return how sure the verdict is."""
+    return (
+        f"{percent(run.level, 0)} intervals over these points; one model, so that nothing is said about others of the "
+        "same training. “Would have been” means: four times in five."
+    )

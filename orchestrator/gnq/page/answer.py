@@ -1,0 +1,167 @@
+"""The verdict of a GNQ run: can training points be recognised in what is published, and does a defence help?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audits.statistics.power import detectable_shift
+from orchestrator.gnq.page.glossary import arm_words, words
+from orchestrator.gnq.page.gradient_inversion import JUDGE as RECOVERED
+from orchestrator.gnq.page.gradient_inversion import OTHER
+from orchestrator.gnq.page.inversion import JUDGE, TWIN
+from orchestrator.gnq.page.reading import CONTROLS, NONE, GnqRun
+from orchestrator.gnq.result.controls import fair
+from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.gnq.result.rows import ArmRow
+from orchestrator.report.nouns import noun
+from orchestrator.report.numbers import percent
+from orchestrator.report.result import of_setting
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import few_points, verdict_of
+from orchestrator.report.verdict_words import Wording, advice, rounded
+from orchestrator.report.words import access_level
+
+
+def answer(run: GnqRun) -> Verdict:
+    """Return the verdict of a run."""
+    things, setting = noun(run.result.plan), run.main_setting
+    others = [name for name in run.settings if name != setting]
+    return verdict_of(
+        main=findings(run, setting, things),
+        others={name: (findings(run, name, things), controls(run, name)) for name in others},
+        controls=controls(run, setting),
+        wording=wording(things),
+        tested=tested(run, setting, things),
+        access=sorted(dict.fromkeys(row.access for row in of_setting(run.result.table, setting)), key=access_level),
+        certainty=certainty(run, setting),
+        too_small=few_points(run.result.value(setting, "split.train_size"), things),
+    )
+
+
+def wording(things: str) -> Wording:
+    """Return how an audit of disclosure and defences speaks."""
+    return Wording(
+        f"training {things} can be recognised",
+        advice(
+            "gnq",
+            leak=f"Treat what leaks as personal data where the {things} are. A defence helps only where its "
+            "difference from no defence is clear (table below) and its accuracy is still of use; leaving out exposed "
+            "points does not protect those that stay.",
+            untold="Do not rely on this run. Use more pools, points or shadow models (split.pools, split.train_size, "
+            "split.shadows), then read the verdict again.",
+        ),
+    )
+
+
+def findings(run: GnqRun, setting: str, things: str) -> list[Finding]:
+    """Return what attacks find in each arm that is no control, and what can be reconstructed."""
+    arms = [arm for arm in run.arms(setting) if arm.ranking not in CONTROLS]
+    return [*(of_arm(run, setting, arm) for arm in arms), *reconstructed(run, setting, things)]
+
+
+def of_arm(run: GnqRun, setting: str, arm: ArmRow) -> Finding:
+    """Return what the strongest attack on all contributors finds in one arm."""
+    text = arm_words(arm)
+    subject = "The model without a defence" if arm.method == NONE else text[0].upper() + text[1:]
+    best = arm.headline
+    if best is None:
+        why = "training diverged" if arm.diverged else "no attack has a result"
+        return Finding(setting=setting, subject=subject, level=UNTOLD, why=why, chance=0.5)
+    above = best.auc.above(0.5)
+    return Finding(
+        setting=setting,
+        subject=subject,
+        level=LEAK if above else NONE_SEEN,
+        attack=best.attack,
+        access=next((row.access for row in run.result.table if row.attack == best.attack), None),
+        value=best.auc,
+        chance=0.5,
+        seen_from=None if above or not best.auc.bounded else 0.5 + shift(run, setting, max(best.auc.errors)),
+    )
+
+
+def shift(run: GnqRun, setting: str, error: float) -> float:
+    """Return the smallest distance from chance that an interval over the pools would have shown."""
+    return detectable_shift(error, max(1, pools(run, setting) - 1), run.level)
+
+
+def pools(run: GnqRun, setting: str) -> int:
+    """Return over how many pools intervals are."""
+    return max((row.pools for row in of_setting(run.result.table, setting)), default=1)
+
+
+def reconstructed(run: GnqRun, setting: str, things: str) -> list[Finding]:
+    """Return whether inversion shows training points better than models, or gradients, that know nothing of them."""
+    model = [
+        row
+        for row in of_setting(run.result.inversion_gains, setting)
+        if (row.arm, row.against, row.measure) == (NONE, TWIN, JUDGE)
+    ]
+    steps = [
+        row
+        for row in of_setting(run.result.gradient_inversion_gains, setting)
+        if (row.measure, row.against) == (RECOVERED, OTHER)
+    ]
+    last = [row for row in steps if row.step == max(each.step for each in steps)]
+    found = []
+    for subject, what, rows in (
+        ("Model inversion", f"training {things} can be reconstructed in part", model),
+        ("Gradients of a training step", f"{things} can be reconstructed in part", last),
+    ):
+        if rows:
+            found.append(of_inversion(run, setting, subject, what, rows))
+    return found
+
+
+def of_inversion(run: GnqRun, setting: str, subject: str, what: str, rows: Sequence[PairedRow]) -> Finding:
+    """Return what the clearest of several searches reconstructs beyond the control."""
+    row = max(rows, key=lambda row: (row.clear(run.level), float(row.difference)))
+    leaks = row.clear(run.level) > 0
+    found = row.difference
+    ends = f" [{rounded(found.low)}, {rounded(found.high)}]" if found.bounded else ""
+    return Finding(
+        setting=setting,
+        subject=subject,
+        level=LEAK if leaks else NONE_SEEN,
+        text=f"{what} (likeness {rounded(found.value)}{ends} above that of a control)" if leaks else "",
+        metric="ssim",
+        value=found,
+        chance=0.0,
+        seen_from=None if leaks or not found.bounded else shift(run, setting, max(found.errors)),
+    )
+
+
+def controls(run: GnqRun, setting: str) -> list[Control]:
+    """Return the control of a setting: nothing is found in models that saw none of the points."""
+    name = "models that saw none of the points"
+    rows = fair(of_setting(run.result.table, setting))
+    if not rows:
+        text = "Nothing shows that the audit finds nothing where there is nothing to find."
+        return [Control(name=name, of="truth", state=MISSING, text=text)]
+    off = dict.fromkeys(words(row.attack) for row in rows if row.off)
+    if off:
+        text = f"{', '.join(off)} tell points apart that these models never saw."
+        return [Control(name=name, of="truth", state=FAILED, text=text)]
+    return [Control(name=name, of="truth", state=HELD, text="Nothing is found where there is nothing to find.")]
+
+
+def tested(run: GnqRun, setting: str, things: str) -> str:
+    """Return what was asked about, in a sentence."""
+    value = run.result.value
+    count, size = pools(run, setting), value(setting, "split.train_size")
+    arms = len(run.arms(setting)) - 1
+    defences = f" and {arms} defences" if arms > 1 else " and one defence" if arms else ""
+    where = f"{value(setting, 'model.name')} on {value(setting, 'data.name')}"
+    models = f"{2 * count} models of {size} {things} each ({where})" if size else where
+    return f"The model without a defence{defences}: {models}, {len(run.attacks)} attacks"
+
+
+def certainty(run: GnqRun, setting: str) -> str:
+    """Return how sure the verdict is."""
+    count = pools(run, setting)
+    over = f"{percent(run.level, 0)} intervals over {count} pools of {noun(run.result.plan)}, all new"
+    over = over if count > 1 else "One pool gives no interval: other draws may differ"
+    return (
+        f"{over}; {run.result.value(setting, 'split.shadows')} shadow models a pool, one plan seed. The strongest "
+        "attack is shown, picked afterwards, which leans high. “Would have been” means: four times in five."
+    )

@@ -1,0 +1,161 @@
+"""The verdict of a membership run: can training points be recognised?"""
+
+from __future__ import annotations
+
+import math
+
+from audits.statistics.intervals import student_quantile
+from audits.statistics.power import detectable_auc, detectable_shift
+from orchestrator.mia.page.glossary import words
+from orchestrator.mia.page.reading import MiaRun
+from orchestrator.mia.result.given import unlike_fits
+from orchestrator.mia.result.rows import MiaRow
+from orchestrator.report.nouns import noun
+from orchestrator.report.numbers import percent
+from orchestrator.report.result import look_up, of_setting
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import few_points, verdict_of
+from orchestrator.report.verdict_words import Wording, advice, rounded
+
+LABELS = "labels"
+
+
+def answer(run: MiaRun) -> Verdict:
+    """Return the verdict of a run."""
+    things, setting = noun(run.result.plan), run.main_setting
+    return verdict_of(
+        main=findings(run, setting),
+        others={name: (findings(run, name), controls(run, name)) for name in run.settings if name != setting},
+        controls=controls(run, setting),
+        wording=wording(things),
+        tested=tested(run, things),
+        access=list(dict.fromkeys(row.access for row in run.rows())),
+        certainty=certainty(run),
+        too_small="" if run.given else few_points(run.result.value(setting, "split.train_size"), things),
+    )
+
+
+def wording(things: str) -> Wording:
+    """Return how a membership audit speaks."""
+    return Wording(
+        f"training {things} can be recognised",
+        advice(
+            "mia",
+            leak=f"Treat the model as personal data where the {things} are: restrict access, or train with a defence "
+            "(less over-fitting, DP-SGD) and audit again. Who is recognised most surely stands under Exposed points.",
+            untold="Do not rely on this run. Use more pools, points or shadow models (split.pools, split.train_size, "
+            "split.shadows), then read the verdict again.",
+        ),
+    )
+
+
+def findings(run: MiaRun, setting: str) -> list[Finding]:
+    """Return what the judge finds, and what attacks on labels alone do."""
+    rows = run.rows(setting)
+    of_labels = [row for row in rows if row.access == LABELS]
+    judge = run.row(run.judge, setting)
+    found = []
+    if judge is None:
+        why = f"no result of {words(run.judge)}"
+        found.append(Finding(setting=setting, subject="The model", level=UNTOLD, why=why))
+    elif judge.access != LABELS or not of_labels:
+        found.append(finding(run, "The model", judge, len(rows)))
+    if of_labels:
+        above = [row for row in of_labels if row.above_chance]
+        row = max(above, key=lambda row: float(row.auc)) if above else of_labels[0]
+        found.append(finding(run, "Its predicted classes alone", row, len(rows)))
+    return found
+
+
+def finding(run: MiaRun, subject: str, row: MiaRow, tests: int) -> Finding:
+    """Return what one attack finds, of so many that are tested together."""
+    return Finding(
+        setting=row.setting,
+        subject=subject,
+        level=LEAK if row.above_chance else NONE_SEEN,
+        attack=row.attack,
+        access=row.access,
+        value=row.auc,
+        chance=0.5,
+        seen_from=None if row.above_chance else seen_from(run, row, tests),
+    )
+
+
+def seen_from(run: MiaRun, row: MiaRow, tests: int) -> float | None:
+    """Return the smallest AUC that the attack of ``row`` would have found, of so many tests; None where none is known.
+
+    The targets of a pool are asked about the same points and count once. Where points were dealt in groups,
+    permutations vary by more than the formula for single points says: then by the interval, uncorrected.
+    """
+    half = max(row.auc.errors) if row.auc.bounded else 0.0
+    if look_up(run.result.plan, "data.groups"):
+        known = row.auc.bounded and row.pools > 1
+        return 0.5 + detectable_shift(half, row.pools - 1, run.level) if known else None
+    error = half / student_quantile(run.level, row.pools - 1 if row.pools > 1 else math.inf)
+    members, others = row.members / row.targets, row.non_members / row.targets
+    return detectable_auc(members, others, row.pools, error, run.level, tests)
+
+
+def controls(run: MiaRun, setting: str) -> list[Control]:
+    """Return the controls of a setting: one that a leak would be found, and that nothing else is taken for one."""
+    found = [power(run, setting), promises(run, setting)]
+    return [*of_given(run, setting), *found] if run.given else found
+
+
+def promises(run: MiaRun, setting: str) -> Control:
+    """Say whether attacks raise no more false alarms than they promise, on non-members and on null models."""
+    name = "promised false-alarm rates"
+    void = dict.fromkeys(words(row.attack) for row in of_setting(run.result.table, setting) if row.void)
+    if void:
+        text = f"{', '.join(void)} raise more false alarms than promised; their hit rates are void, their AUCs stand."
+        return Control(name=name, of="power", state=FAILED, text=text)
+    return Control(name=name, of="power", state=HELD, text="No attack raises more false alarms than it promises.")
+
+
+def power(run: MiaRun, setting: str) -> Control:
+    """Say whether what the model must have memorised is found: points with a wrong label, or own models' members."""
+    given = run.given
+    name = "models of the plan’s own" if given else "planted points with a wrong label"
+    rows = list(of_setting(run.result.own, setting)) if given else list(of_setting(run.result.canaries, setting))
+    if not rows:
+        return Control(name=name, of="power", state=MISSING, text="Nothing shows that a leak would be found.")
+    row = next((each for each in rows if each.attack == run.judge), rows[0])
+    reached = f"AUC {rounded(row.auc.value)}, {words(row.attack)}"
+    if row.auc.above(0.5):
+        return Control(name=name, of="power", state=HELD, text=f"They are recognised ({reached}).")
+    return Control(name=name, of="power", state=FAILED, text=f"They are not recognised either ({reached}).")
+
+
+def of_given(run: MiaRun, setting: str) -> list[Control]:
+    """Return the controls beside a given model: members are like others, and own models are like the given one."""
+    found = []
+    for row in of_setting(run.result.blind, setting):
+        state = FAILED if row.differ else HELD
+        text = "Without the model, members look " + ("different from others." if row.differ else "like others.")
+        found.append(Control(name="members without the model", of="truth", state=state, text=text))
+    unlike = unlike_fits(of_setting(run.result.fit, setting))
+    if unlike:
+        text = unlike[0][0].upper() + unlike[0][1:] + "."
+        found.append(Control(name="fit of the plan’s own models", of="power", state=FAILED, text=text))
+    return found
+
+
+def tested(run: MiaRun, things: str) -> str:
+    """Return what was asked about, in a sentence."""
+    row = run.rows()[0]
+    plan = run.result.plan
+    models = "One given model" if run.given else f"{row.targets} models ({look_up(plan, 'model.name')})"
+    asked = f"{row.members} training and {row.non_members} never-seen {things}"
+    return f"{models}, trained on {look_up(plan, 'data.name')}: {asked}, {len(run.attacks)} attacks"
+
+
+def certainty(run: MiaRun) -> str:
+    """Return how sure the verdict is."""
+    row = run.rows()[0]
+    over = "points and shadow models of one given model" if run.given else f"{row.pools} pools of points, all new"
+    shadows = run.result.value(run.main_setting, "split.shadows")
+    return (
+        f"{percent(run.level, 0)} intervals over {over}; {shadows} shadow models each, one plan seed. The verdict is "
+        f"that of {words(run.judge)}, fixed by name; all {len(run.attacks)} attacks are tested together (Holm). “Would "
+        "have been” means: four times in five."
+    )

@@ -1,0 +1,101 @@
+"""The rule by which findings and controls become a verdict, the same for all kinds of audits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_words import SMALL, Wording, headline, named, said, unnoticed
+
+BLUNT = 0.25
+"""Distance from chance: a null result that could have missed more than this tells nothing."""
+FEW_POINTS = 100
+"""Models that train on so few points say nothing of a model in use."""
+
+
+def verdict_of(
+    *,
+    main: Sequence[Finding],
+    others: Mapping[str, tuple[Sequence[Finding], Sequence[Control]]] | None = None,
+    controls: Sequence[Control],
+    wording: Wording,
+    tested: str,
+    access: Sequence[str],
+    certainty: str,
+    too_small: str = "",
+) -> Verdict:
+    """Return the verdict of a run from ``main`` findings and ``controls``, and those of ``others`` by setting.
+
+    ``others``: the further settings of a sweep, which the headline counts.
+    """
+    found = [said(each, wording) for each in judged(main, controls)]
+    further = [said(each, wording) for rows, own in (others or {}).values() for each in judged(rows, own)]
+    level = UNTOLD if too_small else worst(found)
+    return Verdict(
+        level=level,
+        headline=headline(found, further, wording, too_small),
+        findings=(*found, *further),
+        tested=tested,
+        access=tuple(access),
+        certainty=certainty,
+        controls=tuple(noted(controls, {name: own for name, (_, own) in (others or {}).items()})),
+        advice=wording.advice[SMALL if too_small else advised(level, controls)],
+        too_small=too_small,
+    )
+
+
+def noted(controls: Sequence[Control], elsewhere: Mapping[str, Sequence[Control]]) -> list[Control]:
+    """Return the controls of the main setting with a note on those that failed in other settings of the run."""
+    found = []
+    for control in controls:
+        names = [
+            name
+            for name, own in elsewhere.items()
+            if any(each.name == control.name and each.state == FAILED for each in own)
+        ]
+        note = f" Failed in {len(names)} other settings: {named(names)}." if names else ""
+        found.append(replace(control, text=control.text + note))
+    return found
+
+
+def worst(found: Sequence[Finding]) -> str:
+    """Return the level of a run: a leak before what cannot be told, that before no leak."""
+    levels = {each.level for each in found}
+    return next((level for level in (LEAK, UNTOLD, NONE_SEEN) if level in levels), UNTOLD)
+
+
+def advised(level: str, controls: Sequence[Control]) -> str:
+    """Return which advice a verdict asks for: its level, or that a control failed."""
+    return FAILED if level == UNTOLD and any(each.state == FAILED for each in controls) else level
+
+
+def judged(findings: Sequence[Finding], controls: Sequence[Control]) -> list[Finding]:
+    """Return findings as ``controls`` and their own power leave them.
+
+    Where a control of truth failed, nothing can be told; where one of power failed or is missing, or the run is too
+    small to have seen a leak, no null result counts.
+    """
+    return [as_controlled(each, controls) for each in findings]
+
+
+def as_controlled(finding: Finding, controls: Sequence[Control]) -> Finding:
+    """Return a finding as ``controls`` and its own power leave it."""
+    if lost := [each.name for each in controls if each.of == "truth" and each.state == FAILED]:
+        return replace(finding, level=UNTOLD, why=f"a control failed: {', '.join(lost)}", seen_from=None)
+    if finding.level != NONE_SEEN:
+        return finding
+    if weak := [each for each in controls if each.of == "power" and each.state != HELD]:
+        why = f"no control shows that a leak would be seen ({weak[0].name}: {weak[0].state})"
+        return replace(finding, level=UNTOLD, why=why, seen_from=None)
+    if finding.seen_from is None or finding.chance is None or finding.seen_from - finding.chance > BLUNT:
+        return replace(finding, level=UNTOLD, why=unnoticed(finding))
+    return finding
+
+
+def few_points(train_size: Any, noun: str) -> str:
+    """Return why models of so few training points mean nothing; "" for larger ones and where the size is not known."""
+    if not isinstance(train_size, int) or train_size > FEW_POINTS:
+        return ""
+    return f"its models were trained on {train_size} {noun} each"

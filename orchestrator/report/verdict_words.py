@@ -1,0 +1,144 @@
+"""A verdict in words: its headline, single findings, the last lines on a terminal, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.report.numbers import DASH
+from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
+
+SMALL = "too small"
+MOST_NAMED = 4
+METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness"}
+ACCESS = {
+    "labels": "predicted classes alone",
+    "posteriors": "confidences",
+    "logits": "raw outputs",
+    "gradients": "gradients",
+    "white_box": "weights",
+    "weights": "weights",
+    "oracle": "an oracle",
+}
+"""What somebody has who attacks with so much access, in words."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a kind speaks: what a ``leak`` means ("deleted images can be recognised"), and what to do."""
+
+    leak: str
+    advice: dict[str, str]
+
+
+def advice(kind: str, leak: str, untold: str, none_seen: str = "") -> dict[str, str]:
+    """Return what to do after each outcome of an audit of a ``kind``."""
+    return {
+        LEAK: leak,
+        UNTOLD: untold,
+        NONE_SEEN: none_seen
+        or "Nothing speaks against release on these grounds. Keep this page as evidence, and audit again when data, "
+        "recipe or method change. No leak seen by these attacks is no proof that there is none.",
+        FAILED: "Do not rely on this run. Find out why the control failed (in detail below), mend the plan, and run it "
+        "again.",
+        SMALL: f"Only use it to see that everything works. Run the default (orch audit {kind}, minutes on a laptop) or "
+        "your own plan; orch cost says beforehand what it takes.",
+    }
+
+
+def unnoticed(finding: Finding) -> str:
+    """Return what a run without power could have missed."""
+    name = METRICS[finding.metric]
+    below = finding.seen_from is not None and finding.seen_from < 1.0
+    size = f"{name} below {rounded(finding.seen_from)}" if below else "any size"
+    return f"the run is too small, a leak of {size} could have gone unnoticed"
+
+
+def said(finding: Finding, wording: Wording) -> Finding:
+    """Return a finding with its text."""
+    if finding.text:
+        return finding
+    if finding.level == UNTOLD:
+        return replace(finding, text=f"cannot be told; {finding.why}")
+    where = f", from {ACCESS.get(finding.access, finding.access)}" if finding.access else ""
+    if finding.level == LEAK:
+        return replace(finding, text=f"{wording.leak} ({measured(finding)}{where})")
+    return replace(finding, text=f"no leak seen; {power(finding)}")
+
+
+def measured(finding: Finding) -> str:
+    """Return the number behind a finding with its interval: ``AUC .61 [.59, .63]``."""
+    value = finding.value
+    ends = f" [{rounded(value.low)}, {rounded(value.high)}]" if value.bounded else ""
+    return f"{METRICS[finding.metric]} {rounded(value.value)}{ends}"
+
+
+def power(finding: Finding) -> str:
+    """Return what a null result would have seen."""
+    return f"one of {METRICS[finding.metric]} ≥ {rounded(finding.seen_from, up=True)} would have been"
+
+
+def rounded(value: float | None, *, up: bool = False) -> str:
+    """Return a number with two digits, ``.61``; ``up``: never below the number itself."""
+    if value is None or value != value:
+        return DASH
+    two = math.ceil(value * 100 - 1e-9) / 100 if up else value
+    text = f"{abs(two):.2f}"
+    mark = "−" if value < 0 and float(text) else ""
+    return mark + text.removeprefix("0")
+
+
+def headline(found: Sequence[Finding], further: Sequence[Finding], wording: Wording, too_small: str) -> str:
+    """Return the verdict in a sentence or three: leaks, nulls with their power, what cannot be told, other settings."""
+    if too_small:
+        return f"Trial run, too small to mean anything: {too_small}."
+    parts = [*leaks(found, wording), *nulls(found), *untold(found)]
+    if further:
+        names = dict.fromkeys(each.setting for each in (*found, *further))
+        leaky = dict.fromkeys(each.setting for each in (*found, *further) if each.level == LEAK)
+        parts.append(f"A leak is seen in {len(leaky)} of all {len(names)} settings.")
+    return " ".join(parts)
+
+
+def leaks(found: Sequence[Finding], wording: Wording) -> list[str]:
+    """Return the sentence on what leaks."""
+    rows = [each for each in found if each.level == LEAK]
+    if not rows:
+        return []
+    if len(rows) == 1:
+        return [f"{rows[0].subject}: {rows[0].text}."]
+    same = [each for each in rows if each.text.startswith(wording.leak)]
+    listed = [f"{each.subject} ({measured(each)})" for each in same]
+    own = [f"{each.subject}: {each.text}." for each in rows if each not in same]
+    return [*([f"{named(listed)}: {wording.leak}."] if listed else []), *own]
+
+
+def nulls(found: Sequence[Finding]) -> list[str]:
+    """Return the sentence on what showed no leak, with the power of the weakest of them."""
+    rows = [each for each in found if each.level == NONE_SEEN]
+    if not rows:
+        return []
+    least = max(rows, key=lambda each: each.seen_from or 0.0)
+    return [f"{named([each.subject for each in rows])}: no leak seen; {power(least)}."]
+
+
+def untold(found: Sequence[Finding]) -> list[str]:
+    """Return a sentence for each reason for which something cannot be told."""
+    reasons = dict.fromkeys(each.why for each in found if each.level == UNTOLD)
+    return [
+        f"{named([each.subject for each in found if each.level == UNTOLD and each.why == why])}: cannot be told; {why}."
+        for why in reasons
+    ]
+
+
+def named(subjects: Sequence[str]) -> str:
+    """Return a list of subjects, the first few by name."""
+    more = len(subjects) - MOST_NAMED
+    return ", ".join(subjects[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def lines(verdict: Verdict) -> list[str]:
+    """Return the verdict for the end of a terminal: the headline, controls that did not hold, what to do."""
+    bad = [f"Control {each.state}: {each.name}. {each.text}" for each in verdict.controls if each.state != HELD]
+    return [f"Verdict: {verdict.headline}", *bad, f"What to do: {verdict.advice}"]

@@ -1,0 +1,55 @@
+"""The verdict of judged scores: do they tell who was trained on?"""
+
+from __future__ import annotations
+
+import math
+
+from audits.statistics.intervals import student_quantile
+from audits.statistics.power import detectable_auc
+from orchestrator.report.numbers import percent
+from orchestrator.report.verdict import LEAK, MISSING, NONE_SEEN, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import verdict_of
+from orchestrator.report.verdict_words import Wording, advice
+from orchestrator.scored.rows import ScoreResult, ScoreRow
+
+ADVICE = advice(
+    "mia",
+    leak="Treat the models as personal data where their training data are: restrict access, or train with a defence "
+    "and judge again.",
+    untold="Bring scores of more points and more target models, then judge again.",
+    none_seen="These scores speak against nothing. Other attacks may see more: no leak seen is no proof of none.",
+)
+
+
+def answer(run: ScoreResult) -> Verdict:
+    """Return the verdict of a set of scores, one finding for each setting and attack."""
+    first = {(row.setting, row.attack): row for row in reversed(run.table)}
+    rows = list(reversed(first.values()))
+    text = "Scores come without null models or planted points: nothing shows what a null result is worth."
+    return verdict_of(
+        main=[finding(run, row, len(rows)) for row in rows],
+        controls=[Control(name="controls of the audit", of="cells", state=MISSING, text=text)],
+        wording=Wording("members can be recognised", ADVICE),
+        tested=f"Scores of {rows[0].targets} target models, {rows[0].members} members and {rows[0].non_members} "
+        f"non-members, {len(rows)} attacks",
+        access=(),
+        certainty=f"{run.covers} {percent(run.level, 0)} intervals; all attacks are tested together (Holm). “Would "
+        "have been” means: four times in five.",
+    )
+
+
+def finding(run: ScoreResult, row: ScoreRow, tests: int) -> Finding:
+    """Return what one attack finds, of so many that are tested together."""
+    half = max(row.auc.errors) if row.auc.bounded else 0.0
+    error = half / student_quantile(run.level, row.targets - 1 if row.targets > 1 else math.inf)
+    members, others = row.members / row.targets, row.non_members / row.targets
+    seen = detectable_auc(members, others, row.targets, error, run.level, tests)
+    return Finding(
+        setting=row.setting,
+        subject=row.attack if len({each.setting for each in run.table}) < 2 else f"{row.attack} ({row.setting})",
+        level=LEAK if row.above_chance else NONE_SEEN,
+        attack=row.attack,
+        value=row.auc,
+        chance=0.5,
+        seen_from=None if row.above_chance else seen,
+    )

@@ -1,0 +1,158 @@
+"""The verdict of a TMIA run: can training points be recognised, from the model itself or from its student?"""
+
+from __future__ import annotations
+
+from orchestrator.report.nouns import noun
+from orchestrator.report.numbers import percent
+from orchestrator.report.result import look_up
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import few_points, verdict_of
+from orchestrator.report.verdict_words import ACCESS, Wording, advice, rounded
+from orchestrator.tmia.page.glossary import words
+from orchestrator.tmia.page.reading import TmiaRun
+from orchestrator.tmia.page.verdict import detectable, finds
+from orchestrator.tmia.result.controls import fair
+from orchestrator.tmia.result.given_rows import GivenResult
+from orchestrator.tmia.result.rows import TmiaCell
+
+WHOSE = {"I": "Teacher", "II": "Student, about its teacher’s {things}", "III": "Student"}
+"""Mode → whose training points are asked about, and of whom."""
+
+
+def answer(run: TmiaRun) -> Verdict:
+    """Return the verdict of a run: of all settings that it shows in full."""
+    things = noun(run.result.plan)
+    given = isinstance(run.result, GivenResult)
+    others = [name for name in run.settings if name not in run.shown]
+    return verdict_of(
+        main=[part for name in run.shown for part in findings(run, name, things)],
+        others={name: (findings(run, name, things), controls(run, name)) for name in others},
+        controls=together([controls(run, name) for name in run.shown]),
+        wording=wording(things),
+        tested=tested(run, things),
+        access=list(dict.fromkeys(row.access for row in run.result.table)),
+        certainty=certainty(run),
+        too_small="" if given else few_points(look_up(run.result.plan, "split.train_size"), things),
+    )
+
+
+def wording(things: str) -> Wording:
+    """Return how a membership audit speaks."""
+    return Wording(
+        f"training {things} can be recognised",
+        advice(
+            "tmia",
+            leak=f"Treat the models that leak as personal data where the {things} are: restrict access, or train with "
+            "a defence (less over-fitting, DP-SGD) and audit again. Who is recognised stands under Exposed points.",
+            untold="Do not read this as all clear. Use more targets, candidates or reference models (split.targets, "
+            "split.candidates, split.reference_models), then read the verdict again.",
+        ),
+    )
+
+
+def findings(run: TmiaRun, setting: str, things: str) -> list[Finding]:
+    """Return what the attacks of the verdict find in a setting: from labels, then from posteriors."""
+    found = []
+    for attack in run.judges:
+        row = run.cell(setting, run.main_selection, attack)
+        if row is not None:
+            found.append(finding(run, row, things))
+    return found
+
+
+def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
+    """Return what one cell says; a void one says nothing."""
+    whose = WHOSE.get(row.mode, f"Attack {row.mode}").format(things=things)
+    if len(run.shown) == 1:
+        whose = "The model" if row.mode == "I" else whose
+    level = UNTOLD if row.void else LEAK if finds(row) else NONE_SEEN
+    return Finding(
+        setting=row.setting,
+        subject=f"{whose}, from {ACCESS.get(row.access, row.access)}",
+        level=level,
+        text="" if level != LEAK else f"training {things} can be recognised ({number_of(row)})",
+        why=f"the promised false-alarm rate of {words(row.attack)} is broken" if row.void else "",
+        attack=row.attack,
+        access=row.access,
+        metric="precision",
+        value=row.precision,
+        chance=row.chance,
+        seen_from=detectable(row, run.level) if level == NONE_SEEN else None,
+    )
+
+
+def number_of(row: TmiaCell) -> str:
+    """Return the precision of a cell with its interval, beside that of guessing."""
+    low, high = map(rounded, (row.precision.low, row.precision.high))
+    return f"precision {rounded(row.precision.value)} [{low}, {high}], guessing {rounded(row.chance)}"
+
+
+def controls(run: TmiaRun, setting: str) -> list[Control]:
+    """Return the controls of a setting: null models, and beside a given model its non-members and own models.
+
+    Cells that break their promise are void by themselves, so that the others stand.
+    """
+    rows = fair(run.rows(setting))
+    name = "models that saw none of the candidates"
+    if not rows:
+        found = [Control(name=name, of="cells", state=MISSING, text="Nothing shows that false alarms are as promised.")]
+    else:
+        off = dict.fromkeys(words(row.attack) for row in rows if row.null_fpr_off)
+        beta = percent(rows[0].beta)
+        text = f"They are called members no more often than promised ({beta})."
+        if off:
+            text = f"{', '.join(off)} call them members more often than promised ({beta}); what rests on that is void."
+        found = [Control(name=name, of="cells", state=FAILED if off else HELD, text=text)]
+    return [*found, *of_given(run, setting)]
+
+
+def of_given(run: TmiaRun, setting: str) -> list[Control]:
+    """Return the controls beside a given model: its known non-members, and whether members are like them."""
+    if not isinstance(run.result, GivenResult):
+        return []
+    off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
+    text = f"{', '.join(off)} call them members too often." if off else "They are called members no more than promised."
+    found = [Control(name="the model’s known non-members", of="cells", state=FAILED if off else HELD, text=text)]
+    for row in run.result.alike:
+        if row.setting == setting:
+            text = "Models that saw neither " + (
+                "tell members apart all the same." if row.differ else "see no difference."
+            )
+            state = FAILED if row.differ else HELD
+            found.append(Control(name="members are like non-members", of="truth", state=state, text=text))
+    return found
+
+
+def together(each: list[list[Control]]) -> list[Control]:
+    """Return the controls of several settings as one list, the worst of each name."""
+    found: dict[str, Control] = {}
+    for control in (control for some in each for control in some):
+        if control.name not in found or control.state == FAILED:
+            found[control.name] = control
+    return list(found.values())
+
+
+def tested(run: TmiaRun, things: str) -> str:
+    """Return what was asked about, in a sentence."""
+    plan = run.result.plan
+    row = next((row for row in run.result.table if row.setting == run.shown[0]), run.result.table[0])
+    models = "one given model" if isinstance(run.result, GivenResult) else f"{row.targets} target models"
+    many = f" in {len(run.shown)} settings ({', '.join(run.shown)})" if len(run.shown) > 1 else ""
+    candidates = look_up(plan, "split.candidates")
+    asked = f" about {candidates} candidate {things}" if candidates else ""
+    where = f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"
+    return f"{models[0].upper()}{models[1:]} ({where}), asked{asked}{many}, {len(run.attacks)} attacks"
+
+
+def certainty(run: TmiaRun) -> str:
+    """Return how sure the verdict is, and whether what is found may be plain over-fitting."""
+    plan = run.result.plan
+    given = isinstance(run.result, GivenResult)
+    over = "candidates and reference models" if given else "targets, candidates and reference models"
+    fit = any(row.flag for row in run.result.fit if row.group == "target" and row.setting in run.shown)
+    flag = " The models are over-fitted: what is found may be that, and simpler attacks would see it too." * fit
+    return (
+        f"{percent(run.level, 0)} intervals over {over} ({look_up(plan, 'split.reference_models')} reference models, "
+        "one plan seed). Attacks and selection of the verdict are fixed by name; single intervals are not corrected "
+        f"for their number. “Would have been” means: four times in five.{flag}"
+    )

@@ -1,0 +1,92 @@
+"""The rule by which findings and controls become a verdict, and its words."""
+
+import pytest
+
+from orchestrator.report.nouns import noun
+from orchestrator.report.rows import Estimate, read_row, write_row
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import few_points, verdict_of
+from orchestrator.report.verdict_words import Wording, advice, lines, rounded
+
+WORDING = Wording("deleted images can still be recognised", advice("apollo", leak="Retrain.", untold="Ask more."))
+ASCENT = Finding(setting="base", subject="Gradient ascent", level=LEAK, access="labels",
+                 value=Estimate(0.612, 0.589, 0.634), chance=0.5)  # fmt: skip
+TUNED = Finding(setting="base", subject="Fine-tuning", level=NONE_SEEN, chance=0.5, seen_from=0.551)
+SCRUB = Finding(setting="base", subject="SCRUB", level=NONE_SEEN, chance=0.5, seen_from=0.5601)
+
+
+def control(of: str, state: str) -> Control:
+    return Control(name=f"control of {of}", of=of, state=state, text="So it came out.")
+
+
+def judge(*main: Finding, controls: tuple[Control, ...] = (), **more: object) -> Verdict:
+    told = {"wording": WORDING, "tested": "", "access": (), "certainty": ""}
+    return verdict_of(main=main, controls=controls, **{**told, **more})  # type: ignore[arg-type]
+
+
+def test_the_headline_names_leaks_and_what_a_null_result_would_have_seen() -> None:
+    found = judge(ASCENT, TUNED, SCRUB, controls=(control("truth", HELD), control("power", HELD)))
+    assert found.level == LEAK and found.advice == "Retrain."
+    assert found.headline == (
+        "Gradient ascent: deleted images can still be recognised (AUC .61 [.59, .63], from predicted classes alone). "
+        "Fine-tuning, SCRUB: no leak seen; one of AUC ≥ .57 would have been."  # the weaker one's power, rounded up
+    )
+    assert read_row(Verdict, write_row(found), "verdict") == found
+
+
+@pytest.mark.parametrize("state", [FAILED, MISSING, HELD])
+@pytest.mark.parametrize("of", ["truth", "power", "cells"])
+def test_a_failed_control_takes_back_what_rests_on_it(of: str, state: str) -> None:
+    found = {each.subject: each.level for each in judge(ASCENT, SCRUB, controls=(control(of, state),)).findings}
+    assert found["Gradient ascent"] == (UNTOLD if (of, state) == ("truth", FAILED) else LEAK)
+    lost = (of, state) in (("truth", FAILED), ("power", FAILED), ("power", MISSING))
+    assert found["SCRUB"] == (UNTOLD if lost else NONE_SEEN)
+
+
+def test_a_null_result_without_power_is_none() -> None:
+    for seen, size in ((0.9, "AUC below .90"), (1.2, "any size"), (None, "any size")):
+        blunt = Finding(setting="base", subject="SCRUB", level=NONE_SEEN, chance=0.5, seen_from=seen)
+        found = judge(blunt)
+        assert found.level == UNTOLD and f"a leak of {size} could have gone unnoticed" in found.headline
+    assert judge(SCRUB).level == NONE_SEEN
+    assert judge(SCRUB, blunt).level == UNTOLD and judge().level == UNTOLD
+
+
+def test_a_failed_control_is_what_the_advice_and_the_last_lines_are_about() -> None:
+    found = judge(SCRUB, controls=(control("power", FAILED),))
+    assert found.advice.startswith("Do not rely on this run")
+    assert lines(found) == [
+        f"Verdict: {found.headline}",
+        "Control failed: control of power. So it came out.",
+        f"What to do: {found.advice}",
+    ]
+    assert judge(TUNED, controls=(control("cells", FAILED),)).advice.startswith("Nothing speaks against")
+
+
+def test_a_trial_run_says_that_it_means_nothing_whatever_it_found() -> None:
+    found = judge(ASCENT, too_small=few_points(60, "images"))
+    assert found.level == UNTOLD and found.findings[0].level == LEAK
+    assert found.headline.startswith("Trial run, too small to mean anything: its models were trained on 60 images each")
+    assert few_points(101, "images") == few_points(None, "images") == ""
+
+
+def test_settings_of_a_sweep_count_by_their_own_controls() -> None:
+    others = {
+        "b": ([Finding(setting="b", subject="SCRUB", level=LEAK, value=Estimate(0.7, 0.6, 0.8))], []),
+        "c": ([Finding(setting="c", subject="SCRUB", level=LEAK)], [control("truth", FAILED)]),
+    }
+    found = judge(SCRUB, controls=(control("truth", HELD),), others=others)
+    assert found.level == NONE_SEEN and found.headline.endswith("A leak is seen in 1 of all 3 settings.")
+    assert [each.level for each in found.findings] == [NONE_SEEN, LEAK, UNTOLD]
+    assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other settings: c.")
+
+
+def test_numbers_have_two_digits_and_power_is_never_rounded_down() -> None:
+    assert [rounded(value) for value in (0.614, 1.0, -0.02, -0.001, None)] == [".61", "1.00", "−.02", ".00", "–"]
+    assert [rounded(value, up=True) for value in (0.5601, 0.56, 0.57)] == [".57", ".56", ".57"]
+
+
+def test_points_are_called_what_they_are() -> None:
+    names = {"fashion14": "images", "digits?size=14": "images", "folder:/x": "images", "imdb:/x": "reviews"}
+    names |= {"table:/x": "records", "python:a:b": "records", "toy2d": "records"}
+    assert {name: noun({"data": {"name": name}}) for name in names} == names
