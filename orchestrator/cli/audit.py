@@ -49,6 +49,7 @@ def command(
     members: str | None,
     out: str | None,
     as_json: bool,
+    no_pictures: bool,
     rebuild: bool,
     force: bool,
     terse: bool,
@@ -70,7 +71,8 @@ def command(
     folder = Path(out or f"runs/{kind}")
     clear(junit, summary)
     terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse)
-    document = run_audit(audit, plan, folder, terminal, rebuild=rebuild, gates=gates).to_json()
+    found = run_audit(audit, plan, folder, terminal, rebuild=rebuild, pictures=not no_pictures, gates=gates)
+    document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
         click.echo(json.dumps(document))

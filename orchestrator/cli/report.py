@@ -42,7 +42,8 @@ def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) 
     if markdown:
         click.echo(page.markdown(folder), nl=False)
         return
-    page.write(folder, None if document["kind"] == SCORED else thumbnails(page, document))
+    shown = document["kind"] != SCORED and document.get("pictures") is not False
+    page.write(folder, thumbnails(page, document) if shown else None)
     click.echo(f"wrote {folder / 'report.html'}")
     for text in GateResult.of(document).lines():
         click.echo(text)

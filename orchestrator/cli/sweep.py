@@ -15,7 +15,7 @@ from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_optio
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, left_in, search_options
 from orchestrator.engine.run.output_folder import PLAN_FILE
-from orchestrator.engine.run.run import run_sweep, run_tuning
+from orchestrator.engine.run.run import Result, run_sweep, run_tuning
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
 
@@ -37,6 +37,7 @@ def command(
     store: str | None,
     out: str | None,
     as_json: bool,
+    no_pictures: bool,
     rebuild: bool,
     force: bool,
     terse: bool,
@@ -68,7 +69,10 @@ def command(
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)
     else:
-        document = run_sweep(kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force).to_json()
+        found: Result = run_sweep(
+            kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force, pictures=not no_pictures
+        )
+        document = found.to_json()
         show_result(terminal, kind, document, folder)
     if as_json:
         click.echo(json.dumps(document))

@@ -42,6 +42,7 @@ def command(
     store: str | None,
     out: str | None,
     as_json: bool,
+    no_pictures: bool,
     rebuild: bool,
     force: bool,
     terse: bool,
@@ -62,7 +63,8 @@ def command(
     choice = choice_of(audit, sweep, plan, *goal(sweep, asked))
     folder = Path(out or folder_of(sweep))
     terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
-    document = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild).to_json()
+    found = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild, pictures=not no_pictures)
+    document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
         click.echo(json.dumps(document))

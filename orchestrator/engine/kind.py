@@ -111,6 +111,10 @@ class Page(Protocol):
         """Return the pictures that the page shows, by point id; reads ``data`` only where it shows any."""
         ...
 
+    def without_pictures(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a result without pictures of points, which says that it has none."""
+        ...
+
     def warn(self, out: Path, warnings: Sequence[str]) -> None:
         """Put ``warnings`` into the page in ``out``, in place of those that it has."""
         ...

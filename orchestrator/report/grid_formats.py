@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def as_html(grid: Grid) -> str:
     """Return a table element without the title; everything in it is escaped."""
     head = "".join(_heading(column) for column in grid.columns)
-    parts = ['<div class="scroll"><table>', f"<thead><tr>{head}</tr></thead>"]
+    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(grid.title)}">'
+    parts = [f"{region}<table>", f"<thead><tr>{head}</tr></thead>"]
     for group in grid.groups:
         if group.heading:
             text = f"{group.heading}: {group.note}" if group.note else group.heading
@@ -30,6 +31,8 @@ def as_html(grid: Grid) -> str:
 
 
 def _heading(column: Column) -> str:
+    if not column.heading:
+        return "<td></td>"
     words = ' class="text"' if column.align == "left" else ""
     told = f' title="{escape(column.explanation)}"' if column.explanation else ""
     return f'<th{words} scope="col"{told}>{escape(column.heading).replace(chr(10), "<br>")}</th>'

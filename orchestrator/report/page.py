@@ -55,6 +55,11 @@ class RunPage(Generic[R]):
         """
         return self.fill(self.read(out), out, images or {})
 
+    def without_pictures(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a result without pictures of points: those are the rows of fields ``…_pictures``."""
+        emptied: dict[str, list[Any]] = {name: [] for name in document if name.endswith("_pictures")}
+        return {**document, **emptied, "pictures": False}
+
     def warn(self, out: Path, warnings: Sequence[str]) -> None:
         """Put ``warnings`` into the page in ``out``, in place of those that it has."""
         write_warnings(out, warnings)

@@ -48,6 +48,7 @@ class FinishedRun:
     selection: SelectionRow | None = field(default=None, metadata=SPARSE)
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     verdict: Verdict | None = field(default=None, metadata=SPARSE)
+    pictures: bool | None = field(default=None, metadata=SPARSE)
     gate: GateResult | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
     date: str | None = field(default=None, metadata=SPARSE)

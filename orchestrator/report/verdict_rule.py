@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from audits.statistics.intervals import student_quantile
+from audits.statistics.power import detectable_auc, detectable_shift
+from orchestrator.report.rows import Estimate
 from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_words import SMALL, Wording, headline, named, said, unnoticed
 
@@ -99,3 +103,19 @@ def few_points(train_size: Any, noun: str) -> str:
     if not isinstance(train_size, int) or train_size > FEW_POINTS:
         return ""
     return f"its models were trained on {train_size} {noun} each"
+
+
+def seen_by_permutations(
+    auc: Estimate, members: float, others: float, units: int, level: float, tests: int, *, grouped: bool = False
+) -> float | None:
+    """Return the smallest AUC that a permutation test would have found, of so many tests; None where none is known.
+
+    ``auc``: the mean over ``units``, in each of which ``members`` are told from ``others``. ``grouped``: points were
+    dealt in groups, so that permutations vary by more than the formula for single points says; then by the interval,
+    uncorrected.
+    """
+    half = max(auc.errors) if auc.bounded else 0.0
+    if grouped:
+        return 0.5 + detectable_shift(half, units - 1, level) if auc.bounded and units > 1 else None
+    error = half / student_quantile(level, units - 1 if units > 1 else math.inf)
+    return detectable_auc(members, others, units, error, level, tests)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.report.numbers import DASH
+from orchestrator.report.rows import Estimate
 from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
 
 SMALL = "too small"
@@ -69,9 +70,13 @@ def said(finding: Finding, wording: Wording) -> Finding:
 
 def measured(finding: Finding) -> str:
     """Return the number behind a finding with its interval: ``AUC .61 [.59, .63]``."""
-    value = finding.value
+    return number_of(finding.value, finding.metric)
+
+
+def number_of(value: Estimate, metric: str = "auc") -> str:
+    """Return a number of a metric with its interval."""
     ends = f" [{rounded(value.low)}, {rounded(value.high)}]" if value.bounded else ""
-    return f"{METRICS[finding.metric]} {rounded(value.value)}{ends}"
+    return f"{METRICS[metric]} {rounded(value.value)}{ends}"
 
 
 def power(finding: Finding) -> str:
@@ -93,12 +98,17 @@ def headline(found: Sequence[Finding], further: Sequence[Finding], wording: Word
     """Return the verdict in a sentence or three: leaks, nulls with their power, what cannot be told, other settings."""
     if too_small:
         return f"Trial run, too small to mean anything: {too_small}."
-    parts = [*leaks(found, wording), *nulls(found), *untold(found)]
+    parts = [capital(part) for part in (*leaks(found, wording), *nulls(found), *untold(found))]
     if further:
         names = dict.fromkeys(each.setting for each in (*found, *further))
         leaky = dict.fromkeys(each.setting for each in (*found, *further) if each.level == LEAK)
         parts.append(f"A leak is seen in {len(leaky)} of all {len(names)} settings.")
     return " ".join(parts)
+
+
+def capital(text: str) -> str:
+    """Return a text with its first letter large."""
+    return text[:1].upper() + text[1:]
 
 
 def leaks(found: Sequence[Finding], wording: Wording) -> list[str]:

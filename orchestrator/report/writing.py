@@ -1,9 +1,11 @@
-"""The page of a run: figures into files, and one HTML file that needs no network and no script."""
+"""The page of a run: figures into files, and one HTML file that needs no network."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +13,23 @@ import yaml
 
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 from orchestrator.report import selection
+from orchestrator.report.figure_data import data_of
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.style import drawing, save
 from orchestrator.report.trials import remark, trial_grid
+from orchestrator.report.verdict import Verdict
+from orchestrator.report.verdict_figure import caption, verdict_figure
+from orchestrator.report.verdict_words import ACCESS
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
 
+FIGURES = "figures"
+MOST_BYTES = 8192
+"""Numbers of a figure that are put into the page itself."""
 WARNINGS = re.compile("<!-- warnings -->.*?<!-- end of warnings -->", re.DOTALL)
 """What warnings.html.j2 writes."""
 
@@ -36,23 +45,33 @@ def draw(makers: Makers, folder: Path) -> dict[str, str]:
             figure = make()
         if figure is not None:
             drawn[name] = save(figure, name, folder)
+            with drawing(name):
+                (folder / f"{name}.csv").write_text(data_of(figure), encoding="utf-8")
     return drawn
 
 
-def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str], **content: Any) -> Path:
+def write_page(
+    out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str], answer: Verdict | None = None, **content: Any
+) -> Path:
     """Fill the template of a kind's ``package`` with ``content`` into ``out``/report.html; return its path.
+
+    ``answer`` stands on the first screen, with its picture.
 
     The template also gets ``run``, ``figure(name, caption, look)`` for drawn figures, ``drawn`` (their names),
     ``table(grid)``, and what is needed to run again.
     """
     from markupsafe import Markup, escape
 
-    def figure(name: str, caption: str, look: str = "") -> Markup:
+    if answer is not None:
+        svgs = {**svgs, **draw({"verdict": lambda: verdict_figure(answer)}, out / FIGURES)}
+
+    def figure(name: str, caption: str, look: str = "", told: str = "") -> Markup:
         if name not in svgs:
             return Markup("")
         text = escape(caption)
-        image = f'<div class="wide" role="img" aria-label="{text}">{svgs[name]}</div>'
-        return Markup(f'<figure class="{look}" id="{name}">{image}<figcaption>{text}</figcaption></figure>')
+        image = f'<div class="wide" tabindex="0" role="img" aria-label="{text} {escape(told)}">{svgs[name]}</div>'
+        under = f"<figcaption>{text} {data_link(out / FIGURES / f'{name}.csv')}</figcaption>"
+        return Markup(f'<figure class="{look}" id="figure-{name}">{image}{under}</figure>')
 
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
@@ -73,6 +92,10 @@ def write_page(out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str
         trials=trials,
         chosen=selection.sentences(chosen) if chosen else [],
         chosen_grids=selection.grids(chosen),
+        answer=answer,
+        answer_access=" or ".join(ACCESS.get(name, name) for name in answer.access) if answer else "",
+        answer_caption=caption(answer) if answer else "",
+        date=day(run.date),
         **content,
     )
     write_whole(page, text.encode())
@@ -96,6 +119,24 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.get_template(name)
+
+
+def data_link(file: Path) -> str:
+    """Return a link to the numbers of a figure: within the page where they are few, else to the file beside it."""
+    if not file.is_file():
+        return ""
+    data = file.read_bytes()
+    name = f"{FIGURES}/{file.name}"
+    address = f"data:text/csv;base64,{base64.b64encode(data).decode()}" if len(data) <= MOST_BYTES else name
+    return f'<a href="{address}" download="{file.name}">Data of this figure (CSV)</a>'
+
+
+def day(date: str | None) -> str:
+    """Return an ISO date in words; "" for results that do not tell it."""
+    if not date:
+        return ""
+    when = datetime.fromisoformat(date)
+    return f"{when.day} {when:%B %Y}, {when:%H:%M} UTC"
 
 
 def changes(run: FinishedRun) -> list[tuple[str, str]]:

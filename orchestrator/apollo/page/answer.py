@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from audits.statistics.discoveries import judge
-from audits.statistics.intervals import student_quantile
-from audits.statistics.power import detectable_auc, detectable_shift
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
@@ -18,7 +15,7 @@ from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, verdict_of
+from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
 from orchestrator.report.verdict_words import Wording, advice, rounded
 from orchestrator.report.words import access_level
 
@@ -83,18 +80,10 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
 
 
 def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
-    """Return the smallest AUC that the attack of ``row`` would have found, of so many tests; None where none is known.
-
-    Where points were dealt in groups, permutations vary by more than the formula for single points says: then by the
-    interval, uncorrected.
-    """
-    half = max(row.auc.errors) if row.auc.bounded else 0.0
-    if look_up(run.result.plan, "data.groups"):
-        known = row.auc.bounded and row.targets > 1
-        return 0.5 + detectable_shift(half, row.targets - 1, run.level) if known else None
-    error = half / student_quantile(run.level, row.targets - 1 if row.targets > 1 else math.inf)
+    """Return the smallest AUC that the attack of ``row`` would have found, of so many tests."""
     members, others = row.forget / row.targets, row.unseen / row.targets
-    return detectable_auc(members, others, row.targets, error, run.level, tests)
+    grouped = bool(look_up(run.result.plan, "data.groups"))
+    return seen_by_permutations(row.auc, members, others, row.targets, run.level, tests, grouped=grouped)
 
 
 def controls(run: ApolloRun, setting: str) -> list[Control]:
@@ -162,6 +151,6 @@ def certainty(run: ApolloRun, things: str) -> str:
     seeds = "" if run.given else f" {look_up(run.result.plan, 'split.shadows')} shadow models each; one plan seed."
     return (
         f"{percent(run.level, 0)} intervals {over}.{seeds} All {len(rows)} rows are tested together (Holm): a false "
-        f"alarm anywhere among them has a chance of at most {percent(1 - run.level, 0)}. “Would have been” means: "
-        "four times in five."
+        f"alarm anywhere among them has a chance of at most {percent(1 - run.level, 0)}. Of a leak the strongest "
+        "attack of the weakest access is shown, which leans high. “Would have been” means: four times in five."
     )

@@ -58,6 +58,7 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         "orchestrator.apollo.page",
         run.result,
         svgs,
+        answer=answer(run),
         verdict=verdict(run),
         audited=_audited(run),
         effort=_effort(run),

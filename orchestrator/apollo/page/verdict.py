@@ -1,4 +1,4 @@
-"""The verdict of an Apollo run: broken promises, controls, each unlearner, and how much of it luck would explain."""
+"""The verdict of an Apollo run in detail: broken promises, each unlearner, controls, and what luck would explain."""
 
 from __future__ import annotations
 
@@ -52,9 +52,17 @@ def area(row: AttackRow) -> str:
 def verdict(run: ApolloRun) -> list[Sentence]:
     """Return the statements about the main setting, in the order in which they should be read."""
     broken, promise = promise_sentences(run)
-    sentences = [*broken, _retrain(run), _identity(run)]
-    sentences += [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
-    return [*sentences, *_exposed(run), *promise, _luck(run), *([_scope(run)] if run.given else [])]
+    found = [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
+    return [
+        *broken,
+        *found,
+        *_exposed(run),
+        _retrain(run),
+        _identity(run),
+        *promise,
+        _luck(run),
+        *([_scope(run)] if run.given else []),
+    ]
 
 
 def _scope(run: ApolloRun) -> Sentence:

@@ -52,13 +52,22 @@ class Result:
 
 
 def run_audit(
-    kind: Kind, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False, gates: Sequence[Gate] = ()
+    kind: Kind,
+    plan: BasePlan,
+    out: Path,
+    terminal: Terminal,
+    *,
+    rebuild: bool = False,
+    pictures: bool = True,
+    gates: Sequence[Gate] = (),
 ) -> Result:
     """Carry out one audit and leave result, scores, figures, report and tracking in ``out``.
 
-    ``gates``: the limits that the result is put to, and tells of (``gate`` in result.json).
+    ``pictures`` False: no picture of a data point is in any of them. ``gates``: the limits that the result is put to,
+    and tells of (``gate`` in result.json).
     """
-    return Run(kind, plan, out, terminal, name=f"{plan.kind}-audit", rebuild=rebuild, gates=gates).audit()
+    name = f"{plan.kind}-audit"
+    return Run(kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures, gates=gates).audit()
 
 
 def run_sweep(
@@ -70,12 +79,13 @@ def run_sweep(
     *,
     rebuild: bool = False,
     force: bool = False,
+    pictures: bool = True,
 ) -> Result:
     """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``.
 
     ``force``: the journal of another search in ``out`` gives way.
     """
-    run = Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep)
+    run = Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep, pictures=pictures)
     return run.sweep(sweep, force=force)
 
 
@@ -105,11 +115,12 @@ class Run:
         rebuild: bool,
         sweep: Sweep | None = None,
         gates: Sequence[Gate] = (),
+        pictures: bool = True,
     ) -> None:
         self.begin = time.perf_counter()
         self.gates = gates
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
-        self.rebuild = rebuild
+        self.rebuild, self.pictures = rebuild, pictures
         check_uri(plan.tracking.uri)
         plan = with_digests(plan)
         self.store = Store(plan.compute.store or default_store_uri())
@@ -282,7 +293,10 @@ class Run:
             document |= self.beside(finished)
             if search is not None:
                 document["search"] = search
-            if verdict := self.kind.open_page().verdict(document):
+            page = self.kind.open_page()
+            if not self.pictures:
+                document = page.without_pictures(document)
+            if verdict := page.verdict(document):
                 document["verdict"] = verdict
             if self.gates:
                 document["gate"] = judged(self.gates, self.kind.headline, self.plan, document).to_json()
@@ -303,9 +317,9 @@ class Run:
         return {}
 
     def report(self, document: Mapping[str, Any]) -> None:
-        """Write the figures and the page, with thumbnails of exposed points."""
+        """Write the figures and the page, with thumbnails of exposed points unless pictures stay away."""
         page = self.kind.open_page()
-        page.write(self.out, page.images(document, lambda: self.design.data))
+        page.write(self.out, page.images(document, lambda: self.design.data) if self.pictures else None)
 
     def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
         """Show how far ``settings`` are; track it, unless it is ``what`` comes first or what ``tuning`` measures."""

@@ -28,10 +28,18 @@ NOTHING = "nothing is known of it: its models diverged"
 
 
 def run_selection(
-    kind: Kind, choice: Choice, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False
+    kind: Kind,
+    choice: Choice,
+    plan: BasePlan,
+    out: Path,
+    terminal: Terminal,
+    *,
+    rebuild: bool = False,
+    pictures: bool = True,
 ) -> Result:
     """Choose among the settings of ``choice``, audit the targets with the winner, and leave the files of an audit."""
-    return Selecting(kind, plan, out, terminal, name=f"tune-{choice.sweep}", rebuild=rebuild).select(choice)
+    name = f"tune-{choice.sweep}"
+    return Selecting(kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures).select(choice)
 
 
 class Selecting(Run):

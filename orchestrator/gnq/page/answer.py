@@ -18,7 +18,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import Wording, advice, rounded
+from orchestrator.report.verdict_words import Wording, advice, number_of
 from orchestrator.report.words import access_level
 
 
@@ -118,12 +118,11 @@ def of_inversion(run: GnqRun, setting: str, subject: str, what: str, rows: Seque
     row = max(rows, key=lambda row: (row.clear(run.level), float(row.difference)))
     leaks = row.clear(run.level) > 0
     found = row.difference
-    ends = f" [{rounded(found.low)}, {rounded(found.high)}]" if found.bounded else ""
     return Finding(
         setting=setting,
         subject=subject,
         level=LEAK if leaks else NONE_SEEN,
-        text=f"{what} (likeness {rounded(found.value)}{ends} above that of a control)" if leaks else "",
+        text=f"{what} ({number_of(found, 'ssim')} above that of a control)" if leaks else "",
         metric="ssim",
         value=found,
         chance=0.0,

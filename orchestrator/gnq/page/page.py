@@ -48,6 +48,7 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
         run.result,
         draw(run, out / "figures"),
         setting=setting,
+        answer=answer(run),
         verdict=verdict(run),
         effort=_effort(run, setting),
         level=percent(run.level, 0),

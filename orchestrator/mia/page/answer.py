@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-from audits.statistics.intervals import student_quantile
-from audits.statistics.power import detectable_auc, detectable_shift
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.given import unlike_fits
@@ -14,8 +10,8 @@ from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import Wording, advice, rounded
+from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
+from orchestrator.report.verdict_words import ACCESS, Wording, advice, number_of, rounded
 
 LABELS = "labels"
 
@@ -57,21 +53,23 @@ def findings(run: MiaRun, setting: str) -> list[Finding]:
     found = []
     if judge is None:
         why = f"no result of {words(run.judge)}"
-        found.append(Finding(setting=setting, subject="The model", level=UNTOLD, why=why))
+        found.append(Finding(setting=setting, subject="the model", level=UNTOLD, why=why))
     elif judge.access != LABELS or not of_labels:
-        found.append(finding(run, "The model", judge, len(rows)))
+        found.append(finding(run, judge, len(rows)))
     if of_labels:
         above = [row for row in of_labels if row.above_chance]
         row = max(above, key=lambda row: float(row.auc)) if above else of_labels[0]
-        found.append(finding(run, "Its predicted classes alone", row, len(rows)))
+        found.append(finding(run, row, len(rows)))
     return found
 
 
-def finding(run: MiaRun, subject: str, row: MiaRow, tests: int) -> Finding:
+def finding(run: MiaRun, row: MiaRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
+    things = noun(run.result.plan)
     return Finding(
         setting=row.setting,
-        subject=subject,
+        subject=f"from {ACCESS.get(row.access, row.access)}",
+        text=f"training {things} can be recognised ({number_of(row.auc)})" if row.above_chance else "",
         level=LEAK if row.above_chance else NONE_SEEN,
         attack=row.attack,
         access=row.access,
@@ -82,18 +80,13 @@ def finding(run: MiaRun, subject: str, row: MiaRow, tests: int) -> Finding:
 
 
 def seen_from(run: MiaRun, row: MiaRow, tests: int) -> float | None:
-    """Return the smallest AUC that the attack of ``row`` would have found, of so many tests; None where none is known.
+    """Return the smallest AUC that the attack of ``row`` would have found, of so many tests.
 
-    The targets of a pool are asked about the same points and count once. Where points were dealt in groups,
-    permutations vary by more than the formula for single points says: then by the interval, uncorrected.
+    The targets of a pool are asked about the same points and count once.
     """
-    half = max(row.auc.errors) if row.auc.bounded else 0.0
-    if look_up(run.result.plan, "data.groups"):
-        known = row.auc.bounded and row.pools > 1
-        return 0.5 + detectable_shift(half, row.pools - 1, run.level) if known else None
-    error = half / student_quantile(run.level, row.pools - 1 if row.pools > 1 else math.inf)
     members, others = row.members / row.targets, row.non_members / row.targets
-    return detectable_auc(members, others, row.pools, error, run.level, tests)
+    grouped = bool(look_up(run.result.plan, "data.groups"))
+    return seen_by_permutations(row.auc, members, others, row.pools, run.level, tests, grouped=grouped)
 
 
 def controls(run: MiaRun, setting: str) -> list[Control]:

@@ -44,6 +44,7 @@ def fill(run: MiaRun, out: Path, images: Images) -> Path:
         "orchestrator.mia.page",
         run.result,
         draw(run, out / "figures"),
+        answer=answer(run),
         verdict=verdict(run),
         effort=_effort(run),
         level=percent(run.level, 0),

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-from audits.statistics.intervals import student_quantile
-from audits.statistics.power import detectable_auc
 from orchestrator.report.numbers import percent
 from orchestrator.report.verdict import LEAK, MISSING, NONE_SEEN, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import verdict_of
+from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
 from orchestrator.report.verdict_words import Wording, advice
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
@@ -40,10 +36,8 @@ def answer(run: ScoreResult) -> Verdict:
 
 def finding(run: ScoreResult, row: ScoreRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
-    half = max(row.auc.errors) if row.auc.bounded else 0.0
-    error = half / student_quantile(run.level, row.targets - 1 if row.targets > 1 else math.inf)
     members, others = row.members / row.targets, row.non_members / row.targets
-    seen = detectable_auc(members, others, row.targets, error, run.level, tests)
+    seen = seen_by_permutations(row.auc, members, others, row.targets, run.level, tests)
     return Finding(
         setting=row.setting,
         subject=row.attack if len({each.setting for each in run.table}) < 2 else f"{row.attack} ({row.setting})",

@@ -45,6 +45,7 @@ def fill(run: ScoredRun, out: Path, images: Images) -> Path:
         "orchestrator.scored.page",
         result,
         draw(makers, out / "figures"),
+        answer=answer(result),
         verdict=words.verdict(result),
         glossary=words.GLOSSARY,
         level=percent(result.level, 0),

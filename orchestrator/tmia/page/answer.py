@@ -7,7 +7,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import ACCESS, Wording, advice, rounded
+from orchestrator.report.verdict_words import ACCESS, Wording, advice, number_of, rounded
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
@@ -70,7 +70,7 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
         setting=row.setting,
         subject=f"{whose}, from {ACCESS.get(row.access, row.access)}",
         level=level,
-        text="" if level != LEAK else f"training {things} can be recognised ({number_of(row)})",
+        text="" if level != LEAK else f"training {things} can be recognised ({told(row)})",
         why=f"the promised false-alarm rate of {words(row.attack)} is broken" if row.void else "",
         attack=row.attack,
         access=row.access,
@@ -81,10 +81,9 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
     )
 
 
-def number_of(row: TmiaCell) -> str:
+def told(row: TmiaCell) -> str:
     """Return the precision of a cell with its interval, beside that of guessing."""
-    low, high = map(rounded, (row.precision.low, row.precision.high))
-    return f"precision {rounded(row.precision.value)} [{low}, {high}], guessing {rounded(row.chance)}"
+    return f"{number_of(row.precision, 'precision')}, guessing {rounded(row.chance)}"
 
 
 def controls(run: TmiaRun, setting: str) -> list[Control]:

@@ -44,6 +44,7 @@ def fill(run: TmiaRun, out: Path, images: Images) -> Path:
         "orchestrator.tmia.page",
         run.result,
         draw(run, out / "figures"),
+        answer=answer(run),
         verdict=verdict(run),
         asked=[(name, run.mode(name), MODES.get(run.mode(name), "")) for name in run.shown],
         effort=_effort(run),

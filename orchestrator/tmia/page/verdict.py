@@ -1,4 +1,4 @@
-"""The verdict of a TMIA run: the control first, then each setting, selection, other attacks, fit, luck.
+"""The verdict of a TMIA run in detail: each setting, then the control, selection, other attacks, fit, luck.
 
 The attacks of the verdict are fixed by name (``reading.JUDGES``) and the selection by the plan's order, never by what
 they found. A precision counts as above chance where its interval lies above the share of member pairs.
@@ -13,7 +13,7 @@ from audits.statistics.power import detectable_shift
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.tmia.page.given import beside, named, own_rate, scope
-from orchestrator.tmia.page.glossary import MODES, words
+from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import null_rate, rate
 from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
 from orchestrator.tmia.result.controls import fair
@@ -43,9 +43,9 @@ def detectable(row: TmiaCell, level: float) -> float | None:
 
 def verdict(run: TmiaRun) -> list[Sentence]:
     """Return the statements about a run, in the order in which they should be read."""
-    sentences = [control(run, setting) for setting in run.shown]
+    sentences = [setting_sentence(run, setting) for setting in run.shown]
+    sentences += [control(run, setting) for setting in run.shown]
     sentences += [part for setting in run.shown for part in own_rate(run, setting)]
-    sentences += [setting_sentence(run, setting) for setting in run.shown]
     sentences += [part for setting in run.shown for part in beside(run, setting)]
     sentences += [part for setting in run.shown for part in selection_sentences(run, setting)]
     sentences += [part for setting in run.shown for part in other_attacks(run, setting)]
@@ -92,10 +92,8 @@ def setting_sentence(run: TmiaRun, setting: str) -> Sentence:
     head = f"Attack {mode}{named(run, setting)}"
     found = [run.cell(setting, run.main_selection, attack) for attack in run.judges]
     rows = [row for row in found if row]
-    task = f"It {MODES[mode]}." if mode in MODES else ""
     if not rows:
-        text = f"{task} No attack of this run has a result under {words(run.main_selection)}."
-        return Sentence("plain", head, text.strip())
+        return Sentence("plain", head, f"No attack of this run has a result under {words(run.main_selection)}.")
     leaks = [means(row) for row in rows if finds(row)]
     answer = "No member is recognised beyond chance: a null result."
     if leaks:
@@ -103,9 +101,8 @@ def setting_sentence(run: TmiaRun, setting: str) -> Sentence:
     where = f"Asked about the {rows[0].candidates} candidates chosen by {words(run.main_selection)}."
     if run.main_selection in (ALL, NONE):
         where = f"Asked about {rows[0].candidates} candidates."
-    return Sentence(
-        "leak" if leaks else "plain", head, " ".join([answer, task, where, *(said(row, run.level) for row in rows)])
-    )
+    told = [said(row, run.level) for row in rows]
+    return Sentence("leak" if leaks else "plain", head, " ".join([answer, where, *told]))
 
 
 def means(row: TmiaCell) -> str:

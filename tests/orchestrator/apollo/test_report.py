@@ -66,11 +66,22 @@ class Outline(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_page_is_one_file_without_network_or_script(audit):
-    page = Outline((audit / "report.html").read_text(encoding="utf-8"))
-    assert page.open == []
-    assert not page.tags & {"script", "link", "iframe", "object"}
-    assert all(address.startswith(("#", "data:image/png;base64,")) for address in page.addresses)
+OWN = ("#", "data:image/png;base64,", "data:text/csv;base64,", "figures/")
+"""Addresses within a page, and of the figures' data beside it."""
+
+
+def assert_closed(text):
+    """Assert that a page is whole, loads nothing, and has no script but its own."""
+    page = Outline(text)
+    assert page.open == [] and not page.tags & {"link", "iframe", "object"}
+    assert all(address.startswith(OWN) for address in page.addresses)
+    assert len(re.findall("<script", text)) == 1 and "default-src 'none'" in text
+    script = text[text.index("<script>") : text.index("</script>")]
+    assert not re.search(r"https?:|fetch|XMLHttp|import|localStorage|\$\{run", script)
+
+
+def test_page_is_one_file_without_network(audit):
+    assert_closed((audit / "report.html").read_text(encoding="utf-8"))
 
 
 def test_page_holds_every_row_control_and_term(audit):
@@ -81,7 +92,7 @@ def test_page_holds_every_row_control_and_term(audit):
     for term in ("retrained from scratch", "nothing unlearned", "did not move", "Holm", "expected to miss", "Promised"):
         assert term in text
     assert result["warnings"][0] in text and "learning_rate: 0.04" in text and "orch audit apollo plan.yaml" in text
-    order = [text.index(word) for word in ("Control: retrained", "Control: nothing", "<b>Gradient ascent</b>")]
+    order = [text.index(word) for word in ("<b>Gradient ascent</b>", "Control: retrained", "Control: nothing")]
     assert order == sorted(order)
 
 
@@ -112,7 +123,7 @@ def test_text_from_the_run_is_escaped(tmp_path, monkeypatch):
     result["name"] = "a<b"
     (tmp_path / "result.json").write_text(json.dumps(result))
     text = PAGE.write(tmp_path).read_text(encoding="utf-8")
-    assert "<script>" not in text and "&lt;script&gt;" in text and "a&lt;b" in text
+    assert "<script>alert" not in text and "&lt;script&gt;" in text and "a&lt;b" in text
 
 
 def test_same_run_gives_the_same_bytes(audit, tmp_path):
@@ -126,18 +137,20 @@ def test_same_run_gives_the_same_bytes(audit, tmp_path):
 
 def test_figures_come_as_svg_and_png_without_dates(sweep):
     names = {path.stem for path in (sweep / "figures").iterdir()}
-    whole = {"auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "paper_rule", "tau_curves"}
+    whole = {"verdict", "auc", "roc", "roc_log", "privacy_utility", "radius_heat_map", "paper_rule", "tau_curves"}
     assert names == whole | {"sweep_apollo", "sweep_apollo_offline"}
     for name in names:
         svg = (sweep / "figures" / f"{name}.svg").read_text()
         assert "<dc:date>" not in svg and "fonts.googleapis" not in svg
         assert (sweep / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        head, *rows = (sweep / "figures" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert head == "panel,series,mark,x,y,value" and rows
 
 
 def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs(audit):
     text = (audit / "report.html").read_text(encoding="utf-8")
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(figures) == 7 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
+    assert len(figures) == 8 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
     clips = [set(re.findall(r'<clipPath id="([^"]+)"', svg)) for svg in figures]
     assert sum(map(len, clips)) == len(set().union(*clips))
 
@@ -161,17 +174,20 @@ def changed(out, unlearner, **fields):
 
 
 def test_verdict_alarms_when_a_control_fails(audit):
+    def controls(run):
+        return [sentence for sentence in verdict(run) if sentence.head.startswith("Control")]
+
     plain = verdict(read_apollo_run(audit))
-    assert [sentence.kind for sentence in plain[:3]] == ["good", "good", "leak"]
+    assert [sentence.kind for sentence in plain[:5]] == ["leak", "leak", "leak", "good", "good"]
     broken = changed(audit, "retrain", auc_p=0.0005, auc=0.4)
-    assert verdict(broken)[0].kind == "bad" and "must not" in verdict(broken)[0].text
+    assert controls(broken)[0].kind == "bad" and "must not" in controls(broken)[0].text
     assert control_warnings(broken.result.table)[0].startswith("control failed: apollo against retrain")
     lucky = read_apollo_run(audit).result.document()
     first = next(row for row in lucky["table"] if row["unlearner"] == "retrain")
     first |= {"auc_p": 0.04, "auc": 0.56, "auc_low": 0.51}  # one of many, as luck makes them
     lucky_run = ApolloRun.of(lucky)
-    assert verdict(lucky_run)[0].kind == "good" and control_warnings(lucky_run.result.table) == []
-    powerless = verdict(changed(audit, "identity", auc_p_holm=1.0, above_chance=False))
+    assert controls(lucky_run)[0].kind == "good" and control_warnings(lucky_run.result.table) == []
+    powerless = controls(changed(audit, "identity", auc_p_holm=1.0, above_chance=False))
     assert powerless[1].kind == "bad" and "no power" in powerless[1].text
 
 

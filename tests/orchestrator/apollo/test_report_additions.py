@@ -54,7 +54,7 @@ def test_every_added_figure_is_there_and_is_not_empty(whole):
         colours = (pixels[..., :3] * 255).astype(int) @ [65536, 256, 1]
         assert np.unique(colours).size > 20  # more than paper and ink
     text = (whole / "report.html").read_text(encoding="utf-8")
-    assert all(f'id="{name}"' in text for name in ADDED)
+    assert all(f'id="figure-{name}"' in text for name in ADDED)
 
 
 def test_the_page_lists_exposed_points_with_thumbnails_and_what_the_promise_was_worth(whole, result):

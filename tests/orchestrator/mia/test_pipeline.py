@@ -113,7 +113,9 @@ def test_the_page_says_what_the_result_says(finished: Result, place: Path) -> No
     page = (place / "out" / "report.html").read_text("utf-8")
     row = row_of(finished, "table", attack="rmia")
     assert f"{row['auc']:.3f}".removeprefix("0") in page and "orch audit mia plan.yaml" in page
-    for part in ("verdict", "table", "promises", "canaries", "epsilon", "fit"):
+    assert finished.document["verdict"]["too_small"] == "its models were trained on 60 images each"
+    assert '<h2 id="answer-said">Trial run, too small to mean anything' in page
+    for part in ("answer", "verdict", "table", "promises", "canaries", "epsilon", "fit"):
         assert f'id="{part}"' in page
     assert main(["report", str(place / "out"), "--markdown"]) == 0
 

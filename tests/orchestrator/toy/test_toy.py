@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from orchestrator.engine.run.run import Result, run_sweep
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.kinds import KINDS, kind_named, open_design
 from tests.cases.runs import audited, take_turns, two_in_turn
+from tests.orchestrator.toy import page as toy_page
 from tests.orchestrator.toy.bench import Bench
 from tune_spaces import SWEEPS
 from tune_spaces.registry import Sweep, fixed
@@ -135,6 +138,25 @@ def test_it_is_reported_by_its_own_page(finished: Result, bench: Bench, capsys: 
     capsys.readouterr()
     assert main(["report", str(bench.place / "first"), "--markdown"]) == 0
     assert "| base | loss | ." in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("finished")
+@pytest.mark.parametrize("kept", [True, False])
+def test_no_picture_leaves_a_run_that_is_told_so(kept: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def shown(document: Any, data: Any) -> dict[int, Any]:
+        asked.append(document)
+        return {}
+
+    monkeypatch.setattr(toy_page, "PAGE", replace(toy_page.PAGE, images=shown))
+    out = bench.place / ("shown" if kept else "unshown")
+    plan = bench.place / "pictured.yaml"
+    plan.write_text(bench.plan().to_yaml())
+    assert main(["audit", "toy", str(plan), "--out", str(out), *([] if kept else ["--no-pictures"])]) == 0
+    document = json.loads((out / "result.json").read_text())
+    assert (document.get("pictures"), len(asked)) == ((None, 1) if kept else (False, 0))
+    assert datetime.fromisoformat(document["date"]).utcoffset() == timedelta(0)
 
 
 @pytest.mark.usefixtures("finished")

@@ -45,6 +45,7 @@ def fill(run: GivenResult, out: Path, images: Images) -> Path:
         run,
         writing.draw(makers, out / "figures"),
         setting=setting,
+        answer=answer(run),
         verdict=verdict(run),
         effort=effort(run, setting),
         level=percent(run.level, 0),

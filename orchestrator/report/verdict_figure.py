@@ -1,0 +1,97 @@
+"""The one picture of a first screen: each finding with its interval, guessing, and what a null would have shown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.report.style import INK, MUTED, PAPER, SERIES
+from orchestrator.report.verdict import LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
+from orchestrator.report.verdict_words import METRICS, capital
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 14
+"""Rows beyond which only the first ones are drawn."""
+WIDTH = 56
+LOOKS: dict[str, dict[str, Any]] = {
+    LEAK: {"color": SERIES[1], "marker": "o", "markerfacecolor": SERIES[1]},
+    NONE_SEEN: {"color": SERIES[0], "marker": "o", "markerfacecolor": PAPER},
+    UNTOLD: {"color": MUTED, "marker": "X", "markerfacecolor": MUTED},
+}
+
+
+def verdict_figure(verdict: Verdict) -> Figure | None:
+    """Draw the findings of a verdict that have a number; None where none has one."""
+    from matplotlib.figure import Figure
+
+    rows = [replace(each, level=UNTOLD) if verdict.too_small else each for each in shown(verdict.findings)]
+    if not rows:
+        return None
+    names = names_of(rows)
+    two = any("\n" in name for name in names)
+    figure = Figure(figsize=(4.9, (0.66 if two else 0.52) * len(rows) + 1.15), layout="constrained")
+    axes = figure.subplots()
+    for height, (finding, name) in enumerate(zip(rows, names, strict=True)):
+        draw_finding(axes, finding, height, name)
+    chance = rows[0].chance
+    if chance is not None:
+        axes.axvline(chance, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), zorder=0)
+    low, high = axes.get_xlim()
+    base = chance or 0.0
+    axes.set_xlim(max(min(low, base - 0.03), -1.02), min(max(high, base + 0.12), 1.02))
+    axes.set_ylim(len(rows) - 0.6, -0.75)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel(f"{METRICS[rows[0].metric]} (dashed: guessing)")
+    legend(figure, rows)
+    return figure
+
+
+def shown(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings with a number of the first one's metric, at most so many."""
+    known = [each for each in findings if each.value.known or each.seen_from is not None]
+    return [each for each in known if each.metric == known[0].metric][:MOST]
+
+
+def names_of(rows: Sequence[Finding]) -> list[str]:
+    """Return how each finding is called, in lines of at most ``WIDTH``; with its setting where that tells two apart."""
+    several = len({each.setting for each in rows}) > 1 and len({each.subject for each in rows}) < len(rows)
+    names = [f"{each.setting}: {each.subject}" if several else capital(each.subject) for each in rows]
+    return ["\n".join(textwrap.wrap(name, WIDTH)) for name in names]
+
+
+def draw_finding(axes: Axes, finding: Finding, height: float, name: str) -> None:
+    """Draw one finding: its name, its interval, and where a leak would have begun to show."""
+    look, label = LOOKS[finding.level], name.replace("\n", " ")
+    place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom"}
+    axes.text(0.0, height - 0.24, name, color=INK, backgroundcolor=PAPER, **place)
+    if finding.value.known:
+        axes.plot(finding.value.ends, [height] * 2, color=look["color"], linewidth=2.2, solid_capstyle="butt")
+        axes.plot(float(finding.value), height, **look, markersize=7, markeredgewidth=1.4, label=label)
+    if finding.level == NONE_SEEN and finding.seen_from is not None:
+        seen: dict[str, Any] = {"marker": ">", "color": look["color"], "markersize": 7}
+        axes.plot(finding.seen_from, height, label=f"{label}: seen from", **seen)
+
+
+def legend(figure: Figure, rows: Sequence[Finding]) -> None:
+    """Explain the marks that are drawn."""
+    from matplotlib.lines import Line2D
+
+    levels = [level for level in (LEAK, NONE_SEEN, UNTOLD) if any(each.level == level for each in rows)]
+    marks = [Line2D([], [], linestyle="", markersize=7, label=level, **LOOKS[level]) for level in levels]
+    if any(each.level == NONE_SEEN and each.seen_from is not None for each in rows):
+        look: dict[str, Any] = {"color": SERIES[0], "marker": ">", "linestyle": "", "markersize": 7}
+        marks.append(Line2D([], [], label="would have been seen from here", **look))
+    figure.legend(handles=marks, loc="outside lower left", ncols=2, handletextpad=0.3, columnspacing=1.2)
+
+
+def caption(verdict: Verdict) -> str:
+    """Return what the picture shows, for those who do not see it as well."""
+    said = "; ".join(f"{each.subject}: {each.text}" for each in shown(verdict.findings))
+    return f"{said}."

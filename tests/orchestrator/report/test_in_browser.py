@@ -1,0 +1,139 @@
+"""Pages in a headless Chromium: wide and narrow, light, dark and print; and what their script does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.kinds import kind_named, load_plan
+from orchestrator.report.result import read_result
+from tests.cases.apollo_result import write_run, write_whole_run
+from tests.cases.browser import ABSENT, Browser, browser
+from tests.cases.runs import audited
+from tests.orchestrator.gnq.drawn_result import write_gnq_run
+from tests.orchestrator.tmia.drawn_result import write_tmia_run
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(ABSENT), reason=ABSENT)]
+
+MODES = {"I": {"audit.mode": "I"}, "II": {"audit.mode": "II", "signal": 0.0}}
+NOISE = {f"σ={value}": {"recipe.noise_multiplier": value} for value in (0.1, 0.2, 0.4, 0.8, 1.6)}
+
+
+def smoke(out: Path) -> None:
+    """Carry out the smallest membership audit."""
+    audited(load_plan("mia-smoke", ["compute.workers=0", f"compute.store={out / 'store'}"]), out)
+
+
+RUNS: dict[str, Callable[[Path], Any]] = {
+    "apollo": write_whole_run,
+    "apollo-sweep": lambda out: write_run(out, sweep=True, targets=3, points=70),
+    "tmia": lambda out: write_tmia_run(out, MODES),
+    "gnq": lambda out: write_gnq_run(out, inverted=True),
+    "gnq-sweep": lambda out: write_gnq_run(out, NOISE, arms=("none",)),
+    "mia-smoke": smoke,
+}
+WINDOWS = [(width, *look) for width in (1280, 400) for look in (("light", "screen"), ("dark", "screen"))]
+WINDOWS += [(1280, "light", "print"), (700, "light", "print")]
+SIDEWAYS = """
+const wide = [...document.querySelectorAll("body *")].filter(each =>
+  each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".scroll, .wide, pre"));
+return [document.documentElement.scrollWidth, innerWidth, wide.slice(0, 3).map(each => each.outerHTML.slice(0, 200))];
+"""
+# Figures are pictures with a description: what is inside them is presentation.
+JUDGE = """
+const done = arguments[arguments.length - 1];
+axe.run({exclude: [["figure svg"]]}, {resultTypes: ["violations"]}).then(found => done(found.violations
+  .filter(each => ["serious", "critical"].includes(each.impact))
+  .map(each => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`)), error => done([String(error)]));
+"""
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=list(RUNS))
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp(request.param)
+    RUNS[request.param](out)
+    return kind_named(read_result(out)["kind"]).open_page().write(out, None)
+
+
+@pytest.mark.parametrize(("width", "scheme", "media"), WINDOWS)
+def test_a_page_fits_its_window_asks_nobody_and_is_accessible(
+    window: Browser, page: Path, width: int, scheme: str, media: str
+) -> None:
+    window.show(page, width, 800, scheme, media)
+    scroll, inner, wide = window.run(SIDEWAYS)
+    assert scroll <= inner == width and wide == []
+    console, asked = window.logged()
+    assert console == [] and {url for url in asked if not url.startswith("chrome:")} == {page.as_uri()}
+    axe = find_spec("axe_core_python")
+    assert axe is not None and axe.submodule_search_locations is not None
+    window.run((Path(axe.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8"))
+    assert window.wait(JUDGE) == []
+
+
+def test_the_first_screen_answers_whether_it_leaks_how_sure_that_is_and_what_to_do(window: Browser, page: Path) -> None:
+    verdict = kind_named(read_result(page.parent)["kind"]).open_page().verdict(read_result(page.parent))
+    assert verdict is not None
+    window.show(page, 1280, 800)
+    bottom, text = window.run(
+        "const all = document.querySelector('#answer dl'); return [all.getBoundingClientRect().bottom, "
+        "document.querySelector('#answer').innerText]"
+    )
+    assert bottom <= 800
+    for said in (verdict["headline"], verdict["advice"], verdict["certainty"], verdict["tested"]):
+        assert " ".join(said.split()) in " ".join(text.split())
+    for control in verdict["controls"]:
+        assert control["state"] in text
+    assert page.stat().st_size < 2_000_000
+
+
+def test_a_table_sorts_by_a_column_and_back(window: Browser, page: Path) -> None:
+    window.show(page, 1280, 800)
+    first, second = window.run("""
+      const table = [...document.querySelectorAll("table")].find(each => each.querySelector("th button")
+        && each.querySelectorAll("tbody:not(.group) tr").length > 3);
+      const head = table.tHead.rows[0].cells.length - 1;
+      const lines = table.querySelectorAll("tr").length;
+      const read = () => [...[...table.tBodies].find(body => !body.classList.contains("group")).rows]
+        .map(row => row.cells[head].textContent);
+      const button = table.tHead.rows[0].cells[head].querySelector("button");
+      button.click();
+      const first = [table.tHead.rows[0].cells[head].getAttribute("aria-sort"), read()];
+      button.click();
+      if (lines !== table.querySelectorAll("tr").length) throw "lines are lost";
+      return [first, [table.tHead.rows[0].cells[head].getAttribute("aria-sort"), read()]];
+    """)
+    assert [first[0], second[0]] == ["ascending", "descending"]
+    assert sorted(first[1]) == sorted(second[1]) and len(first[1]) > 1
+
+
+def test_sections_fold_unfold_by_a_link_and_stand_open_in_print(window: Browser, page: Path) -> None:
+    window.show(page, 1280, 800)
+    fold = "const button = document.querySelector('#again h2 button'); button.click(); return [button.ariaExpanded, "
+    shown = "getComputedStyle(document.querySelector('#again pre')).display"
+    window.run("if (document.querySelector('#again').classList.contains('folded')) location.hash = '#again'")
+    assert window.run(f"{fold}{shown}]") == ["false", "none"]
+    window.run("document.querySelector('nav a[href=\"#again\"]').click()")
+    assert window.wait(f"const done = arguments[0]; setTimeout(() => done({shown}), 100)") == "block"
+    window.run("document.querySelector('#again h2 button').click()")
+    window.protocol("Emulation.setEmulatedMedia", media="print")
+    assert window.run(f"return {shown}") == "block"
+
+
+def test_every_figure_links_its_data(window: Browser, page: Path) -> None:
+    window.show(page, 1280, 800)
+    links = window.run(
+        "return [...document.querySelectorAll('figure:has(svg)')].map(e => e.querySelector('a')?.href ?? e.id)"
+    )
+    assert links
+    for link in links:
+        assert link.startswith(("data:text/csv;base64,", (page.parent / "figures").as_uri())), link
