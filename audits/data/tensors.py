@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     import torch
 
 
+Share = Callable[[int], slice]
+"""Points of a batch → which of them are wanted, in their order."""
+
 WHERE = "leave it out, or name imagenet, caltech101, flowers102, shards:DIR, or a folder: of more than 1 GiB"
+
+
+def everything(points: int) -> slice:
+    """Return all ``points`` of a batch."""
+    return slice(0, points)
 
 
 @dataclass(frozen=True)
@@ -44,9 +52,9 @@ class TensorSet:
         return as_float(x), self.y[rows]
 
     def batches(
-        self, parts: Sequence[torch.Tensor], views: Seen | None = None
+        self, parts: Sequence[torch.Tensor], views: Seen | None = None, share: Share = everything
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the inputs (as floats) and labels of each part's rows, a step of a training each.
+        """Yield the inputs (as floats) of a ``share`` of each part's rows, and the labels of all: a step of a training.
 
         Images that are not in memory are decoded ahead of their turn; so are ``views``, which are made of images at
         full size even where those in memory are scaled. To go on in the midst of an epoch, give the parts that are
@@ -58,9 +66,10 @@ class TensorSet:
                 raise BadInput(f"recipe.random_crop needs images at full size, but these are held scaled; {WHERE}")
             for rows, here in zip(parts, at_once_on(self.y.device, parts), strict=True):
                 self.asked(rows)
-                yield as_float(self.x[here]), self.y[here]
+                yield as_float(self.x[here[share(len(here))]]), self.y[here]
             return
-        for rows, here, x in zip(parts, at_once_on(self.y.device, parts), waiting.ahead(parts, views), strict=True):
+        own = [rows[share(len(rows))] for rows in parts]
+        for rows, here, x in zip(parts, at_once_on(self.y.device, parts), waiting.ahead(own, views), strict=True):
             self.asked(rows)
             yield as_float(x), self.y[here]
 

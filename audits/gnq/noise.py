@@ -21,6 +21,7 @@ from audits.training.fit import fit
 from audits.training.keeper import NEVER, Beside, Keeper, Snapshot
 from audits.training.loop import Observer
 from audits.training.recipe import Recipe
+from audits.training.team import ALONE, Team
 from audits.uniqueness.accumulate import Trace
 from audits.uniqueness.checkpoints import Watched
 
@@ -44,12 +45,14 @@ def fit_noised(
     scale: float,
     observers: tuple[Observer, ...] = (),
     keeper: Keeper = NEVER,
+    team: Team = ALONE,
 ) -> nn.Module:
     """Train ``model`` in place as ``fit`` does, with noise of standard deviation ``scale`` on the ``marked`` points.
 
     ``marked`` (n,) bool: rows of ``data``. Without marked points or with ``scale`` 0 the bits are those of ``fit``.
-    The noise is drawn on the CPU. Raises BadInput for private recipes, for a mask that does not fit and for a scale
-    that is negative or not finite; otherwise as ``fit`` does.
+    The noise is drawn on the CPU, by every worker of a ``team`` the same: it stays what it is in the mean over them.
+    Raises BadInput for private recipes, for a mask that does not fit and for a scale that is negative or not finite;
+    otherwise as ``fit`` does.
     """
     if recipe.private:
         raise BadInput("recipe is private, which adds noise of its own; give an ordinary recipe")
@@ -59,8 +62,9 @@ def fit_noised(
         raise BadInput(f"scale is {scale}; allowed: 0 or more, finite")
     noise = BatchNoise(torch.from_numpy(marked), scale, torch_generator(derive_seed(seed, Purpose.GRADIENT_NOISE)))
     watched = Watched(data.x, data.y, noise.before_step, encoded=data.encoded)
+    keeper = Beside(keeper, "noise", noise)
     with noise.on(model):
-        return fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "noise", noise))
+        return fit(model, watched, recipe, seed=seed, observers=observers, keeper=keeper, team=team)
 
 
 class BatchNoise:

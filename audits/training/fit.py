@@ -16,10 +16,11 @@ from audits.training.keeper import NEVER, Keeper
 from audits.training.loop import (
     EpochReport,
     Observer,
-    augmented,
     batches,
+    drawn_shifts,
     make_optimizer,
     make_schedule,
+    shifted,
     step,
     train_mode,
     views_of,
@@ -28,6 +29,8 @@ from audits.training.own import fit_by_own
 from audits.training.private import fit_private
 from audits.training.recipe import Recipe
 from audits.training.steps import Steps, global_generators
+from audits.training.team import ALONE, Team
+from audits.training.together import forward_of
 
 
 def fit(
@@ -38,6 +41,7 @@ def fit(
     seed: int,
     observers: tuple[Observer, ...] = (),
     keeper: Keeper = NEVER,
+    team: Team = ALONE,
 ) -> nn.Module:
     """Train ``model`` in place on ``data`` by ``recipe`` and return it in eval mode.
 
@@ -45,8 +49,10 @@ def fit(
     point is joined to the one before it, so that BatchNorm always has statistics. Raises ``BadInput`` on empty data
     and ``FloatingPointError`` when the loss is not finite. A private recipe is trained by ``private.fit_private``,
     one with ``fit`` by the code that it names (``own.fit_by_own``). A training that ``keeper`` has a snapshot of goes
-    on from there (``steps``), but for one by a user's own code, which it never sees.
+    on from there (``steps``), but for one by a user's own code, which it never sees. ``team``: the workers that train
+    it together, which all call this; BadInput for what only one can train.
     """
+    check_shared(recipe, team)
     if len(data) == 0:
         raise BadInput("training set is empty; give at least one point")
     if recipe.fit is not None:
@@ -62,6 +68,7 @@ def fit(
     noise = torch_generator(derive_seed(seed, Purpose.AUGMENT))
     total = torch.zeros((), device=data.y.device)
     generators = {"augment": noise, **global_generators(devices_of(data))}
+    forward = forward_of(model, team)
     steps = Steps(keeper, model, optimizer, schedule, order, generators, {"loss": total})
     with torch.random.fork_rng(devices=devices_of(data)):
         torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
@@ -69,10 +76,11 @@ def fit(
             views = views_of(recipe, seed, epoch)
             flip = recipe.flip and views is None  # views are mirrored already
             left = list(steps.left(batches(len(data), recipe.batch_size, order)))
-            for x, y in steps.taken(data.batches(left, views)):
+            for x, y in steps.taken(data.batches(left, views, team.share)):
                 if recipe.augment_shift or flip:
-                    x = augmented(x, recipe.augment_shift, flip, noise)
-                total += step(model, optimizer, x, y, recipe) * len(y)
+                    drawn = drawn_shifts(len(y), recipe.augment_shift, flip, noise)
+                    x = shifted(x, recipe.augment_shift, flip, drawn[team.share(len(y))])
+                total += step(model, forward, optimizer, x, y, recipe) * len(y)
             schedule.step()
             loss = float(total) / len(data)
             if not math.isfinite(loss):
@@ -86,12 +94,29 @@ def fit(
     return model.eval()
 
 
+def check_shared(recipe: Recipe, team: Team) -> None:
+    """Refuse what several workers cannot train together."""
+    if team.size == 1:
+        return
+    if recipe.private:
+        raise BadInput("recipe is private, which one worker trains by itself; leave compute.workers_per_model out")
+    if recipe.fit is not None:
+        raise BadInput(
+            "recipe.fit is a user's own training, which one worker does; leave compute.workers_per_model out"
+        )
+
+
 def train_model(
-    build: Callable[[int], nn.Module], data: TensorSet, recipe: Recipe, seed: int, keeper: Keeper = NEVER
+    build: Callable[[int], nn.Module],
+    data: TensorSet,
+    recipe: Recipe,
+    seed: int,
+    keeper: Keeper = NEVER,
+    team: Team = ALONE,
 ) -> nn.Module:
     """Return a new model trained on ``data``: how targets, shadows and retrained models are all made.
 
     ``build`` returns a freshly initialised module for a seed. The model stands on the device of ``data``.
     """
     model = build(derive_seed(seed, Purpose.INIT)).to(data.y.device)
-    return fit(model, data, recipe, seed=derive_seed(seed, Purpose.FIT), keeper=keeper)
+    return fit(model, data, recipe, seed=derive_seed(seed, Purpose.FIT), keeper=keeper, team=team)

@@ -15,6 +15,7 @@ from audits.data.views import Views
 from audits.memory import by_chunks
 from audits.seeds import derive_seed
 from audits.training.recipe import Recipe
+from audits.training.together import Forward
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,20 @@ def train_mode(model: nn.Module) -> None:
 
 
 def step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor, recipe: Recipe
+    model: nn.Module,
+    forward: Forward,
+    optimizer: torch.optim.Optimizer,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    recipe: Recipe,
 ) -> torch.Tensor:
-    """Take one optimiser step on a batch and return its mean loss (detached)."""
+    """Take one optimiser step on a batch and return its mean loss (detached).
+
+    ``forward`` is that of ``model`` for this training; ``x`` the worker's share of the batch, ``y`` all labels.
+    """
     optimizer.zero_grad(set_to_none=True)
     with torch.autocast(x.device.type, torch.bfloat16, enabled=recipe.dtype == "bfloat16"):
-        loss = F.cross_entropy(model(x), y, label_smoothing=recipe.label_smoothing)
+        loss = F.cross_entropy(forward(x, len(y)), y, label_smoothing=recipe.label_smoothing)
     loss.backward()
     if recipe.clip_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)

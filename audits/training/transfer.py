@@ -25,6 +25,7 @@ from audits.training.fit import fit
 from audits.training.keeper import NEVER, Keeper
 from audits.training.loop import Observer
 from audits.training.recipe import Recipe
+from audits.training.team import ALONE, Team
 
 Build = Callable[[int, int], nn.Module]
 """(classes, seed) → a fresh model of the student's architecture for the student's images."""
@@ -53,6 +54,7 @@ def train_student(
     seed: int,
     observers: tuple[Observer, ...] = (),
     keeper: Keeper = NEVER,
+    team: Team = ALONE,
 ) -> nn.Module:
     """Return a student of ``teacher`` trained on ``data`` (labels below ``classes``), in eval mode, on its device.
 
@@ -62,7 +64,8 @@ def train_student(
     ``fit`` do.
     """
     student = student_of(teacher, build, classes, n_frozen, derive_seed(seed, Purpose.INIT)).to(data.y.device)
-    return fit(student, data, recipe, seed=derive_seed(seed, Purpose.FIT), observers=observers, keeper=keeper)
+    own = derive_seed(seed, Purpose.FIT)
+    return fit(student, data, recipe, seed=own, observers=observers, keeper=keeper, team=team)
 
 
 def student_of(teacher: nn.Module, build: Build, classes: int, n_frozen: int, seed: int) -> nn.Module:

@@ -30,6 +30,7 @@ from audits.training.fit import fit
 from audits.training.keeper import NEVER, Beside, Keeper
 from audits.training.loop import Observer, batches
 from audits.training.recipe import Recipe
+from audits.training.team import ALONE, Team
 from audits.uniqueness.bits import trapezoid_weights
 from audits.uniqueness.checkpoints import Batches, State, Watch, Watched, Weights
 from audits.uniqueness.scores import Scores, check_modes, point_scores
@@ -95,6 +96,7 @@ def fit_traced(
     chunk: int = CHUNK,
     memory: int = MEMORY,
     keeper: Keeper = NEVER,
+    team: Team = ALONE,
 ) -> Trace:
     """Train ``model`` in place as ``fit`` does, to the same bits, and return what was seen on the way.
 
@@ -102,8 +104,9 @@ def fit_traced(
     watched at checkpoints, default the training set. ``in_batch`` sees every step too, which costs a Gram matrix of a
     batch each. Kept: (S, N) arrays alone, (2 + modes) · 8 S N bytes; beside them, while a checkpoint is seen, what
     ``point_scores`` holds (K: 8 N², its factor as much) and a copy of the model. ``modes``, ``ridge``, ``relative``,
-    ``chunk``, ``memory``: as there; ``keeper``: as in ``fit``, and keeps what was seen, too. Raises
-    BadInput for a private recipe and ``every`` below 1, and as ``fit`` and ``point_scores`` do.
+    ``chunk``, ``memory``: as there; ``keeper``, ``team``: as in ``fit``; the keeper keeps what was seen, too, and every
+    worker of a team looks at all points. Raises BadInput for a private recipe and ``every`` below 1, and as ``fit`` and
+    ``point_scores`` do.
     """
     check_traceable(recipe, every)
     check_modes(modes)
@@ -114,7 +117,8 @@ def fit_traced(
     among = Batches(data, modes) if in_batch else None
     watch = Watch(model, data, data if points is None else points, every, ask, among)
     watched = Watched(data.x, data.y, watch.before_step, encoded=data.encoded)
-    fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "seen", watch))
+    keeper = Beside(keeper, "seen", watch)
+    fit(model, watched, recipe, seed=seed, observers=observers, keeper=keeper, team=team)
     watch.checkpoint()
     in_batch_sums = None if among is None else InBatch(among.log, among.total, among.steps, among.doubts)
     return traced(watch.steps, watch.seen, in_batch_sums)
@@ -129,6 +133,7 @@ def fit_kept(
     every: int,
     observers: tuple[Observer, ...] = (),
     keeper: Keeper = NEVER,
+    team: Team = ALONE,
 ) -> dict[int, State]:
     """Train ``model`` in place as ``fit`` does, to the same bits; return the weights that ``fit_traced`` would look at.
 
@@ -138,7 +143,8 @@ def fit_kept(
     check_traceable(recipe, every)
     kept = Weights(model, every, state_of)
     watched = Watched(data.x, data.y, kept.before_step, encoded=data.encoded)
-    fit(model, watched, recipe, seed=seed, observers=observers, keeper=Beside(keeper, "seen", kept))
+    keeper = Beside(keeper, "seen", kept)
+    fit(model, watched, recipe, seed=seed, observers=observers, keeper=keeper, team=team)
     kept.checkpoint()
     return dict(zip(kept.steps, kept.seen, strict=True))
 

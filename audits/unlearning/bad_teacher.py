@@ -16,7 +16,7 @@ from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.mixture import mixed
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
-from audits.unlearning.student import student_logits
+from audits.unlearning.student import student_forward
 from audits.unlearning.task import Task
 
 
@@ -49,13 +49,16 @@ class BadTeacher(Unlearner):
         optimizer = make_optimizer(student, self.tuning())
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
         order = task.generator(Purpose.ORDER)
+        forward = student_forward(student, task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(batches(len(data), self.batch_size, order)))
-                for rows, (x, _) in steps.taken(zip(at_once_on(data.y.device, left), data.batches(left), strict=True)):
+                for rows, (x, _) in steps.taken(
+                    zip(at_once_on(data.y.device, left), task.batches(data, left), strict=True)
+                ):
                     optimizer.zero_grad(set_to_none=True)
-                    output = student_logits(student, x)
+                    output = forward(x, len(rows))
                     (share * divergence(output, teachers[rows], self.temperature)).backward()
                     optimizer.step()
                 schedule.step()

@@ -14,6 +14,7 @@ from audits.models.finite import check_finite
 from audits.registry import Registry
 from audits.training.keeper import NEVER, Keeper
 from audits.training.recipe import Recipe
+from audits.training.team import ALONE, Team
 from audits.unlearning.settings import check_settings
 from audits.unlearning.task import Task
 
@@ -58,21 +59,23 @@ class Unlearner(ABC):
         recipe: Recipe | None = None,
         build: Callable[[int], nn.Module] | None = None,
         keeper: Keeper = NEVER,
+        team: Team = ALONE,
     ) -> nn.Module:
         """Return a new model, in eval mode, that should behave as if ``forget`` had never been trained on.
 
         ``seed`` drives every random choice; ``recipe`` and ``build(seed)`` (a fresh model of the same architecture)
         are read by methods that start from a fresh model. A method that takes steps goes on from where ``keeper`` has
-        it; what it works out before the first one (masks, answers of teachers) is worked out again. Raises
-        ``BadInput`` when a set that the method reads is empty or something that it needs was not given,
-        ``FloatingPointError`` when the weights do not stay finite.
+        it; what it works out before the first one (masks, answers of teachers) is worked out again. ``team``: the
+        workers that take its steps together, which all call this; what comes before, and a user's own method, every
+        one of them does by itself. Raises ``BadInput`` when a set that the method reads is empty or something that it
+        needs was not given, ``FloatingPointError`` when the weights do not stay finite.
         """
         for kind, data, read in (("forget", forget, self.reads_forget), ("retain", retain, self.reads_retain)):
             if read and len(data) == 0:
                 raise BadInput(f"{self.name} reads the {kind} set, which is empty; give at least one point")
         student = copy.deepcopy(model).requires_grad_(True).train()
         original = copy.deepcopy(model) if self.own else model
-        student = self._update(Task(student, original, forget, retain, seed, recipe, build, keeper))
+        student = self._update(Task(student, original, forget, retain, seed, recipe, build, keeper, team))
         student.zero_grad(set_to_none=True)
         check_finite(student)
         return student.eval()

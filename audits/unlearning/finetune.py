@@ -29,4 +29,4 @@ class FineTune(Unlearner):
     schedule: Literal["constant", "cosine"] = "cosine"
 
     def _update(self, task: Task) -> nn.Module:
-        return fit(task.student, task.retain, self.tuning(), seed=task.seed, keeper=task.keeper)
+        return fit(task.student, task.retain, self.tuning(), seed=task.seed, keeper=task.keeper, team=task.team)

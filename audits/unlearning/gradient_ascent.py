@@ -10,6 +10,7 @@ from torch import nn
 
 from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
+from audits.training.together import forward_of
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
 from audits.unlearning.task import Task
@@ -39,13 +40,14 @@ class GradientAscent(Unlearner):
         optimizer = make_optimizer(student, self.tuning(optimizer="sgd"))
         schedule = make_schedule(optimizer, "cosine", self.epochs)
         order = task.generator(Purpose.ORDER)
+        forward = forward_of(student, task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(batches(len(forget), self.batch_size, order)))
-                for x, y in steps.taken(forget.batches(left)):
+                for x, y in steps.taken(task.batches(forget, left)):
                     optimizer.zero_grad(set_to_none=True)
-                    (-F.cross_entropy(student(x), y)).backward()
+                    (-F.cross_entropy(forward(x, len(y)), y)).backward()
                     nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
                     optimizer.step()
                     if self.schedule_per_batch:

@@ -39,7 +39,10 @@ class RandomLabel(Unlearner):
     def _update(self, task: Task) -> nn.Module:
         found = random_labels(task, self.labels, self.draws)
         keeper = task.beside("labels", found).keeper
-        return fit(task.student, found.data, self.tuning(), seed=task.seed, observers=(found.renew,), keeper=keeper)
+        return fit(
+            task.student, found.data, self.tuning(),
+            seed=task.seed, observers=(found.renew,), keeper=keeper, team=task.team,
+        )  # fmt: skip
 
 
 def random_labels(task: Task, labels: Labels, draws: Draws) -> RandomLabels:

@@ -24,4 +24,4 @@ class Retrain(Unlearner):
     def _update(self, task: Task) -> nn.Module:
         if task.recipe is None or task.build is None:
             raise BadInput("retrain needs the target's recipe and architecture; pass recipe= and build=")
-        return train_model(task.build, task.retain, task.recipe, task.seed, task.keeper)
+        return train_model(task.build, task.retain, task.recipe, task.seed, task.keeper, task.team)

@@ -16,7 +16,7 @@ from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.mixture import Draws, Labels
 from audits.unlearning.random_label import random_labels
 from audits.unlearning.settings import Count, Fraction, Momentum, NotNegative, Positive, Size
-from audits.unlearning.student import student_logits
+from audits.unlearning.student import student_forward
 from audits.unlearning.task import Task
 
 
@@ -58,13 +58,14 @@ class SalUn(Unlearner):
         optimizer = make_optimizer(student, self.tuning())
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
         order = task.generator(Purpose.ORDER)
+        forward = student_forward(student, task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(self.rows(len(task.retain), len(task.forget), order)))
-                for x, y in steps.taken(data.batches(left)):
+                for x, y in steps.taken(task.batches(data, left)):
                     optimizer.zero_grad(set_to_none=True)
-                    F.cross_entropy(student_logits(student, x), y).backward()
+                    F.cross_entropy(forward(x, len(y)), y).backward()
                     optimizer.step()
                     hold(student, keep, start, optimizer)
                 schedule.step()

@@ -16,7 +16,7 @@ from audits.training.loop import batches, make_optimizer
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.settings import Count, Fraction, Momentum, NotNegative, Positive, Size
-from audits.unlearning.student import student_logits
+from audits.unlearning.student import student_forward
 from audits.unlearning.task import Task
 
 
@@ -66,6 +66,7 @@ class Scrub(Unlearner):
         order = task.generator(Purpose.ORDER)
         teacher_forget = teacher_logits(task.original, forget)
         teacher_retain = teacher_logits(task.original, retain)
+        forward = student_forward(student, task.team)
         with task.dropout():
             steps = task.steps(optimizer, None, order)
             for epoch in steps.epochs(self.epochs):
@@ -73,17 +74,17 @@ class Scrub(Unlearner):
                 if epoch < self.ascent_epochs:
                     left = list(steps.left(batches(len(forget), self.forget_batch_size, order)))
                     here = at_once_on(forget.y.device, left)
-                    for rows, (x, _) in steps.taken(zip(here, forget.batches(left), strict=True)):
+                    for rows, (x, _) in steps.taken(zip(here, task.batches(forget, left), strict=True)):
                         optimizer.zero_grad(set_to_none=True)
-                        output = student_logits(student, x)
+                        output = forward(x, len(rows))
                         away = -divergence(output, teacher_forget[rows], self.temperature)
                         self.smoothed(away, task).backward()
                         optimizer.step()
                 left = list(steps.left(batches(len(retain), self.batch_size, order)))
                 here = at_once_on(retain.y.device, left)
-                for rows, (x, y) in steps.taken(zip(here, retain.batches(left), strict=True)):
+                for rows, (x, y) in steps.taken(zip(here, task.batches(retain, left), strict=True)):
                     optimizer.zero_grad(set_to_none=True)
-                    output = student_logits(student, x)
+                    output = forward(x, len(rows))
                     stay = divergence(output, teacher_retain[rows], self.temperature)
                     self.smoothed(self.gamma * F.cross_entropy(output, y) + self.alpha * stay, task).backward()
                     optimizer.step()

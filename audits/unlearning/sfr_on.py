@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from audits.data.tensors import TensorSet, at_once_on
+from audits.data.tensors import TensorSet
 from audits.seeds import Purpose
 from audits.training.loop import batches, make_optimizer, make_schedule
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.fisher import diagonal_fisher
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
-from audits.unlearning.student import student_logits
+from audits.unlearning.student import student_forward
 from audits.unlearning.task import Task
 
 
@@ -54,24 +54,25 @@ class SFROn(Unlearner):
         optimizer = make_optimizer(student, self.tuning(clip_norm=None))
         schedule = make_schedule(optimizer, "cosine", self.iterations)
         order = task.generator(Purpose.ORDER)
+        forward = student_forward(student, task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(1):
                 left = list(steps.left(self.rows(task, order)))
-                ascents = iter(at_once_on(task.forget.y.device, [rows for _, rows, _ in left if rows is not None]))
-                turns = zip(left, task.retain.batches([rows for _, _, rows in left]), strict=True)
+                ascents = task.batches(task.forget, [rows for _, rows, _ in left if rows is not None])
+                turns = zip(left, task.batches(task.retain, [rows for _, _, rows in left]), strict=True)
                 for (iteration, ascent, _), retained in steps.taken(turns):
                     if ascent is not None:
                         weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
-                        x, y = task.forget.batch(next(ascents))
+                        x, y = next(ascents)
                         optimizer.zero_grad(set_to_none=True)
-                        (-weight * adaptive_entropy(student_logits(student, x), y, self.loss_power)).backward()
+                        (-weight * adaptive_entropy(forward(x, len(y)), y, self.loss_power)).backward()
                         apply_mask(student, mask)
                         nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
                         optimizer.step()
                     x, y = retained
                     optimizer.zero_grad(set_to_none=True)
-                    F.cross_entropy(student_logits(student, x), y).backward()
+                    F.cross_entropy(forward(x, len(y)), y).backward()
                     optimizer.step()
                     schedule.step()
         return student

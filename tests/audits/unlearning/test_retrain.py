@@ -14,8 +14,9 @@ from audits.errors import BadInput
 from audits.models import make_model
 from audits.training.fit import train_model
 from audits.training.recipe import Recipe
+from audits.training.team import ALONE
 from audits.unlearning import make_unlearner
-from audits.unlearning.student import student_logits
+from audits.unlearning.student import student_forward
 from tests.audits.unlearning.cases import (
     CLASSES,
     FEATURES,
@@ -32,9 +33,9 @@ from tests.audits.unlearning.cases import (
 
 def test_a_lone_point_meets_the_running_statistics_of_batch_norm_and_leaves_them() -> None:
     model = make_model("mlp", {"hidden": [8], "batch_norm": True}).build((FEATURES,), CLASSES, 0).train()
-    student_logits(model, points(9, 1).x)
+    student_forward(model, ALONE)(points(9, 1).x, 9)
     before, lone = copy.deepcopy(model.state_dict()), points(1, 2).x
-    found = student_logits(model, lone)
+    found = student_forward(model, ALONE)(lone, 1)
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert all(module.training for module in model.modules())
     assert torch.equal(found, model.eval()(lone))

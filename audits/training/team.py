@@ -1,0 +1,78 @@
+"""The workers that train one model together: who they are, which part of a batch is whose, what the first one tells.
+
+Every worker goes through the whole training and draws all that one worker would draw; of each batch it computes its own
+share (``together``). What a training comes to is the same on all of them, so that the first one keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from audits.training.keeper import Keeper, Snapshot
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+
+@dataclass(frozen=True)
+class Team:
+    """Worker ``rank`` of ``size`` workers of one model, joined by ``group`` (torch.distributed); the first one leads.
+
+    ``sync_batch_norm``: BatchNorm takes its statistics over the whole batch, as one worker does; otherwise each takes
+    those of its share, and the running ones of the first are kept.
+    """
+
+    rank: int = 0
+    size: int = 1
+    group: ProcessGroup | None = None
+    sync_batch_norm: bool = True
+
+    @property
+    def leads(self) -> bool:
+        """Whether this worker writes what the team makes."""
+        return self.rank == 0
+
+    def share(self, points: int) -> slice:
+        """Return which of the ``points`` of a batch are this worker's: all, where not everybody would have two."""
+        if points < 2 * self.size:
+            return slice(0, points)
+        return slice(points * self.rank // self.size, points * (self.rank + 1) // self.size)
+
+    def told(self, value: Any = None) -> Any:
+        """Return what the first worker calls this with; all workers call it at the same place."""
+        if self.size == 1:
+            return value
+        import torch.distributed as dist
+
+        box = [value]
+        dist.broadcast_object_list(box, group=self.group, group_src=0)
+        return box[0]
+
+
+ALONE = Team()
+"""The team of one worker that trains a model by itself."""
+
+
+@dataclass(frozen=True)
+class KeptByFirst:
+    """The keeper of a training of ``team``: its first worker keeps it by ``keeper``, and tells all where it stood."""
+
+    keeper: Keeper
+    team: Team
+
+    def due(self) -> bool:
+        return self.team.leads and self.keeper.due()
+
+    def save(self, snapshot: Snapshot) -> None:
+        self.keeper.save(snapshot)
+
+    def last(self) -> Snapshot | None:
+        """Return the last snapshot that the first worker finds."""
+        found: Snapshot | None = self.team.told(self.keeper.last() if self.team.leads else None)
+        return found
+
+    def finish(self, final: Callable[[], Snapshot]) -> None:
+        if self.team.leads:
+            self.keeper.finish(final)

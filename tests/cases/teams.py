@@ -1,0 +1,31 @@
+"""Several processes of this machine that train one model together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+from audits.training.team import Team
+
+Work = Callable[..., Any]
+
+
+def by_team(size: int, place: Path, work: Work, *arguments: Any) -> list[Any]:
+    """Return what ``work(team, *arguments)``, a function of a module, returns in each of ``size`` processes."""
+    place.mkdir(parents=True)
+    mp.spawn(joined, (size, str(place), work, arguments), nprocs=size)
+    return [torch.load(place / f"{rank}.pt", weights_only=False) for rank in range(size)]
+
+
+def joined(rank: int, size: int, place: str, work: Work, arguments: tuple[Any, ...]) -> None:
+    torch.set_num_threads(1)
+    meeting, patience = f"file://{place}/meeting", timedelta(seconds=120)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=patience)
+    torch.save(work(Team(rank, size, dist.group.WORLD), *arguments), f"{place}/{rank}.pt")
+    dist.destroy_process_group()
