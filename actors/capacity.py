@@ -138,11 +138,11 @@ def require_room(workers: Workers, least: int | None = None) -> None:
     cluster = describe()
     if workers.address is not None:
         usable = cluster.usable(workers.head)
-        if usable.room(workers.cpus, workers.gpus) or cluster.autoscaler:
+        if usable.room(workers.cpus, workers.gpus) >= workers.per_model or cluster.autoscaler:
             return
         alone = cluster.room(workers.cpus, workers.gpus)
         raise BadInput(
-            f"no worker with {workers.size} fits: the cluster at {workers.address} has {cluster}"
+            f"{workers.fewest} fits: the cluster at {workers.address} has {cluster}"
             + (
                 ", all on its head, which trains only if asked: --set compute.head=true, or add nodes"
                 if alone
@@ -173,12 +173,12 @@ class RoomWatch:
         self._next_look = now + 5.0
         cluster = describe()
         usable = cluster.usable(self._workers.head) if self._workers.address else cluster
-        if usable.room(self._workers.cpus, self._workers.gpus):
+        if usable.room(self._workers.cpus, self._workers.gpus) >= self._workers.per_model:
             self._empty_since = None
         elif self._empty_since is None:
             self._empty_since = now
         elif now - self._empty_since > (GROWING_PATIENCE_SECONDS if cluster.autoscaler else PATIENCE_SECONDS):
             raise WorkersLost(
-                f"no room for a worker with {self._workers.size} for {now - self._empty_since:.0f} s: the cluster is "
+                f"no room: {self._workers.fewest} fits for {now - self._empty_since:.0f} s: the cluster is "
                 f"down to {cluster}; start nodes and run the same command again"
             )

@@ -27,8 +27,12 @@ class Job(Protocol):
 Perform = Callable[[Job], None]
 """Does a job and puts its result where later jobs find it; raises on failure."""
 
-MakePerform = Callable[[], Perform]
-"""Called once in each worker process, for example to open the store and load the data; pickled by reference."""
+MakePerform = Callable[..., Perform]
+"""Called once in each worker process, for example to open the store and load the data; pickled by reference.
+
+Where workers train a model together it is given the ``Team``, whose first worker is handed jobs; it tells the others
+those for which it needs them (``Team.told``), and they are given these.
+"""
 
 Progress = Callable[[int, int], None]
 """Called in the calling thread with (jobs done, jobs in all)."""
@@ -63,7 +67,7 @@ class Workers:
     cluster; None starts a private one on this machine. ``engine``: a Ray Train group (``train``), which restarts as
     one, or plain actors (``actors``), each for itself. ``head``: whether workers may be placed on the cluster's head
     when it has no GPU. ``storage`` is the folder for Ray's own files (with an address: a folder or URI that every node
-    reaches).
+    reaches). ``per_model``: so many workers of a group train a model together.
     """
 
     count: int
@@ -74,6 +78,7 @@ class Workers:
     engine: Engine = "train"
     head: bool = False
     storage: str = ".orch/ray"
+    per_model: int = 1
 
     def __post_init__(self) -> None:
         if self.count < 0:
@@ -82,8 +87,15 @@ class Workers:
             raise BadInput(f"cpus per worker = {self.cpus}: give a positive number")
         if self.gpus < 0 or (self.gpus > 1 and self.gpus != int(self.gpus)):
             raise BadInput(f"gpus per worker = {self.gpus}: give a fraction between 0 and 1, or a whole number")
+        if self.per_model < 1 or self.count % self.per_model:
+            raise BadInput(f"{self.per_model} workers per model do not divide {self.count}; give a multiple of them")
         if self.threads < 1:
             raise BadInput(f"threads per worker = {self.threads}: give 1 or more")
+
+    @property
+    def fewest(self) -> str:
+        """Words for that not so many workers fit as can do anything: none, or not those of one model."""
+        return f"no worker with {self.size}" if self.per_model == 1 else f"no {self.per_model} workers with {self.size}"
 
     @property
     def size(self) -> str:

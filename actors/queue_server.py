@@ -86,9 +86,8 @@ class QueueServer:
 
     def take(self, worker: str, life: int) -> tuple[str, Job | None]:
         """Return (WORK, job), (WAIT, None) or (STOP, None); a process of an earlier life is told to stop."""
-        over = self._stopped or self._failure or self._verdicts.given_up or self.queue.finished
         found = self._lives.get(worker)
-        if not self.beat(worker, life) or found is None or over:
+        if not self.beat(worker, life) or found is None or self.is_over():
             return STOP, None
         found.took = True
         self._verdicts.ready(worker)
@@ -97,6 +96,24 @@ class QueueServer:
             return WAIT, None
         self._lives.leases[key] = (worker, life)
         return WORK, self._by_key[key]
+
+    def ready(self, worker: str, life: int) -> None:
+        """Note that a process is ready that takes no jobs, as it helps another one with its own."""
+        found = self._lives.get(worker)
+        if self.beat(worker, life) and found is not None:
+            found.took = True
+            self._verdicts.ready(worker)
+
+    def is_over(self) -> bool:
+        """Return whether nobody gets a job any more."""
+        return bool(self._stopped or self._failure or self._verdicts.given_up or self.queue.finished)
+
+    def part(self, worker: str, life: int, mates: Sequence[str]) -> bool:
+        """Note that a process ends; return whether its ``mates`` have ended, too."""
+        found = self._lives.get(worker)
+        if found is not None and found.number == life:
+            found.over = True
+        return not any(mate in self._lives.seen() for mate in mates)
 
     def beat(self, worker: str, life: int) -> bool:
         """Note that a process lives; return whether it may go on."""

@@ -13,6 +13,7 @@ from actors.capacity import RoomWatch
 from actors.jobs import MakePerform, Workers
 from actors.queue_server import QueueState
 from actors.serve import serve
+from actors.teams import call_together, joined, leader
 
 if TYPE_CHECKING:
     from ray.train.torch import TorchTrainer
@@ -71,30 +72,45 @@ class TrainGroup:
 
 def _trainer(queue: str, make_perform: MakePerform, workers: Workers, storage: str, name: str) -> TorchTrainer:
     from ray.train import FailureConfig, RunConfig, ScalingConfig, UserCallback
-    from ray.train.backend import BackendConfig
+    from ray.train.backend import Backend, BackendConfig
     from ray.train.torch import TorchTrainer
 
-    class NoGroup(BackendConfig):  # type: ignore[misc]  # ray is untyped here
-        """Workers train different models: a process group would only tie their fates and need open ports.
+    size, folder = workers.per_model, f"{storage}/{name}" if workers.address is None else None
+
+    class Together(Backend):  # type: ignore[misc]  # ray is untyped here
+        """Tells workers that train a model together where they meet, whenever the group starts."""
+
+        def on_start(self, worker_group: Any, backend_config: Any) -> None:
+            call_together(worker_group, size, folder)
+
+    class Teams(BackendConfig):  # type: ignore[misc]  # ray is untyped here
+        """Workers join those of their model by themselves; those of different models would only tie their fates.
 
         No ``TorchConfig``, for which the controller of the run would import torch.
         """
 
         backend = "none"  # asked for by TorchTrainer
 
+        @property
+        def backend_cls(self) -> Any:
+            return Together if size > 1 else Backend
+
     class Blame(UserCallback):  # type: ignore[misc]  # ray is untyped here
-        """Tells the queue which workers died."""
+        """Tells the queue which workers died; a job is in the hands of the first of those who do it together."""
 
         def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
             import ray
 
-            ray.get(ray.get_actor(queue).blame.remote([str(rank) for rank in worker_exceptions]))
+            blamed = {str(leader(rank, size)) for rank in worker_exceptions}
+            ray.get(ray.get_actor(queue).blame.remote(sorted(blamed)))
 
     return TorchTrainer(
-        partial(_serve, queue, make_perform, workers.threads),  # unpickled by workers only; a config is not
-        torch_config=NoGroup(),
+        partial(
+            _serve, queue, make_perform, workers.threads, size, workers.gpus > 0
+        ),  # unpickled by workers only; a config is not
+        torch_config=Teams(),
         scaling_config=ScalingConfig(
-            num_workers=workers.count if workers.address is None else (1, workers.count),
+            num_workers=workers.count if workers.address is None else (size, workers.count),
             use_gpu=workers.gpus > 0,
             resources_per_worker={"CPU": workers.cpus} | ({"GPU": workers.gpus} if workers.gpus else {}),
             elastic_resize_monitor_interval_s=RESIZE_SECONDS,
@@ -112,12 +128,17 @@ def _trainer(queue: str, make_perform: MakePerform, workers: Workers, storage: s
     )
 
 
-def _serve(queue: str, make_perform: MakePerform, threads: int) -> None:
-    """Serve the queue as one worker of the group."""
+def _serve(queue: str, make_perform: MakePerform, threads: int, size: int, gpus: bool) -> None:
+    """Serve the queue as one worker of the group, or of those that train a model together; one too many goes."""
     import ray.train
 
     context = ray.train.get_context()
-    serve(queue, str(context.get_world_rank()), make_perform, threads, context.get_world_size())
+    rank, count = context.get_world_rank(), context.get_world_size()
+    if size == 1:
+        serve(queue, str(rank), make_perform, threads, count)
+    elif rank < count // size * size:
+        with joined(rank, size, gpus) as team:
+            serve(queue, str(rank), make_perform, threads, count, team)
 
 
 def _one_line(error: BaseException | None) -> str:

@@ -231,3 +231,25 @@ def test_idle_workers_are_seen(busy: bool) -> None:
     clock.now += 3
     seen = queue.state().workers["w0"]
     assert (seen.busy, seen.idle) == (busy, 0.0 if busy else 3.0)
+
+
+def test_a_worker_that_helps_another_is_ready_and_parts_when_its_mates_have_ended() -> None:
+    queue = server("a")
+    for _ in range(4):  # had it never been ready, the third time would end the run
+        lives = [queue.begin(str(rank), HERE, 2) for rank in range(2)]
+        queue.settle({"a": False})
+        queue.ready("1", lives[1])
+        assert taken(queue.take("0", lives[0])) == (WORK, "a")
+    assert queue.state().given_up is None
+    assert not queue.is_over()
+    queue.fail(b"broken", "1", lives[1])
+    assert queue.is_over()
+    assert not queue.part("1", lives[1], ["0"])
+    queue.part("0", lives[0] - 1, ["1"])
+    assert "0" in queue.state().workers, "it was an earlier process that parted"
+    assert queue.state().leased == 1
+    queue.fail(b"too", "0", lives[0])
+    assert queue.part("0", lives[0], ["1"])
+    assert queue.part("1", lives[1], ["0"])
+    state = queue.state()
+    assert (state.failure, state.leased, dict(state.workers)) == (b"broken", 0, {})

@@ -1,0 +1,86 @@
+"""Workers that do jobs together: they meet on loopback, start again together, and none waits for one that failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from actors.jobs import Workers, WorkersLost
+from actors.pools import do_jobs
+from actors.teams import PARTING_SECONDS, leader, mates
+from audits.errors import BadInput
+from tests.actors.file_jobs import done, ignore, is_done
+from tests.actors.team_jobs import ROUNDS, TeamJob, make_perform, starts
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+
+def carry_out(folder: Path, cluster: Workers, *jobs: TeamJob, max_losses: int = 3) -> None:
+    do_jobs(
+        jobs,
+        make_perform,
+        replace(cluster, per_model=2),
+        on_progress=ignore,
+        is_done=partial(is_done, folder),
+        max_losses=max_losses,
+    )
+
+
+def sums(folder: Path) -> dict[str, float]:
+    return {key: float(text.split()[0]) for key, text in done(folder).items()}
+
+
+def test_two_workers_do_a_job_together_and_go_on_when_the_second_dies(cluster: Workers, tmp_path: Path) -> None:
+    place = str(tmp_path)
+    first = TeamJob("first", place)
+    alone = TeamJob("alone", place, ("first",), alone=True)
+    lost = TeamJob("lost", place, ("alone",), "second dies once")
+    carry_out(tmp_path, cluster, first, alone, lost)
+    assert sums(tmp_path) == {"first": 3 * ROUNDS, "alone": 1, "lost": 3 * ROUNDS}
+    assert (starts(tmp_path, "first", 0), starts(tmp_path, "first", 1)) == (1, 1)
+    assert (starts(tmp_path, "alone", 0), starts(tmp_path, "alone", 1)) == (1, 0)
+    assert (starts(tmp_path, "lost", 0), starts(tmp_path, "lost", 1)) == (2, 2)
+    assert {host for text in done(tmp_path).values() for host in text.split()[1:]} == {"127.0.0.1"}
+
+
+def test_what_one_worker_or_all_raise_arrives_as_itself(cluster: Workers, tmp_path: Path) -> None:
+    for action, said in (("all fail", ""), ("second fails", "1")):
+        folder = tmp_path / action
+        with pytest.raises(Exception, match=rf"odd 7: said worker {said}$"):
+            carry_out(folder, cluster, TeamJob("bad", str(folder), action=action), TeamJob("later", str(folder)))
+        assert (starts(folder, "bad", 0), starts(folder, "bad", 1)) == (1, 1)
+        assert starts(folder, "later", 0) == 0
+
+
+@pytest.mark.long
+def test_a_hung_second_worker_is_killed_and_a_failing_first_one_ends_the_run(cluster: Workers, tmp_path: Path) -> None:
+    """In short: the two tests above."""
+    hung = tmp_path / "hung"
+    carry_out(hung, cluster, TeamJob("hung", str(hung), action="second hangs once"))
+    assert sums(hung) == {"hung": 3 * ROUNDS}
+    failed = tmp_path / "failed"
+    with pytest.raises(Exception, match=r"odd 7: said worker 0$"):
+        carry_out(failed, cluster, TeamJob("bad", str(failed), action="first fails"))
+    assert PARTING_SECONDS > 0 and starts(failed, "bad", 0) == 1
+
+
+@pytest.mark.long
+def test_a_job_that_kills_its_workers_is_given_up_by_name(cluster: Workers, tmp_path: Path) -> None:
+    """In short: ``test_a_killed_worker_costs_only_what_was_unfinished_and_a_deadly_job_is_given_up_by_name``."""
+    with pytest.raises(WorkersLost, match=r"job deadly is given up: its worker died 2 time\(s\)"):
+        carry_out(tmp_path, cluster, TeamJob("deadly", str(tmp_path), action="first dies"), max_losses=2)
+    assert starts(tmp_path, "deadly", 0) == 2
+
+
+def test_teams_are_consecutive_workers() -> None:
+    assert [leader(rank, 3) for rank in range(7)] == [0, 0, 0, 3, 3, 3, 6]
+    assert list(mates(4, 3)) == [3, 4, 5]
+
+
+def test_workers_that_make_no_whole_teams_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"2 workers per model do not divide 3; give a multiple of them"):
+        Workers(3, per_model=2)
+    assert Workers(4, per_model=2).fewest == "no 2 workers with 1 CPU"
