@@ -21,6 +21,7 @@ from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.plan.target import unreadable
+from orchestrator.engine.plan.teams import team_problems
 from orchestrator.engine.plan.wording import multiple, repeats
 from orchestrator.engine.run.given import check_target
 
@@ -41,6 +42,7 @@ def contradictions(plan: ApolloPlan) -> list[str]:
         *rate_problems(plan),
         *watching_problems(plan),
         *access_problems(plan),
+        *team_problems(plan, {"recipe": plan.recipe, "shadow_recipe": plan.shadow_recipe}),
     ]
 
 

@@ -44,6 +44,11 @@ class KeyedJobs(ABC):
         """The module of the body of each stage."""
         return {stage.name: stage.body.__module__ for stage in self.stages}
 
+    @cached_property
+    def makes(self) -> Mapping[str, str]:
+        """What the artefacts of each stage are."""
+        return {stage.name: stage.makes for stage in self.stages}
+
     def first_jobs(self) -> tuple[Job, ...]:
         """Return the jobs that must be done before there is a design: none, unless a kind says otherwise."""
         return ()
@@ -86,6 +91,13 @@ class KeyedJobs(ABC):
             **{package: installed(package) for package in self.packages(recipes)},
         }
 
+    def team(self, stage: str) -> dict[str, Any]:
+        """Return how many workers make a model of ``stage`` together, which decides rounding; nothing for one."""
+        compute = self.plan.compute
+        if compute.workers_per_model == 1 or self.makes.get(stage) != "model":
+            return {}
+        return {"workers_per_model": compute.workers_per_model, "sync_batch_norm": compute.sync_batch_norm}
+
     def packages(self, recipes: Iterable[Recipe]) -> tuple[str, ...]:
         """Return the packages beside torch that make models or train them by ``recipes``."""
         models = [self.plan.model, getattr(self.plan, "shadow_model", None)]
@@ -115,7 +127,8 @@ class KeyedJobs(ABC):
         used = self.recipes if recipes is None else recipes
         modules = tuple(dict.fromkeys(module for part in code for module in modules_of(part)))
         own = (*modules, *engines(used), *own_fits(used))
-        whole = {**document, "code": self.code_of(stage, own), "platform": self.platform(used)}
+        platform = self.platform(used) | self.team(stage)
+        whole = {**document, "code": self.code_of(stage, own), "platform": platform}
         return Job(stage, artefact_key(stage, whole), tuple(dict.fromkeys(needs)), whole, self.plan_hash, **place)
 
     def code_of(self, stage: str, components: Sequence[str] = ()) -> str:

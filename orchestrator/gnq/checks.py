@@ -17,6 +17,7 @@ from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
+from orchestrator.engine.plan.teams import team_problems
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.gnq.design import check_images
 from orchestrator.gnq.inversion_checks import gradient_inversion_problems, inversion_problems, reads_first_layer
@@ -38,6 +39,10 @@ def contradictions(plan: GnqPlan) -> list[str]:
         *inversion_problems(plan),
         *gradient_inversion_problems(plan),
         *defence_problems(plan),
+        *team_problems(
+            plan,
+            {"recipe": plan.recipe} | {f"defences.{at}.recipe": each.recipe for at, each in enumerate(plan.defences)},
+        ),
     ]
 
 

@@ -14,6 +14,7 @@ from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
 from orchestrator.engine.plan.shadows import unlike_shadows
+from orchestrator.engine.plan.teams import team_problems
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.mia.given_checks import as_given, check_target, target_problems
 from orchestrator.mia.plan import NULLS_NEEDED, MiaPlan
@@ -28,7 +29,13 @@ def contradictions(plan: MiaPlan) -> list[str]:
     """Return one line per impossible combination: what it is and what to do."""
     if broken := unusable(MIA_ATTACKS, plan.audit.attacks, "audit.attacks"):
         return broken  # what else is wrong cannot be told without them
-    return [*unknown_names(plan), *target_problems(plan), *split_problems(plan), *rate_problems(plan)]
+    return [
+        *unknown_names(plan),
+        *target_problems(plan),
+        *split_problems(plan),
+        *rate_problems(plan),
+        *team_problems(plan, {"recipe": plan.recipe, "shadow_recipe": plan.shadow_recipe}),
+    ]
 
 
 def unknown_names(plan: MiaPlan) -> list[str]:

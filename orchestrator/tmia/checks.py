@@ -16,6 +16,7 @@ from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
+from orchestrator.engine.plan.teams import team_problems
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.tmia.design import check_channels
 from orchestrator.tmia.given_checks import check_target, set_aside, target_problems, target_warnings
@@ -40,6 +41,7 @@ def contradictions(plan: TmiaPlan) -> list[str]:
         *transfer_problems(plan),
         *variant_problems(plan),
         *target_problems(plan),
+        *team_problems(plan, {"recipe": plan.recipe, "transfer.recipe": plan.transfer.recipe}),
     ]
 
 

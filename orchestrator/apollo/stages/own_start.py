@@ -25,4 +25,6 @@ def own_start(context: Context, job: Job) -> dict[str, bytes]:
     member = context.design.member(job.member)
     points, recipe = context.tensors(member.retain), context.design.recipe_of(member)
     seed = context.seed(Purpose.TRAIN, member.name)
-    return {WEIGHTS: pack_weights(train_model(builder_of(context, member), points, recipe, seed, context.keeper))}
+    build = builder_of(context, member)
+    model = train_model(build, points, recipe, seed, context.keeper, context.team)
+    return {WEIGHTS: pack_weights(model)}

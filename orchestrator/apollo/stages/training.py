@@ -12,7 +12,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.models import trained_files
 
 if TYPE_CHECKING:
-    pass
+    from torch import nn
 
 
 def train(context: Context, job: Job) -> dict[str, bytes]:
@@ -20,4 +20,8 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     member = context.design.member(job.member)
     points, recipe = context.tensors(member.train), context.design.recipe_of(member)
     build, seed = builder_of(context, member), context.seed(Purpose.TRAIN, member.name)
-    return trained_files(member.name, lambda: train_model(build, points, recipe, seed, context.keeper), points, recipe)
+
+    def fitted() -> nn.Module:
+        return train_model(build, points, recipe, seed, context.keeper, context.team)
+
+    return trained_files(member.name, fitted, points, recipe)

@@ -30,6 +30,7 @@ def unlearn(context: Context, job: Job) -> dict[str, bytes]:
             recipe=context.design.recipe_of(member),
             build=builder_of(context, member),
             keeper=context.keeper,
+            team=context.team,
         )
     )
     return {WEIGHTS: pack_weights(changed)}

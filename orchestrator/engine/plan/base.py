@@ -110,6 +110,8 @@ class BasePlan(Section):
             for name, section in self.resolved().items()
             if name != "tracking"
         }
+        if found["compute"]["workers_per_model"] == 1:  # plans from before there were several count as they did
+            del found["compute"]["workers_per_model"], found["compute"]["sync_batch_norm"]
         target = found.get("target") or {}
         if served := target.get("served"):
             told = {key: value for key, value in served.items() if key not in OF_ASKING}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from audits.errors import BadInput
 from audits.models import make_model
@@ -95,14 +95,16 @@ class Model(Section):
 
 
 class Compute(Section):
-    """Where and how wide the plan runs; only device, gpu, tf32, threads and chunk can change the last bits of a score.
+    """Where and how wide the plan runs; only device, gpu, tf32, threads, chunk and what workers of one model share can
+    change the last bits of a score.
 
     ``workers``: a number, 0 for the calling process, or auto: what is sooner done on this machine, or as many as come
     on a cluster. ``gpus_per_worker`` auto: one where there are GPUs. ``gpu``: the model of the GPU, found out and
     written into the plan by a run. ``engine``: who hosts the workers, ``train`` (one group) or ``actors`` (each for
     itself); auto: a group on this machine, actors on a cluster. ``head``: workers may be placed on a cluster's head
     that has no GPU. ``address``: a running Ray cluster, e.g. auto. ``checkpoint_minutes``: how often a training that is
-    not done is kept in the store, for another worker to go on with; null or 0: never.
+    not done is kept in the store, for another worker to go on with; null or 0: never. ``workers_per_model``: so many
+    workers train a model together; ``sync_batch_norm``: with BatchNorm over the whole batch, as one worker has it.
     """
 
     workers: Annotated[int | Literal["auto"], PlainValidator(checked_workers)] = "auto"
@@ -118,6 +120,33 @@ class Compute(Section):
     address: Annotated[str | None, PlainValidator(checked_address)] = None
     store: Annotated[str | None, PlainValidator(checked_store)] = None
     checkpoint_minutes: Annotated[float, Field(ge=0)] | None = 10.0
+    workers_per_model: Positive = 1
+    sync_batch_norm: bool = True
+
+    @model_validator(mode="after")
+    def _teams_can_work(self) -> Self:
+        if problem := team_problem(self):
+            raise BadInput(problem)
+        return self
+
+
+def team_problem(compute: Compute) -> str:
+    """Return why so many workers cannot train a model together, "" where they can."""
+    size, workers, gpus = compute.workers_per_model, compute.workers, compute.gpus_per_worker
+    if size == 1:
+        alone = "compute.sync_batch_norm is false, which only compute.workers_per_model above 1 reads; leave it out"
+        return "" if compute.sync_batch_norm else alone
+    asked = f"compute.workers_per_model is {size}"
+    if compute.engine == "actors":
+        return f"{asked}, but compute.engine is actors, which train for themselves; give train, or leave it out"
+    if workers == 0:
+        return f"{asked}, but compute.workers is 0, the calling process alone; give {size}, a multiple of it, or auto"
+    if isinstance(workers, int) and workers % size:
+        near = [str(each) for each in (workers // size * size, -(-workers // size) * size) if each]
+        return f"{asked}, which does not divide compute.workers ({workers}); give {' or '.join(near)} workers"
+    if isinstance(gpus, float) and 0 < gpus < 1:
+        return f"{asked}, whose workers need a GPU each, but compute.gpus_per_worker is {gpus:g}; give 1, or auto"
+    return ""
 
 
 class Tracking(Section):

@@ -58,14 +58,15 @@ class Crew:
     def settle(self, work: Work) -> None:
         """Settle who does ``work`` and say so: as many workers as the plan says, with ``auto`` what is sooner done."""
         compute, reason = self.plan.compute, ""
-        if compute.workers == "auto" and compute.address is None:
+        if compute.workers == "auto" and compute.address is None and compute.workers_per_model == 1:
             chosen = choose_workers(self.kind, work, self.design.device, self.most.count)
             self.workers = replace(self.most, count=chosen.workers)
             reason = f" ({chosen.reason}; compute.workers: auto)"
         where = f"at {compute.address}" if compute.address else "on this machine"
         count = "as many as come, each" if self.workers.count == AS_THEY_COME else f"{self.workers.count} workers"
+        together = f", {self.workers.per_model} to a model" if self.workers.per_model > 1 else ""
         size = f" with {self.workers.size}" if compute.address else ""
-        who = f"Ray: {count}{size} {where}" if self.workers.count else "in this process, without Ray"
+        who = f"Ray: {count}{size}{together} {where}" if self.workers.count else "in this process, without Ray"
         if reason or self.workers.count:
             self.terminal.line(f"{who}{reason}")
 

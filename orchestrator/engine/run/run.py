@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.errors import BadInput
 from orchestrator.engine.data import data_of
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
@@ -170,6 +171,10 @@ class Run:
 
     def search(self, sweep: Sweep, search: Search, *, force: bool) -> Result:
         """Run the trials of a search, each chosen by what earlier ones came to; whole ones are the settings."""
+        if (team := self.plan.compute.workers_per_model) > 1:
+            raise BadInput(
+                f"compute.workers_per_model is {team}, but trials of a search (optuna, asha) train alone; leave one out"
+            )
         with self.live:
             (base,) = self.laid_out({"base": {}})
             self.look_for_copies()
@@ -194,8 +199,9 @@ class Run:
             laid_out = self.laid_out(sweep.settings(self.plan.resolved()))
             settings = [replace(each, jobs=tuple(tuning.jobs(each.jobs))) for each in laid_out]
             with self.session(settings, tuning):
-                shared = [job for setting in settings for job in self.kind.making_models(setting.jobs)]
-                todo = self.stored.lacks(filter(tuning.shared, shared))
+                models = [job for setting in settings for job in self.kind.making_models(setting.jobs)]
+                alone = self.plan.compute.workers_per_model == 1  # else a trial, which is alone, can make none of them
+                todo = self.stored.lacks(filter(tuning.shared, models) if alone else models)
                 if todo:
                     self.crew.populate(todo, plans_of(settings), self.kind.making[1])
                 self.crew.trials(sweep, settings)

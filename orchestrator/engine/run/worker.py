@@ -6,7 +6,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from actors.jobs import Unfit
@@ -14,6 +14,7 @@ from audits.credentials import remember, remembered
 from audits.errors import BadInput
 from audits.seeds import derive_seed
 from audits.training.keeper import NEVER
+from audits.training.team import ALONE, KeptByFirst, Team
 from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind, load
@@ -65,14 +66,18 @@ class OpenContexts:
     code: OwnCode = field(default_factory=OwnCode)
     credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
 
-    def __call__(self) -> Callable[[Any], None]:
-        """Return the function that does a job."""
+    def __call__(self, mates: Team = ALONE) -> Callable[[Any], None]:
+        """Return the function that does a job, or helps the first of ``mates`` to do it."""
         opened: dict[str, WorkerContext[Any]] = {}
 
         def perform(job: Job) -> None:
             if job.plan not in opened:
                 opened[job.plan] = self.open(job.plan)
-            self.do(opened[job.plan], job)
+                opened[job.plan].mates = mates
+            if mates.leads:
+                self.do(opened[job.plan], job)
+            else:
+                opened[job.plan].made(job)
 
         return perform
 
@@ -125,6 +130,10 @@ class WorkerContext(Generic[D]):
         self.asked = 0
         self.keeper: Keeper = NEVER
         """Keeps the training of the job in hand."""
+        self.mates: Team = ALONE
+        """This process among those that train models together."""
+        self.team: Team = ALONE
+        """Who does the job in hand: all of them if it makes a model."""
         self.arrays: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
 
     @property
@@ -140,24 +149,49 @@ class WorkerContext(Generic[D]):
     def perform(self, job: Job) -> None:
         """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker.
 
-        Refuses a job whose document is not the one that this context's plan and code give: whatever is stored under a
-        key is what the document says.
+        Its seconds are those of all workers that did it together. Refuses a job whose document is not the one that this
+        context's plan and code give: whatever is stored under a key is what the document says.
+        """
+        begin = time.perf_counter()
+        team = self.team_of(job)
+        if team.size > 1:
+            team.told(job)
+        minutes = self.plan.compute.checkpoint_minutes
+        kept = JobKeeper(self.store, job.stage, job.key, minutes) if minutes else None
+        files = self.made(job, kept)
+        seconds = (time.perf_counter() - begin) * team.size
+        self.store.put(job.stage, job.key, job.document, files, seconds=seconds)
+        if kept:
+            kept.remove()
+
+    def made(self, job: Job, kept: JobKeeper | None = None) -> dict[str, bytes]:
+        """Return the files of the artefact of ``job``; of those that make it together all do, and the first keeps it.
+
+        ``kept``: keeps its training, if this process does.
         """
         if self.laid_out.same(job).key != job.key:
             raise RuntimeError(
                 f"job {job.stage}/{job.key} is not this worker's: its plan, code or platform differs from the driver's"
             )
-        begin = time.perf_counter()
-        self.asked = 0
-        minutes = self.plan.compute.checkpoint_minutes
-        kept = JobKeeper(self.store, job.stage, job.key, minutes) if minutes else None
-        self.keeper = kept or NEVER
+        self.asked, self.team, self.keeper = 0, self.team_of(job), kept or NEVER
+        if self.team.size > 1 and self.plan.compute.checkpoint_minutes:
+            self.keeper = KeptByFirst(self.keeper, self.team)
         files = dict(self.kind.stage(job.stage).body(self, job))
         if self.asked:
             files[ASKED] = pack_json({"asked": self.asked})
-        self.store.put(job.stage, job.key, job.document, files, seconds=time.perf_counter() - begin)
-        if kept:
-            kept.remove()
+        return files
+
+    def team_of(self, job: Job) -> Team:
+        """Return who does ``job``; raises BadInput where the plan wants others than there are."""
+        compute = self.plan.compute
+        if compute.workers_per_model == 1 or self.kind.stage(job.stage).makes != "model":
+            return ALONE
+        if compute.workers_per_model != self.mates.size:
+            raise BadInput(
+                f"compute.workers_per_model is {compute.workers_per_model}, but a model is to be made by "
+                f"{self.mates.size} worker(s): give all settings of a sweep the same number, or leave it out"
+            )
+        return replace(self.mates, sync_batch_norm=compute.sync_batch_norm)
 
     def count_asked(self, queries: int) -> None:
         """Note how many inputs a given model was asked about in the job in hand."""

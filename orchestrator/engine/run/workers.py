@@ -34,17 +34,23 @@ def hire(
     or on the GPU of the last run (``last_gpu``): no node is brought to say what is known.
     """
     compute = plan.compute
+    team = compute.workers_per_model
     local = store.uri.removeprefix("file://")
     workers = Workers(
-        count=1,
+        count=team,
         cpus=compute.cpus_per_worker,
         threads=compute.threads,
         address=compute.address,
         engine=engine_of(plan),
         head=compute.head,
         storage=local + ".ray" if "://" not in local else os.path.abspath(".orch/ray"),
+        per_model=team,
     )
     if compute.address is not None and compute.workers != 0:
+        if team > 1 and compute.workers == "auto":
+            raise BadInput(
+                f"compute.workers_per_model is {team} and compute.workers auto; on a cluster give the number of workers"
+            )
         if workers.engine == "train" and compute.workers == "auto":
             raise BadInput(
                 "compute.engine is train and compute.workers auto; a group on a cluster needs a number of workers (or "
@@ -53,12 +59,22 @@ def hire(
         for known, device in without_asking(plan, last_gpu):
             if done(known, device):
                 return known, device, workers
-        plan, device, gpus = on_cluster(plan, workers, terminal)
+        plan, device, gpus = on_cluster(plan, replace(workers, count=1, per_model=1), terminal)
         count = AS_THEY_COME if compute.workers == "auto" else compute.workers
         return plan, device, replace(workers, count=count, gpus=gpus)
     plan, device = on_this_machine(plan)
     gpus = gpus_here(plan, device)
-    count = size_workers(compute.workers, gpus, cpus=compute.cpus_per_worker)
+    if team > 1 and 0 < gpus < 1:
+        raise BadInput(
+            f"compute.workers_per_model is {team}, whose workers need a GPU each, but compute.workers is "
+            f"{compute.workers}, more than this machine has; ask for fewer"
+        )
+    count = size_workers(compute.workers, gpus, cpus=compute.cpus_per_worker) // team * team
+    if team > 1 and not count:
+        raise BadInput(
+            f"compute.workers_per_model is {team}, but fewer workers with {replace(workers, gpus=gpus).size} fit on "
+            f"this machine; ask for fewer or smaller ones, or give compute.workers: {team}, which then share its CPUs"
+        )
     return plan, device, replace(workers, count=count, gpus=gpus, address=None)
 
 
@@ -70,10 +86,10 @@ def without_asking(plan: BasePlan, last_gpu: str) -> list[tuple[BasePlan, str]]:
 
 
 def engine_of(plan: BasePlan) -> Engine:
-    """Return who hosts the workers: a Ray Train group on this machine, actors where nodes come and go."""
+    """Return who hosts the workers: a Ray Train group on this machine and for teams, actors where nodes come and go."""
     if plan.compute.engine != "auto":
         return plan.compute.engine
-    return "train" if plan.compute.address is None else "actors"
+    return "train" if plan.compute.address is None or plan.compute.workers_per_model > 1 else "actors"
 
 
 def on_cluster(plan: BasePlan, workers: Workers, terminal: Terminal) -> tuple[BasePlan, str, float]:

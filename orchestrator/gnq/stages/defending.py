@@ -52,9 +52,12 @@ def defend(context: Context, job: Job) -> dict[str, bytes]:
             size = sum(parameter.numel() for parameter in found.parameters() if parameter.requires_grad)
             scale = noise_scale(trace, float(defence.strength or 0), size)
             marked = ~left[model.half]
-            fit_noised(found, points, recipe, seed=seed, marked=marked, scale=scale, keeper=context.keeper)
+            fit_noised(
+                found, points, recipe,
+                seed=seed, marked=marked, scale=scale, keeper=context.keeper, team=context.team,
+            )  # fmt: skip
         else:
-            fit(found, points, recipe, seed=seed, keeper=context.keeper)
+            fit(found, points, recipe, seed=seed, keeper=context.keeper, team=context.team)
     except FloatingPointError as error:
         return {METRICS: pack_json({DIVERGED: str(error)})}
     return finished(context, model, found, points, recipe, kept=kept)

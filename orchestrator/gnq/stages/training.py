@@ -36,19 +36,22 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     found = untrained(context, model.seed)
     with divergence_named(model.name):
         if not design.seen(model):
-            fit(found, points, recipe, seed=seed_of(model.seed), keeper=context.keeper)
+            fit(found, points, recipe, seed=seed_of(model.seed), keeper=context.keeper, team=context.team)
             return finished(context, model, found, points, recipe)
         keepers = Phases(context.keeper)
         keeper = keepers.of("own")
         if design.apart:
-            kept = fit_kept(found, points, recipe, seed=seed_of(model.seed), every=design.every, keeper=keeper)
+            kept = fit_kept(
+                found, points, recipe,
+                seed=seed_of(model.seed), every=design.every, keeper=keeper, team=context.team,
+            )  # fmt: skip
             weights = {CHECKPOINT.format(step): pack_state(state) for step, state in kept.items()}
             others = held_out(context, model, points, keepers)
             return {**finished(context, model, found, points, recipe), **weights, **others}
         trace = fit_traced(
             found, points, recipe, seed=seed_of(model.seed), every=design.every, modes=design.modes(model),
             ridge=audit.ridge, in_batch=design.in_batch(model), chunk=design.plan.compute.chunk,
-            keeper=keeper,
+            keeper=keeper, team=context.team,
         )  # fmt: skip
     doubts = sum(bool(text) for text in trace.doubts) + (trace.in_batch.doubts if trace.in_batch else 0)
     seen = {TRACE: pack_arrays(packed(trace)), **held_out(context, model, points, keepers)}
@@ -61,7 +64,7 @@ def held_out(context: Context, model: Watched, points: TensorSet, keepers: Phase
     count = design.held_out(model)
     if not count:
         return {}
-    found = held_out_losses(design.build, points, design.plan.recipe, count, model.seed, keepers)
+    found = held_out_losses(design.build, points, design.plan.recipe, count, model.seed, keepers, context.team)
     return {HELD_OUT: pack_arrays({"loss": found})}
 
 

@@ -16,7 +16,9 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     recipe, points = design.recipe_of(model), own_points(context, model)
     return trained_files(
         model.name,
-        lambda: train_model(lambda seed: design.build(model, seed), points, recipe, model.seed, context.keeper),
+        lambda: train_model(
+            lambda seed: design.build(model, seed), points, recipe, model.seed, context.keeper, context.team
+        ),
         points,
         recipe,
         outside_points(context),

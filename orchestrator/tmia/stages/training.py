@@ -24,14 +24,14 @@ def train(context: Context, job: Job) -> dict[str, bytes]:
     model = design.models[job.member]
     points, recipe = tensors(context, model.side, model.train), design.recipe_of(model)
     seed, classes = context.seed(Purpose.FIT, model.name), len(design.classes(model.side))
-    keeper = context.keeper
+    keeper, team = context.keeper, context.team
 
     def fitted() -> nn.Module:
         if not design.student(model):
-            return train_model(lambda own: design.build(model.side, classes, own), points, recipe, seed, keeper)
+            return train_model(lambda own: design.build(model.side, classes, own), points, recipe, seed, keeper, team)
         return train_student(
             teacher_of(context, model), lambda count, own: design.build(model.side, count, own), classes,
-            design.plan.transfer.n_frozen, points, recipe, seed, keeper=keeper,
+            design.plan.transfer.n_frozen, points, recipe, seed, keeper=keeper, team=team,
         )  # fmt: skip
 
     test = tensors(context, model.side, model.test) if len(model.test) else None
