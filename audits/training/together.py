@@ -36,7 +36,7 @@ def forward_of(model: nn.Module, team: Team) -> Forward:
 
 
 class Shared:
-    """The forward pass of ``model`` by ``team``. Its parameters and buffers become those of the first worker.
+    """The forward pass of ``model`` by ``team``. Parameters become those of the first worker, buffers in every pass.
 
     Dropout draws in each share by itself, from what the workers' common generator and the worker's rank say. A batch
     too small to be shared (``Team.share``) is computed by all.
@@ -47,7 +47,6 @@ class Shared:
         self.parallel = DistributedDataParallel(
             model,
             process_group=team.group,
-            broadcast_buffers=not team.sync_batch_norm,
             # keeps the buckets as they are: otherwise the second step would order them anew, and rounding with them
             find_unused_parameters=True,
         )

@@ -59,6 +59,9 @@ def too_small_here(plan: BasePlan) -> Iterator[str]:
         return
     gpus = 0.0 if compute.gpus_per_worker == "auto" else compute.gpus_per_worker
     try:
-        size_workers("auto", gpus, cpus=compute.cpus_per_worker)
+        most = size_workers("auto", gpus, cpus=compute.cpus_per_worker)
     except BadInput as error:
         yield f"on this machine {error}"
+        return
+    if compute.workers == "auto" and most < (team := compute.workers_per_model):
+        yield f"on this machine {most} worker(s) fit, but compute.workers_per_model is {team}; give a number of workers"

@@ -26,7 +26,7 @@ class Cost:
 
     ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings. ``audited`` names those of which the
     targets are asked where one is chosen (``orch tune``), () for all. ``images_per_second``: the throughput of training
-    that was stated, if time was not measured.
+    that was stated, if time was not measured. ``workers_per_model``: so many of the workers share the work of a model.
     """
 
     stages: tuple[StageCost, ...]
@@ -39,6 +39,7 @@ class Cost:
     settings: int = 1
     audited: tuple[str, ...] = ()
     images_per_second: float | None = None
+    workers_per_model: int = 1
 
     @property
     def seconds(self) -> float:
@@ -74,6 +75,7 @@ class Cost:
             "stages": stages,
             "queries": [dataclasses.asdict(entry) for entry in self.queries],
             "workers": self.workers,
+            "workers_per_model": self.workers_per_model,
             "device": self.device,
             "store": self.store,
             "data_present": self.data_present,
@@ -117,6 +119,7 @@ def estimate(
         len(rehearsal.settings) if rehearsal else len(audited),
         tuple(audited) if rehearsal else (),
         images_per_second,
+        plan.compute.workers_per_model,
     )
 
 
@@ -131,18 +134,21 @@ def stand_in(plan: BasePlan) -> Dataset:
 
 
 def stated_workers(plan: BasePlan) -> int:
-    """Return how many workers of a stated speed there are: the plan's number, or one, as the price is of elsewhere."""
-    return plan.compute.workers if isinstance(plan.compute.workers, int) else 1
+    """Return how many workers of a stated speed there are: the plan's number, or those of one model."""
+    return plan.compute.workers if isinstance(plan.compute.workers, int) else plan.compute.workers_per_model
 
 
 def worker_count(plan: BasePlan, device: str, work: float) -> int:
     """Return how many workers the plan gets on this machine for so many seconds of ``work``.
 
-    On a cluster it is the plan's number, or one: nobody knows how many will come.
+    On a cluster it is the plan's number, or one: nobody knows how many will come. Workers of one model come together.
     """
     if plan.compute.address is not None:
-        return plan.compute.workers if isinstance(plan.compute.workers, int) else 1
+        return stated_workers(plan)
+    team = plan.compute.workers_per_model
     most = size_workers(plan.compute.workers, gpus_here(plan, device), cpus=plan.compute.cpus_per_worker)
+    if team > 1:
+        return max(team, most // team * team)
     if plan.compute.workers != "auto" or device != "cpu":
         return most
     return most if wall_seconds(work, most) < work else 0

@@ -21,10 +21,10 @@ from audits.training.recipe import Recipe
 from audits.training.team import ALONE, KeptByFirst, Team
 from audits.uniqueness.accumulate import Trace, fit_traced
 from audits.unlearning import UNLEARNERS, make_unlearner
+from benchmarks.team_processes import by_team
 from tests.audits.unlearning.cases import FORGET, RETAIN, SETTINGS
 from tests.audits.unlearning.cases import points as table
 from tests.cases.lost import Lost, UntilStep
-from tests.cases.teams import by_team
 
 POINTS, CLASSES, SHAPE = 21, 3, (1, 8, 8)
 SGD = Recipe(optimizer="sgd", learning_rate=0.05, epochs=3, batch_size=8)

@@ -256,6 +256,8 @@ def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> Non
     assert "warning: on this machine no worker with 1000 CPUs fits" in capsys.readouterr().out
     assert main([*larger, "--set", "compute.address=auto"]) == 0
     assert "1000 CPUs" not in capsys.readouterr().out
+    assert main(["validate", "apollo-smoke", "--set", "compute.workers_per_model=1000"]) == 0
+    assert "worker(s) fit, but compute.workers_per_model is 1000; give a number" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["audits", "attacks", "unlearners", "models", "data", "sweeps", "plans"])

@@ -103,6 +103,19 @@ def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_sta
     assert main(["cost", "apollo-imagenet", "--images-per-second", "0"]) == 2
 
 
+def test_workers_of_one_model_share_its_work(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["cost", "apollo-imagenet", "--images-per-second", "2000", "--json"]
+    found = []
+    for words in (["--workers", "8"], ["--workers", "8", "--set", "compute.workers_per_model=4"]):
+        assert main([*asked, *words]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    one, four = found
+    assert (one["workers_per_model"], four["workers_per_model"]) == (1, 4)
+    assert four["seconds"] == one["seconds"] and four["stages"] == one["stages"]
+    assert main([*asked[:-1], "--set", "compute.workers_per_model=4"]) == 0
+    assert "with 4 workers, 4 to a model," in capsys.readouterr().out
+
+
 def test_a_stated_throughput_is_not_mixed_with_what_the_store_knows(capsys: pytest.CaptureFixture[str]) -> None:
     store = Store("store")
     job = jobs_of(load_plan("apollo-smoke"), "train")[0]

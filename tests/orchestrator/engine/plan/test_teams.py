@@ -12,8 +12,8 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.workers import engine_of, hire
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan
+from tests.cases.runs import jobs_of
 from tests.cases.smallest_plans import smallest_plan
-from tests.orchestrator.engine.run.test_checkpoints import jobs_of
 
 PRIVATE = {"noise_multiplier": 1.0, "max_grad_norm": 1.0}
 
