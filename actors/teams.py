@@ -7,11 +7,13 @@ of its first worker.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
+import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ MEETING = "ORCH_TEAM_MEETS_AT"
 """Environment variable of a worker: where its team meets."""
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 """Environment variables that name the network interface which gloo and nccl use."""
+SIOCGIFADDR = 0x8915
+"""Linux's request for the address of a network interface."""
 PATIENCE = timedelta(days=7)
 """For one another. Workers may wait for the first for as long as a job takes that it does alone; it is Ray and the
 queue who notice that one is lost or hangs, and then the group is started again."""
@@ -64,11 +68,32 @@ def fresh_file(folder: str) -> str:
 
 
 def meet_at(where: str) -> None:
-    """Note in this process where its team meets; workers of one machine stay on its loopback interface."""
+    """Note in this process where its team meets, and by which network interface it talks.
+
+    Workers of one machine stay on its loopback interface. On a cluster it is the one by which Ray reaches the machine,
+    unless the environment names another: gloo would take that of the machine's name, which may be loopback.
+    """
     os.environ[MEETING] = where
     if where.startswith("file:"):
         loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), "lo")
         os.environ.update(dict.fromkeys(INTERFACES, loopback))
+        return
+    import ray
+
+    if interface := interface_of(ray.util.get_node_ip_address()):
+        for name in INTERFACES:
+            os.environ.setdefault(name, interface)
+
+
+def interface_of(address: str) -> str:
+    """Return the name of the network interface with an IPv4 ``address``, "" where the system (Linux) tells none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):
+                found = fcntl.ioctl(asking.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                if socket.inet_ntoa(found[20:24]) == address:
+                    return name
+    return ""
 
 
 @contextmanager

@@ -11,6 +11,7 @@ __getattr__, __dir__ = lazily(
         "audits.training.private": ("check_private", "fit_private"),
         "audits.training.recipe": ("Recipe",),
         "audits.training.stacked": ("fit_stacked",),
+        "audits.training.team": ("Team",),
         "audits.training.transfer": ("student_of", "teacher_from", "train_student"),
     },
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch.multiprocessing as mp
 
 from actors.jobs import Workers, WorkersLost
 from actors.pools import do_jobs
-from actors.teams import PARTING_SECONDS, leader, mates
+from actors.teams import INTERFACES, PARTING_SECONDS, call_together, interface_of, joined, leader, mates, meet_at
 from audits.errors import BadInput
 from tests.actors.file_jobs import done, ignore, is_done
 from tests.actors.team_jobs import ROUNDS, TeamJob, make_perform, starts
@@ -73,6 +76,46 @@ def test_a_job_that_kills_its_workers_is_given_up_by_name(cluster: Workers, tmp_
     with pytest.raises(WorkersLost, match=r"job deadly is given up: its worker died 2 time\(s\)"):
         carry_out(tmp_path, cluster, TeamJob("deadly", str(tmp_path), action="first dies"), max_losses=2)
     assert starts(tmp_path, "deadly", 0) == 2
+
+
+class Group:
+    """A Train group of workers that only note what they are told, in the place of those of Ray."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.told: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return self.size
+
+    def execute_single(self, rank: int, work: Any, *arguments: str) -> str:
+        if work is meet_at:
+            self.told[rank] = arguments[0]
+            return ""
+        return str(work(*arguments))
+
+
+def talk(rank: int, meeting: str, place: str) -> None:
+    meet_at(meeting)
+    with joined(2 + rank, 2, gpus=False) as team:
+        said = team.told("the first one's word" if team.leads else None)
+        Path(place, f"{team.rank} of {team.size}").write_text(f"{said} by {os.environ[INTERFACES[0]]}")
+
+
+def test_on_a_cluster_a_team_meets_at_a_port_of_its_first_worker(tmp_path: Path) -> None:
+    group = Group(5)
+    call_together(group, 2, None)
+    assert group.told.keys() == {0, 1, 2, 3}, "the fifth has no mate"
+    assert group.told[0] == group.told[1] != group.told[2] == group.told[3]
+    mp.spawn(talk, (group.told[2], str(tmp_path)), nprocs=2)
+    said = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    here = interface_of(group.told[2].removeprefix("tcp://").partition(":")[0])
+    assert said == dict.fromkeys(("0 of 2", "1 of 2"), f"the first one's word by {here}")
+
+
+def test_interfaces_are_found_by_their_address() -> None:
+    assert interface_of("127.0.0.1").startswith("lo")
+    assert interface_of("203.0.113.7") == ""
 
 
 def test_teams_are_consecutive_workers() -> None:

@@ -107,6 +107,7 @@ def everything(team: Team) -> dict[Any, Any]:
     found: dict[Any, Any] = {case: trained(team, case[0], RECIPES[case[1]]) for case in CASES}
     found |= {name: unlearned(team, name) for name in SETTINGS}
     found["float32"] = trained(team, "cnn", SGD, torch.float32)
+    found["bfloat16"] = trained(team, "cnn", replace(SGD, dtype="bfloat16"), torch.float32)
     found["looked at"], found["noised"] = looked_at(team), noised(team)
     found["apart"] = trained(apart, "mlp", SGD)
     for name, by, settings in (("synced", team, {"dropout": 0.3}), ("own statistics", apart, {"dropout": 0.3})):
@@ -145,6 +146,11 @@ def test_in_float32_the_loss_curves_agree_to_its_rounding(both: list[Any]) -> No
     losses, state = trained(ALONE, "cnn", SGD, torch.float32)
     assert both[0]["float32"][0] == pytest.approx(losses, rel=1e-6)
     assert gap(both[0]["float32"][1], state) < 1e-5
+
+
+def test_in_bfloat16_they_agree_to_its_rounding(both: list[Any]) -> None:
+    losses, _ = trained(ALONE, "cnn", replace(SGD, dtype="bfloat16"), torch.float32)
+    assert both[0]["bfloat16"][0] == pytest.approx(losses, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
