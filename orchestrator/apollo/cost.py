@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, SearchSettings
 from audits.training.recipe import Recipe
 from orchestrator.apollo.plan import ApolloPlan
-from orchestrator.engine.cost.timing import LOOK, TrainingProbe
+from orchestrator.engine.cost.timing import FORWARD, LOOK, TrainingProbe
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.plan.sections import Model
 from orchestrator.engine.queries import Queries
@@ -83,16 +84,60 @@ class ApolloProbe(TrainingProbe):
                 size = number(settings, "batch_size", batch) or batch
                 epochs = number(settings, "epochs", 0) * math.ceil(split.train_size / size)
                 return float(epochs + number(settings, "iterations", 0))
-            case "trace" | "search" | "rehearse":  # shadows read × candidates of a shard × two directions × T steps
-                shadows = sum(len(group) for role in job.document["original"].values() for group in role)
-                steps = self.plan.audit.search.steps if "search" in job.document else 1
-                return float(shadows * 2 * int(job.document["count"]) * steps / batch)
+            case "trace" | "search" | "rehearse":
+                return self.walks(job) + self.answers(job) / batch
+            case "utility":  # the training points of one model, the test points of two
+                return float(FORWARD * (split.train_size + 2 * split.test_pool) / batch)
+            case "score" | "appraise":  # arithmetic
+                return 0.0
             case "expose" | "disclosure":
                 watched = job.document["settings"]
                 looks = LOOK * (watched["looks"] + 1) * math.ceil(split.train_size / batch)
                 return float(watched.get("models", 1) * (training + looks))
             case _:
                 return float(math.ceil((split.train_size + split.test_pool) / batch))
+
+    def walks(self, job: Job) -> float:
+        """Return the work of a search in training steps: its shadows take T steps in two directions.
+
+        Shadows are asked about a few candidates at a time, half of them before and half after unlearning; such a step
+        of a small model costs more than its share of a whole one.
+        """
+        if "search" not in job.document or (job.stage == "search" and KINDS[job.kind].traced):
+            return 0.0
+        model, recipe = self.fitting(job)
+        count = int(job.document["count"])
+        few = dataclasses.replace(recipe, batch_size=max(2, min(count, self.plan.compute.chunk)))
+        steps: int = self.plan.audit.search.steps
+        passes = 2 * shadows_read(job) * steps * math.ceil(count / few.batch_size)
+        return passes * self.measure(model, few)[0] / self.measure(model, recipe)[0]
+
+    def answers(self, job: Job) -> float:
+        """Return at how many points, each worth a training step on one, a search asks shadows and targets."""
+        if job.stage == "trace":
+            return 0.0
+        steps = 2 * self.plan.audit.search.steps if "search" in job.document else 1
+        return FORWARD * (shadows_read(job) + 2) * steps * int(job.document["count"])
+
+    def images(self, job: Job, recipe: Recipe) -> float:
+        """Return how many images a job decodes: those that a model trains on or is judged by, or candidates."""
+        split = self.plan.split
+        match job.stage:
+            case "unlearn":
+                epochs = dataclasses.replace(
+                    recipe, epochs=round(number(job.document["settings"], "epochs", recipe.epochs))
+                )
+                return float(split.train_size * self.readings(epochs))
+            case "utility":
+                return float(split.train_size + split.test_pool)
+            case "trace" | "search" | "rehearse":
+                return float(job.document["count"])
+        return super().images(job, recipe)
+
+
+def shadows_read(job: Job) -> int:
+    """Return how many shadows a search reads."""
+    return sum(len(group) for role in job.document["original"].values() for group in role)
 
 
 def number(settings: Mapping[str, Any], name: str, default: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from audits.mia.attacks import MIA_ATTACKS
-from orchestrator.engine.cost.timing import TrainingProbe
+from orchestrator.engine.cost.timing import FORWARD, TrainingProbe
 from orchestrator.engine.queries import Queries
 from orchestrator.mia.stages.walking import SCHEDULES
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job
     from orchestrator.engine.plan.sections import Model
     from orchestrator.mia.plan import MiaPlan
-
-FORWARD = 1 / 3
-"""Share of a training step that its forward pass takes."""
 
 
 class MiaProbe(TrainingProbe):

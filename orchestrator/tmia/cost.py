@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.queries import hop_skip_jump as search
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.cost.timing import TrainingProbe
+from orchestrator.engine.cost.timing import FORWARD, TrainingProbe
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.queries import Queries
 from orchestrator.tmia.design import TEST_POINTS
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from audits.training.recipe import Recipe
     from orchestrator.engine.plan.sections import Model
     from orchestrator.tmia.plan import TmiaPlan
-
-FORWARD = 1 / 3
-"""Share of a training step that its forward pass takes."""
 
 
 class TmiaProbe(TrainingProbe):

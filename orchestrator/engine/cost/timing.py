@@ -1,4 +1,7 @@
-"""How long one training step takes here: a few steps on random data, when the store knows no model like the plan's."""
+"""How long one training step takes here: a few steps on random data, when the store knows no model like the plan's.
+
+Images that stay encoded are decoded beside that, as often as a job asks for them, and each job has a price of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from audits.data.catalogue import describe
 from audits.data.tensors import TensorSet
+from audits.data.undecoded import too_large
 from audits.seeds import torch_generator
 from audits.training.fit import fit
+from orchestrator.engine.cost.decoding import image_seconds
 from orchestrator.engine.timings import Timings
 
 if TYPE_CHECKING:
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
 STEPS = 8  # timed at the most, beside the first
 SECONDS = 2.0  # that those may take; a model whose first step takes longer is timed by that one
 WARM_UP = 2  # points of the step that is not timed: it pays for imports and start-up
+JOB_SECONDS = 0.015  # what a job costs beside its work, above all to read its inputs and to store its artefact
+FORWARD = 1 / 3  # share of a training step that its forward pass takes
 LOOK = 4  # training steps on as many points that a look at all points' gradients is about worth, for each mode
 
 
@@ -57,9 +64,33 @@ class TrainingProbe(ABC):
         return self.measure(*self.fitting(job))[1] if job.stage in self.makes_models else 0
 
     def seconds(self, job: Job) -> float:
-        """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points."""
+        """Return the seconds that a job takes on one worker: its training steps, or passes of about as many points.
+
+        Images that are decoded count beside them, unless a throughput is stated, which includes them.
+        """
         model, recipe = self.fitting(job)
-        return self.measure(model, recipe)[0] * self.steps(job, recipe)
+        computed = self.measure(model, recipe)[0] * self.steps(job, recipe)
+        if self.timings.images_per_second is not None:
+            return computed
+        return computed + self.images(job, recipe) * self.image_seconds() + JOB_SECONDS
+
+    def images(self, job: Job, recipe: Recipe) -> float:
+        """Return how many images a job decodes if the plan's data stay encoded: those that a model trains on."""
+        count = int(job.document.get("count", self.points()))
+        return float(count * self.readings(recipe)) if job.stage in self.makes_models else 0.0
+
+    def readings(self, recipe: Recipe) -> int:
+        """Return how often a training decodes each of its images: once, or anew in every epoch."""
+        facts = describe(self.plan.data.name, self.plan.data.root)
+        anew = recipe.random_crop is not None or too_large((self.points(), *facts.shape), "cpu")
+        return recipe.epochs if anew else 1
+
+    def image_seconds(self) -> float:
+        """Return the CPU seconds in which an image is decoded, measured once."""
+        kind = ("image", self.plan.data.name, self.plan.data.root)
+        if kind not in self.timings.found:
+            self.timings.found[kind] = image_seconds(self.plan), 0
+        return self.timings.found[kind][0]
 
     def measure(self, model: Model, recipe: Recipe) -> tuple[float, int]:
         """Return (seconds per training step, bytes of the model's parameters and buffers), measured once."""

@@ -46,6 +46,7 @@ def test_a_ranking_by_memorisation_does_not_depend_on_how_models_are_watched():
 
 def test_the_estimate_counts_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(probe, "time_steps", lambda *_: (1.0, 1000))
+    monkeypatch.setattr(probe, "JOB_SECONDS", 0.0)
     plan = tiny_plan(tmp_path / "store", *EXPOSED, "audit.disclosure=true")
     costs = {stage.stage: stage for stage in estimate(kind_named("apollo"), plan).stages}
     jobs = jobs_of(plan.changed({"split.points": "random"}), "train")

@@ -7,12 +7,17 @@ import math
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from audits.data import images
 from audits.training.recipe import Recipe
+from orchestrator.apollo.cost import ApolloProbe
 from orchestrator.cli.main import main
+from orchestrator.engine.cost import decoding, timing
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.timing import time_steps, timeable
 from orchestrator.engine.store.store import Store
+from orchestrator.engine.timings import Timings
 from orchestrator.kinds import kind_named, load_plan
 from tests.cases.runs import jobs_of
 
@@ -139,3 +144,34 @@ def test_a_probe_knows_steps_of_dp_sgd_whatever_their_budget() -> None:
     plan = load_plan("apollo-smoke", ["recipe.target_epsilon=8.0", "recipe.max_grad_norm=1.0"])
     seconds, size = time_steps(plan, plan.model, timeable(plan.recipe, plan.split.train_size), "cpu")
     assert seconds > 0 and size > 0
+
+
+def test_images_are_decoded_once_a_job_or_in_every_epoch_and_a_stated_throughput_includes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timing, "time_steps", lambda *_: (1.0, 1000))
+    monkeypatch.setattr(timing, "image_seconds", lambda plan: 100.0)
+    monkeypatch.setattr(timing, "JOB_SECONDS", 0.0)
+
+    def price(*changes: str, stated: float | None = None) -> dict[str, float]:
+        plan = load_plan("apollo-smoke", changes)
+        guess = ApolloProbe(plan, "cpu", Timings(stated))
+        return {stage: guess.seconds(jobs_of(plan, stage)[-1]) for stage in ("train", "unlearn", "utility", "search")}
+
+    found = price("recipe.epochs=3")
+    assert found["train"] == 100 * 100.0 + 3 * 4 and found["unlearn"] == 100 * 100.0 + 3 * 4  # retrain
+    assert found["utility"] > (100 + 200) * 100.0 and found["search"] > 20 * 100.0
+    assert price(stated=32.0)["train"] == 10 * 4  # steps of 32 points
+    monkeypatch.setattr(timing, "too_large", lambda *_: True)
+    assert price("recipe.epochs=3")["train"] == 3 * 100 * 100.0 + 3 * 4
+
+
+def test_decoding_is_timed_on_the_images_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "MOST_BYTES", 0)
+    for number in range(8):
+        folder = tmp_path / "images" / f"c{number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 40), (number, 0, 0)).save(folder / f"{number}.png")
+    name = f"folder:{tmp_path / 'images'}?size=32"
+    assert decoding.image_seconds(load_plan("apollo-smoke", [f"data.name={name}"])) > 0
+    assert decoding.image_seconds(load_plan("apollo-smoke")) == 0, "digits are in memory"

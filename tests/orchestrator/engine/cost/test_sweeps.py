@@ -33,14 +33,19 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let a step of an MLP take one second and any other model's a hundred; return the models that were timed."""
+    """Let a step of an MLP take one second, any other model's a hundred, and a job nothing beside its work.
+
+    Returns the models that were timed, those with a batch of their recipe alone.
+    """
     models: list[str] = []
 
     def time_steps(plan: ApolloPlan, model, recipe, device: str) -> tuple[float, int]:
-        models.append(model.name)
+        if recipe.batch_size in (plan.recipe.batch_size, (plan.shadow_recipe or plan.recipe).batch_size):
+            models.append(model.name)
         return 1.0 if model.name == "mlp" else 100.0, BYTES
 
     monkeypatch.setattr(probe, "time_steps", time_steps)
+    monkeypatch.setattr(probe, "JOB_SECONDS", 0.0)
     return models
 
 
@@ -138,8 +143,9 @@ def test_shadows_of_another_architecture_are_timed_as_such(timed: list[str]) -> 
     target, shadow = guess.seconds(by_role[True]), guess.seconds(by_role[False])
     assert shadow / target == pytest.approx(100 * 3 * steps(plan, "shadow_recipe") / (2 * steps(plan, "recipe")))
     walk = next(job for job in jobs_of(plan, "search") if job.kind == "apollo")
-    asked = 2 * plan.audit.search.steps * walk.document["count"] * plan.split.shadows
-    assert guess.seconds(walk) == pytest.approx(100 * asked / plan.shadow_recipe.batch_size)
+    steps_of_all = 2 * plan.audit.search.steps * plan.split.shadows  # a few candidates at a time, as long as a step
+    asked = (plan.split.shadows + 2) * 2 * plan.audit.search.steps * walk.document["count"]
+    assert guess.seconds(walk) == pytest.approx(100 * (steps_of_all + asked / 3 / plan.shadow_recipe.batch_size))
     assert timed == ["mlp", "cnn"]
 
 
