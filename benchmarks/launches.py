@@ -136,7 +136,7 @@ def jobs(models: int, points: int) -> list[Job]:
         return search(shadows, x, y, start, SETTINGS).inputs
 
     def crafted() -> torch.Tensor:
-        return crafted_chunk(shadows.together(x[:1]), rows, x, y, UNIT_RANGE)[0]
+        return crafted_chunk(shadows.forms(x[:1]).now, rows, x, y, UNIT_RANGE)[0]
 
     return [
         training(models, points),

@@ -12,15 +12,21 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from audits.memory import give_back, out_of_memory
+
 MOST_WEIGHTS = 2**22
 """Models with more weights than this fill a GPU one after the other."""
 
 
 class Stacked:
-    """m models of one architecture in eval mode; their weights are copied."""
+    """m models of one architecture in eval mode; their weights are copied.
+
+    ``at_once`` of them go through a pass together; fewer of them take less memory where no gradient is asked for.
+    """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         self.form, self.count = models[0], len(models)
+        self.at_once = self.count
         parameters, buffers = stack_module_state(list(models))
         self.state = {name: value.detach() for name, value in {**parameters, **buffers}.items()}
 
@@ -37,28 +43,49 @@ class Stacked:
         return self._mapped(None)(self.state, x)
 
     def _mapped(self, axis: int | None) -> Callable[..., torch.Tensor]:
-        return vmap(self._one, in_dims=(0, axis))
+        return vmap(self._one, in_dims=(0, axis), chunk_size=self.at_once if self.at_once < self.count else None)
+
+    def fewer(self) -> bool:
+        """Let half as many models go through a pass together; False where it is one already."""
+        if self.at_once == 1:
+            return False
+        self.at_once = -(-self.at_once // 2)
+        return True
 
 
 def stacked(models: Sequence[nn.Module], sample: torch.Tensor) -> Stacked | None:
     """Return ``models`` as one, or None where one after the other is better: on a CPU, and where they are large.
 
-    None as well for a single model, for models of several forms or in train mode, and where ``vmap`` has no rule for
-    what they do with ``sample`` (1, ...), inputs like those that they will be asked about.
+    None as well for a single model, for models of several forms or in train mode, where ``vmap`` has no rule for what
+    they do with ``sample`` (1, ...), inputs like those that they will be asked about, and where memory does not suffice
+    for two of them.
     """
     if sample.device.type != "cuda" or len(models) < 2 or not alike(models):
         return None
     if sum(weight.numel() for weight in models[0].parameters()) > MOST_WEIGHTS:
         return None
-    found = Stacked(models)
     try:
-        with torch.no_grad():
-            found.same(sample)
-    except (RuntimeError, NotImplementedError) as error:  # no batching rule, or control flow that reads values
-        if isinstance(error, torch.OutOfMemoryError):
+        found = Stacked(models)
+    except Exception as error:
+        if not out_of_memory(error):
             raise
+        give_back()
         return None
-    return found
+    return found if answers(found, sample) and found.at_once > 1 else None
+
+
+def answers(models: Stacked, sample: torch.Tensor) -> bool:
+    """Say whether ``models`` answer about ``sample``, as many of them together as memory suffices for."""
+    while True:
+        try:
+            with torch.no_grad():
+                models.same(sample)
+        except (RuntimeError, NotImplementedError, MemoryError) as error:  # no batching rule, or values are read
+            if not out_of_memory(error) or not models.fewer():
+                return False
+        else:
+            return True
+        give_back()
 
 
 def alike(models: Sequence[nn.Module]) -> bool:

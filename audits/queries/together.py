@@ -11,7 +11,7 @@ from audits.memory import by_chunks
 from audits.models.stacked import Stacked, stacked
 
 INPUTS_AT_ONCE = 2**15
-"""Of all models together; where memory does not suffice, half of it, and so on (``by_chunks``)."""
+"""Of all models together; where memory does not suffice, half of it, and so on, then fewer models (``by_chunks``)."""
 
 
 class Together:
@@ -27,7 +27,7 @@ class Together:
         self.asked += own.shape[1]
         chunk = max(1, INPUTS_AT_ONCE // self.count)
         return torch.cat(
-            by_chunks(lambda rows: self.models.each(own[:, rows]).argmax(-1), own.shape[1], chunk), 1
+            by_chunks(lambda rows: self.models.each(own[:, rows]).argmax(-1), own.shape[1], chunk, self.models.fewer), 1
         ).flatten()
 
     @torch.no_grad()
@@ -35,7 +35,9 @@ class Together:
         """Return labels (m, N) of the points (N, ...) that all models are asked about."""
         self.asked += len(points)
         chunk = max(1, INPUTS_AT_ONCE // self.count)
-        return torch.cat(by_chunks(lambda rows: self.models.same(points[rows]).argmax(-1), len(points), chunk), 1)
+        return torch.cat(
+            by_chunks(lambda rows: self.models.same(points[rows]).argmax(-1), len(points), chunk, self.models.fewer), 1
+        )
 
 
 def together(models: Sequence[nn.Module], shape: tuple[int, ...], x: torch.Tensor) -> Together | None:

@@ -16,6 +16,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from audits.data.tensors import TensorSet, as_float
 from audits.errors import BadInput
+from audits.memory import give_back, out_of_memory
 from audits.models.finite import check_finite
 from audits.models.stacked import form
 from audits.seeds import Purpose, derive_seed, torch_generator
@@ -32,11 +33,27 @@ def fit_stacked(
 
     Each is the model of ``fit`` with its set and its seed, up to rounding: order and augmentation are those of its
     seed. All models are of one form, all sets of one size and on the models' device. Memory: the sets once more, and
-    weights, gradients and activations of all models at once. Raises ``BadInput`` for models or sets that differ, for
+    weights, gradients and activations of all models at once; where it does not suffice, each half of the models is
+    trained in its turn, from the start, down to one model. Raises ``BadInput`` for models or sets that differ, for
     recipes that are private or users' own, and for dropout, whose draws cannot be those of ``fit``;
     ``FloatingPointError`` when a loss or a weight is not finite.
     """
     check(models, sets, recipe, seeds)
+    try:
+        return fit_at_once(models, sets, recipe, seeds)
+    except Exception as error:
+        if len(models) == 1 or not out_of_memory(error):
+            raise
+    give_back()
+    half = len(models) // 2
+    first = fit_stacked(models[:half], sets[:half], recipe, seeds=seeds[:half])
+    return first + fit_stacked(models[half:], sets[half:], recipe, seeds=seeds[half:])
+
+
+def fit_at_once(
+    models: Sequence[nn.Module], sets: Sequence[TensorSet], recipe: Recipe, seeds: Sequence[int]
+) -> list[nn.Module]:
+    """Train all models at once; until the last step is taken they stay as they are."""
     for model in models:
         train_mode(model)
     parameters, buffers = stack_module_state(list(models))

@@ -14,7 +14,7 @@ from torch.utils._foreach_utils import _foreach_supported_types as OF_GRADIENTS
 
 from benchmarks.pretended.counts import Counts
 from benchmarks.pretended.functions import Calls, Functions, run_backward
-from benchmarks.pretended.tensor import OnDevice, on_cuda
+from benchmarks.pretended.tensor import OnDevice, Room, on_cuda
 
 MEMORY = 24 * 2**30
 NAME = "pretended GPU"
@@ -142,8 +142,11 @@ def answers() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def pretended() -> Iterator[Counts]:
-    """Have one pretended GPU, and give the counts of what it is asked; leave torch as it was."""
+def pretended(most: int | None = None) -> Iterator[Counts]:
+    """Have one pretended GPU, and give the counts of what it is asked; leave torch as it was.
+
+    ``most``: the bytes of tensors that it holds, beyond which it is out of memory (``tensor.Room``).
+    """
     counts = Counts()
     swap = torch.__future__.get_swap_module_params_on_conversion()
     with contextlib.ExitStack() as all_of:
@@ -159,6 +162,7 @@ def pretended() -> Iterator[Counts]:
             (torch.autograd, "_engine_run_backward", run_backward),
             (torch.accelerator, "current_stream", lambda device=None: Moment()),
             (OnDevice, "counts", counts),
+            (OnDevice, "room", None if most is None else Room(most)),
         ):
             all_of.enter_context(mock.patch.object(module, name, value))
         torch.__future__.set_swap_module_params_on_conversion(True)  # a moved parameter stays the same object

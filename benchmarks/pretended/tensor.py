@@ -28,12 +28,53 @@ class Mixed(RuntimeError):
     """Tensors, or a generator, of different devices met."""
 
 
+class Room:
+    """The memory of the device: ``most`` bytes (None: enough of it), of which the storages of ``held`` are in use.
+
+    What a call of aten needs while it computes does not count.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+        self.held: dict[int, tuple[int, int]] = {}
+
+    def take(self, tensor: torch.Tensor) -> Held:
+        """Return the hold of a tensor on its storage; raises OutOfMemoryError where there is no room for it."""
+        storage = tensor.untyped_storage()
+        place = storage.data_ptr()
+        size, holders = self.held.get(place, (storage.nbytes(), 0))
+        used = sum(each for each, _ in self.held.values())
+        if self.most is not None and not holders and used + size > self.most:
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {size} bytes. GPU 0 has a total capacity of {self.most} bytes "
+                f"of which {self.most - used} bytes is free."
+            )
+        self.held[place] = size, holders + 1
+        return Held(self, place)
+
+
+class Held:
+    """A tensor's hold on its storage, for as long as the tensor lives."""
+
+    def __init__(self, room: Room, place: int) -> None:
+        self.room, self.place = room, place
+
+    def __del__(self) -> None:
+        size, holders = self.room.held[self.place]
+        if holders == 1:
+            del self.room.held[self.place]
+        else:
+            self.room.held[self.place] = size, holders - 1
+
+
 class OnDevice(torch.Tensor):
     """A tensor of the pretended device: ``inner`` is the tensor of the CPU with its values."""
 
     counts: Counts = Counts()
+    room: Room | None = None
     functions: Any = None  # ``functions.called``, which files itself here
     inner: torch.Tensor
+    hold: Held
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor) -> OnDevice:
@@ -47,6 +88,8 @@ class OnDevice(torch.Tensor):
             device="cpu",
         )
         made.inner = inner.detach()
+        if OnDevice.room is not None:
+            made.hold = OnDevice.room.take(made.inner)
         return made
 
     def __init__(self, inner: torch.Tensor) -> None:

@@ -22,6 +22,7 @@ from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
+from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
 
 DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
@@ -200,7 +201,7 @@ def see_help(error: click.ClickException) -> str:
 def first_line(error: Exception, limit: int = 300) -> str:
     """Return what broke on one line of at most ``limit`` characters; unexpected kinds are named."""
     text = next(iter(str(error).strip().splitlines()), "")[:limit]
-    if isinstance(error, CorruptArtefact | ServerSilent | StoreFull | StoreSilent):
+    if isinstance(error, CorruptArtefact | OutOfMemory | ServerSilent | StoreFull | StoreSilent):
         return text
     if isinstance(error, OSError) and error.errno in FULL:
         where = f" ({error.filename})" if error.filename else ""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from audits.memory import by_chunks, out_of_memory, with_less
+from audits.memory import Forms, by_chunks, out_of_memory, with_less
 from audits.queries.oracles import label_oracle, posterior_oracle
 from audits.training.loop import logits
 
@@ -58,6 +58,21 @@ def test_other_failures_and_single_rows_are_not_tried_again() -> None:
     with pytest.raises(ValueError, match="no"):
         with_less(lambda chunk: int("no"), 4)
     assert not out_of_memory(RuntimeError("shapes do not match"))
+
+
+def test_a_single_row_that_finds_no_memory_is_tried_with_fewer_models() -> None:
+    forms, asked = Forms(8, 2, 1), list[tuple[int, int]]()
+
+    def work(rows: slice) -> int:
+        asked.append((rows.stop - rows.start, forms.now))
+        if (rows.stop - rows.start) * forms.now > 1:
+            raise MemoryError
+        return rows.start
+
+    assert by_chunks(work, 4, 4, forms.fewer) == [0, 1, 2, 3]
+    assert asked[:5] == [(4, 8), (2, 8), (1, 8), (1, 2), (1, 1)]
+    with pytest.raises(MemoryError):
+        by_chunks(lambda rows: work(slice(0, 2)), 1, 1, forms.fewer)
 
 
 class Narrow(nn.Module):

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from audits.apollo.evidence.asking import ask_targets
 from audits.apollo.evidence.base import KINDS, Case, Group, Kind, Questions
 from audits.apollo.evidence.parts import Part
-from audits.apollo.evidence.plus import Ask, folded_together, mean_log_odds, of_one, per_unit, shortened
+from audits.apollo.evidence.plus import Ask, folded_forms, mean_log_odds, of_one, per_unit, shortened
 from audits.apollo.evidence.settings import SearchSettings
 from audits.arrays import Bools
-from audits.models.stacked import Stacked
+from audits.memory import by_chunks
 from audits.queries.access import Access
 from audits.queries.boundary_walk import clip
 from audits.queries.oracles import label_oracle
@@ -99,19 +99,21 @@ class Ladder(Kind):
 def path(group: Group, case: Case) -> torch.Tensor:
     """Return the inputs (K, levels, dimensions) at which the original shadows of ``group`` have the ``LEVELS``."""
     asked, settings = case.questions, case.settings
-    models = folded_together(group.original, asked)
-    count = models.count if isinstance(models, Stacked) else len(models)
+    forms, count = folded_forms(group.original, asked), len(group.original)
     level = torch.tensor(LEVELS).to(asked.x)
-    found = []
-    for rows in torch.arange(len(asked.x), device=asked.x.device).split(asked.chunk):
+    everyone = torch.arange(len(asked.x), device=asked.x.device)
+
+    def walked(part: slice) -> torch.Tensor:
+        rows = everyone[part]
         at = asked.x[rows, None].repeat(1, len(LEVELS), 1)
         weight = at.new_full((count, *at.shape[:2]), 1 / count)
         for _ in range(NEWTON_STEPS):
-            odds, gradient = mean_log_odds(models, weight, at, asked.y[rows], asked.shape)
+            odds, gradient = mean_log_odds(forms.now, weight, at, asked.y[rows], asked.shape)
             step = (level - odds)[..., None] * per_unit(gradient)
             at = clip(at + shortened(step, settings.epsilon * settings.steps), asked.value_range)
-        found.append(at)
-    return torch.cat(found)
+        return at
+
+    return torch.cat(by_chunks(walked, len(asked.x), asked.chunk, forms.fewer))
 
 
 def position(points: torch.Tensor, ask: Ask, asked: Questions) -> NDArray[np.int16]:

@@ -17,7 +17,7 @@ from audits.apollo.evidence.parts import Part
 from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import folded
 from audits.arrays import Bools
-from audits.memory import by_chunks
+from audits.memory import Forms, by_chunks
 from audits.models.stacked import Stacked, stacked
 from audits.queries.access import Access
 from audits.queries.boundary_walk import clip
@@ -127,22 +127,23 @@ def standing(ladders: Ladders, ask: Ask, asked: Questions, labels: int) -> NDArr
 def built(group: Group, case: Case) -> Ladders:
     """Return the ladders of the committees of one half for all candidates."""
     asked, settings = case.questions, case.settings
-    models = folded_together(group.unlearned, asked)
+    forms = folded_forms(group.unlearned, asked)
     seats = torch.from_numpy(committees_of(group, ladder_sizes(settings)[0])).to(asked.x)
     everyone = torch.arange(len(asked.x), device=asked.x.device)
 
     def climbed(part: slice) -> Ladders:
         rows = everyone[part]
-        return ladders_of(models, seats[..., rows.cpu()], asked, rows, settings.epsilon * settings.steps)
+        return ladders_of(forms.now, seats[..., rows.cpu()], asked, rows, settings.epsilon * settings.steps)
 
-    parts = by_chunks(climbed, len(asked.x), asked.chunk)
+    parts = by_chunks(climbed, len(asked.x), asked.chunk, forms.fewer)
     return Ladders(torch.cat([part.foot for part in parts]), torch.cat([part.rung for part in parts]))
 
 
-def folded_together(models: Sequence[nn.Module], asked: Questions) -> Sequence[nn.Module] | Stacked:
-    """Return ``models`` with BatchNorm folded away, as one where that is better."""
+def folded_forms(models: Sequence[nn.Module], asked: Questions) -> Forms[Sequence[nn.Module] | Stacked]:
+    """Return ``models`` with BatchNorm folded away, as one where that is better, and apart where memory is scarce."""
     found = [folded(model) for model in models]
-    return stacked(found, asked.x[:1].unflatten(-1, asked.shape)) or found
+    at_once = stacked(found, asked.x[:1].unflatten(-1, asked.shape))
+    return Forms(found) if at_once is None else Forms(at_once, found)
 
 
 def committees_of(group: Group, count: int) -> Bools:

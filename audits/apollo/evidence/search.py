@@ -53,14 +53,14 @@ def search(
     (online) inside none.
     """
     check_balance(shadows.inside, shadows.never, offline)
-    shadows = shadows.folded().together(x[:1])
+    forms = shadows.folded().forms(x[:1])
     everyone = torch.arange(len(x), device=x.device)
 
     def walked(part: slice) -> Trace:
         rows = everyone[part]
-        return search_chunk(shadows, rows, x[rows], y[rows], start[rows], settings, offline, value_range)
+        return search_chunk(forms.now, rows, x[rows], y[rows], start[rows], settings, offline, value_range)
 
-    parts = by_chunks(walked, len(x), chunk)
+    parts = by_chunks(walked, len(x), chunk, forms.fewer)
     return Trace(
         torch.cat([part.inputs for part in parts]),
         torch.cat([part.radius for part in parts]),

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from audits.memory import Forms
 from audits.models.stacked import Stacked, stacked
 
 Stacks = tuple[Stacked | None, Stacked]
@@ -38,7 +39,7 @@ class Shadows:
     ``inside``: (m, K) bool, shadow i trained on candidate k and unlearned it; ``outside``: (m, K), it never saw it
     (None: all that are not inside). ``unlearned[i]`` is asked about the points inside, ``original[i]`` about those
     outside, nobody about the rest. Offline, nothing is inside and ``unlearned`` is not read. ``shape`` is the shape of
-    one point. ``stacks``: the unlearned and the original models, each set as one (``together``), on a GPU.
+    one point. ``stacks``: the unlearned and the original models, each set as one (``forms``), on a GPU.
     """
 
     original: Sequence[nn.Module]
@@ -75,14 +76,17 @@ class Shadows:
             self, original=[folded(model) for model in self.original], unlearned=[folded(one) for one in self.unlearned]
         )
 
-    def together(self, sample: torch.Tensor) -> Shadows:
-        """Return the same shadows as two stacked models where that is better; ``sample`` (1, D) is a point."""
+    def forms(self, sample: torch.Tensor) -> Forms[Shadows]:
+        """Return the same shadows as two stacked models where that is better, and one by one where memory is scarce.
+
+        ``sample`` (1, D) is a point.
+        """
         example = sample.reshape(-1, *self.shape)
         original = stacked(self.original, example)
         unlearned = stacked(self.unlearned, example) if self.unlearned else None
         if original is None or (self.unlearned and unlearned is None):
-            return self
-        return replace(self, stacks=(unlearned, original))
+            return Forms(self)
+        return Forms(replace(self, stacks=(unlearned, original)), self)
 
 
 def rows_of(side: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -54,14 +54,14 @@ def crafted(group: Group, case: Case) -> tuple[torch.Tensor, Floats]:
     """Return x' (K, 1, 1, dimensions) of one half's shadows and their mean out-confidence in y there (K, 1, 1)."""
     asked = case.questions
     inside, outside = (torch.from_numpy(side).to(asked.x.device) for side in (group.inside, group.outside))
-    shadows = Shadows(group.original, group.unlearned, inside, asked.shape, outside).folded().together(asked.x[:1])
+    forms = Shadows(group.original, group.unlearned, inside, asked.shape, outside).folded().forms(asked.x[:1])
     everyone = torch.arange(len(asked.x), device=asked.x.device)
 
     def of(part: slice) -> tuple[torch.Tensor, torch.Tensor]:
         rows = everyone[part]
-        return crafted_chunk(shadows, rows, asked.x[rows], asked.y[rows], asked.value_range)
+        return crafted_chunk(forms.now, rows, asked.x[rows], asked.y[rows], asked.value_range)
 
-    parts = by_chunks(of, len(asked.x), asked.chunk)
+    parts = by_chunks(of, len(asked.x), asked.chunk, forms.fewer)
     inputs, confidence = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     return inputs[:, None, None], confidence.double().cpu().numpy()[:, None, None]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from audits.errors import BadInput, ServerSilent
+from audits.memory import out_of_memory
 from orchestrator.engine.store.faults import FAULTS
 from orchestrator.engine.store.payloads import pack_json
 
@@ -104,4 +105,6 @@ def in_words(error: Exception) -> str:
     text = next(iter(str(error).strip().splitlines()), "")
     if isinstance(error, BadInput | FloatingPointError):
         return text
+    if out_of_memory(error):
+        return f"out of memory, with single points and models too ({text or type(error).__name__})"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

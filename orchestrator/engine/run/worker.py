@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from actors.jobs import Unfit
 from audits.credentials import remember, remembered
 from audits.errors import BadInput
+from audits.memory import out_of_memory
 from audits.seeds import derive_seed
 from audits.training.keeper import NEVER
 from audits.training.team import ALONE, KeptByFirst, Team
@@ -19,6 +20,7 @@ from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind, load
 from orchestrator.engine.own_code import OwnCode
+from orchestrator.engine.run.room import OutOfMemory, no_room, with_room
 from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
@@ -176,7 +178,7 @@ class WorkerContext(Generic[D]):
         self.asked, self.team, self.keeper = 0, self.team_of(job), kept or NEVER
         if self.team.size > 1 and self.plan.compute.checkpoint_minutes:
             self.keeper = KeptByFirst(self.keeper, self.team)
-        files = dict(self.kind.stage(job.stage).body(self, job))
+        files = dict(self.files_of(job))
         if self.asked:
             files[ASKED] = pack_json({"asked": self.asked})
         return files
@@ -192,6 +194,27 @@ class WorkerContext(Generic[D]):
                 f"{self.mates.size} worker(s): give all settings of a sweep the same number, or leave it out"
             )
         return replace(self.mates, sync_batch_norm=compute.sync_batch_norm)
+
+    def files_of(self, job: Job) -> Mapping[str, bytes]:
+        """Return the files of the artefact of ``job``, done alone on its GPU where there is no room beside others.
+
+        Raises OutOfMemory where there is none for it alone. What several workers do together is not tried again: the
+        others are at another place by then.
+        """
+        stage = self.kind.stage(job.stage)
+        try:
+            if self.team.size > 1:
+                return stage.body(self, job)
+            return with_room(self.laid_out.device, lambda: stage.body(self, job), self.forget)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            raise OutOfMemory(no_room(stage, job, self.laid_out.device, self.plan, error)) from error
+
+    def forget(self) -> None:
+        """Let go of the models that were read lately."""
+        self.models.clear()
+        self.held = 0
 
     def count_asked(self, queries: int) -> None:
         """Note how many inputs a given model was asked about in the job in hand."""

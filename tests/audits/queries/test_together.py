@@ -14,7 +14,7 @@ from audits.models.stacked import stacked
 from audits.queries.hop_skip_jump import ABSOLUTE, RANK, distances, distances_of_models
 from audits.queries.start_points import starts_from_pool
 from audits.queries.together import Together, together
-from benchmarks.pretended import Counts, pretended
+from benchmarks.pretended import Counts, OnDevice, pretended
 from tests.audits.test_on_cuda import scene_on
 
 MODELS, POINTS, DIMENSIONS, CLASSES = 5, 9, 6, 4
@@ -117,3 +117,43 @@ def test_models_that_are_no_stack_stay_apart(name: str, counts: Counts) -> None:
 
 def test_nothing_is_stacked_on_a_cpu() -> None:
     assert stacked(networks(), drawn(1, 0)[0]) is None
+
+
+def wide(seed: int) -> nn.Module:
+    """Return a model whose answers take far more memory than its weights: 64 kB a point and layer."""
+    torch.manual_seed(seed)
+    layers = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten())
+    return nn.Sequential(layers, nn.Linear(32, CLASSES)).double().eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize(("most", "first", "last"), [(2_500_000, 8, 8), (1_000_000, 4, 4), (600_000, 2, 1)])
+def test_where_memory_is_scarce_fewer_points_then_fewer_models_are_asked_at_once(
+    most: int, first: int, last: int
+) -> None:
+    x = torch.rand(6, 32 * 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    models, images = [wide(seed) for seed in range(8)], x.reshape(-1, 1, 32, 32)
+    wanted = torch.stack([model(images).argmax(1) for model in models])
+    with pretended(most=most):
+        found = together([model.cuda() for model in models], (1, 32, 32), x.cuda())
+        assert found is not None and found.models.at_once == first
+        assert torch.equal(found.same(images.cuda()).cpu(), wanted)
+        assert torch.equal(found(x.repeat(8, 1).cuda()).cpu(), wanted.flatten())
+        assert found.models.at_once == last
+
+
+def test_where_not_even_two_fit_models_are_asked_one_by_one() -> None:
+    with pretended(most=200_000):
+        assert together([wide(seed).cuda() for seed in range(8)], (1, 32, 32), torch.rand(1, 32 * 32).cuda()) is None
+
+
+def test_models_that_no_longer_fit_are_asked_fewer_at_a_time() -> None:
+    x = torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    models = [wide(seed) for seed in range(8)]
+    wanted = torch.stack([model(x).argmax(1) for model in models])
+    with pretended(most=8_000_000):
+        found = together([model.cuda() for model in models], (1, 32, 32), x.flatten(1).cuda())
+        assert found is not None and OnDevice.room is not None
+        there = x.cuda()
+        OnDevice.room.most = 500_000  # others hold the rest by now
+        assert torch.equal(found.same(there).cpu(), wanted)
+        assert found.models.at_once < 8

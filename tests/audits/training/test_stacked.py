@@ -13,7 +13,7 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.models import make_model
-from audits.training import fit_stacked
+from audits.training import fit_stacked, stacked
 from audits.training.fit import fit
 from audits.training.recipe import Recipe
 from benchmarks.pretended import Counts, pretended
@@ -128,3 +128,30 @@ def test_the_model_that_diverges_is_named() -> None:
         next(models[2].parameters()).fill_(float("nan"))
     with pytest.raises(FloatingPointError, match="training of model 2 diverged in epoch 1 of 3"):
         fit_stacked(models, sets(), PLAIN, seeds=list(range(MODELS)))
+
+
+def test_where_memory_does_not_suffice_for_all_models_each_half_is_trained_in_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted = [
+        fit(model, own, PLAIN, seed=seed) for seed, (model, own) in enumerate(zip(networks(), sets(), strict=True))
+    ]
+    taken: list[int] = []
+
+    def seen(models, *rest):
+        taken.append(len(models))
+        return at_once(models, *rest)
+
+    at_once = stacked.fit_at_once
+    monkeypatch.setattr(stacked, "fit_at_once", seen)
+    with pretended(most=200_000):
+        models = [model.cuda() for model in networks()]
+        found = fit_stacked(models, on_cuda(sets()), PLAIN, seeds=range(MODELS))
+        same([model.cpu() for model in found], wanted)
+    assert taken == [4, 2, 2]
+    with pretended(most=60_000), pytest.raises(torch.OutOfMemoryError):
+        fit_stacked([networks()[0].cuda()], on_cuda(sets(count=1)), PLAIN, seeds=[0])
+
+
+def on_cuda(data: Sequence[TensorSet]) -> list[TensorSet]:
+    return [TensorSet(each.x.cuda(), each.y.cuda()) for each in data]

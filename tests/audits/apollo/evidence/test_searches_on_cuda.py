@@ -79,7 +79,7 @@ def test_yoqo_finds_there_what_it_finds_on_the_cpu(
     x, y, _, shadows = prepared(False, True)
     rows = torch.arange(len(x))
     wanted = crafted_chunk(shadows, rows, x, y, RANGE)
-    there = moved(shadows).together(x[:1].cuda())
+    there = moved(shadows).forms(x[:1].cuda()).now
     assert (there.stacks is not None) == stacks
     found = crafted_chunk(there, rows.cuda(), x.cuda(), y.cuda(), RANGE)
     for one, other in zip(found, wanted, strict=True):
@@ -111,7 +111,7 @@ def test_no_step_waits_for_the_gpu_or_copies_to_it(
         if kind == "search":
             return search_file.search(*given, settings_of(steps))
         monkeypatch.setattr(yoqo_file, "STEPS", steps)
-        return crafted_chunk(given[0].together(x[:1].cuda()), rows, given[1], given[2], RANGE)
+        return crafted_chunk(given[0].forms(x[:1].cuda()).now, rows, given[1], given[2], RANGE)
 
     a_step = costs(work, counts)
     assert a_step("launches") > 10
