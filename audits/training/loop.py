@@ -90,11 +90,26 @@ def optimizer_over(parameters: list[torch.Tensor], recipe: Recipe) -> torch.opti
             return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, momentum=recipe.momentum)
 
 
+RISE = 0.2
+"""Share of a training in which the rate of ``one_cycle`` rises."""
+
+
 def make_schedule(optimizer: torch.optim.Optimizer, name: str, epochs: int) -> torch.optim.lr_scheduler.LRScheduler:
-    """Return the per-epoch schedule ``constant`` or ``cosine`` (to zero over ``epochs``)."""
+    """Return the per-epoch schedule ``constant``, ``cosine`` (to zero over ``epochs``) or ``one_cycle``.
+
+    ``one_cycle`` rises in a straight line from zero to the rate and falls to zero again (Smith & Topin,
+    arXiv 1708.07120, without its second, lower fall); an epoch has the rate of its middle.
+    """
     if name == "cosine":
         return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=max(1, epochs))
+    if name == "one_cycle":
+        return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: one_cycle((epoch + 0.5) / max(1, epochs)))
     return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1.0)
+
+
+def one_cycle(place: float) -> float:
+    """Return the share of the highest rate at ``place``, from 0 at the beginning of a training to 1 at its end."""
+    return max(0.0, min(place / RISE, (1 - place) / (1 - RISE)))
 
 
 def augmented(x: torch.Tensor, shift: int, flip: bool, generator: torch.Generator) -> torch.Tensor:

@@ -52,6 +52,8 @@ def slow_fit(model: nn.Module, data: TensorSet, recipe: Recipe, seed: int) -> Sl
         rate = recipe.learning_rate
         if recipe.schedule == "cosine":
             rate *= (1 + math.cos(math.pi * epoch / recipe.epochs)) / 2
+        if recipe.schedule == "one_cycle":
+            rate *= np.interp((epoch + 0.5) / recipe.epochs, [0, 0.2, 1], [0, 1, 0])
         shuffled = torch.randperm(len(y), generator=order).numpy()
         for rows in (shuffled[:8], shuffled[8:16], shuffled[16:]):
             gradients = net.gradients(x[rows], net.entropy_gradient(x[rows], y[rows], recipe.label_smoothing))
@@ -68,6 +70,7 @@ def slow_fit(model: nn.Module, data: TensorSet, recipe: Recipe, seed: int) -> Sl
         {"optimizer": "adam"},
         {"optimizer": "adamw", "weight_decay": 0.1},
         {"schedule": "cosine"},
+        {"schedule": "one_cycle"},
         {"label_smoothing": 0.2},
         {"clip_norm": 0.05},
         {"momentum": 0.0, "weight_decay": 0.0},
@@ -291,3 +294,17 @@ def test_accuracy_is_the_share_of_right_labels_and_undefined_on_nothing() -> Non
 def test_recipes_that_cannot_work_are_refused(field: str, value: float) -> None:
     with pytest.raises(BadInput, match=f"recipe.{field}"):
         replace(RECIPE, **{field: value})
+
+
+def test_weights_that_are_laid_out_channels_last_differ_by_rounding_only() -> None:
+    data = points(torch.float64)
+    images = TensorSet(data.x.reshape(len(data), -1, 1, 1).repeat(1, 1, 4, 4), data.y)
+    found = []
+    for last in (False, True):
+        model = make_model("cnn", {"channels": [4], "hidden": 6}).build(tuple(images.x.shape[1:]), 3, 0).double()
+        fit(model, images, replace(RECIPE, channels_last=last), seed=0)
+        found.append(model)
+    for one, other in zip(found[0].parameters(), found[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+    kernel = next(weight for weight in found[1].parameters() if weight.dim() == 4)
+    assert kernel.is_contiguous(memory_format=torch.channels_last)

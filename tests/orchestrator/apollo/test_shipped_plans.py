@@ -12,11 +12,14 @@ from PIL import Image
 from audits.apollo.design.split import overlap
 from audits.data.cifar import CIFAR10, CIFAR100
 from orchestrator.apollo.plan import ApolloPlan
-from orchestrator.kinds import check_against_data, load_plan
+from orchestrator.engine.cost.estimate import estimate
+from orchestrator.kinds import check_against_data, kind_named, load_plan
 from tests.audits.data import test_cifar as test_data_cifar
 from tests.cases.runs import audited
 
 PLANS = ("apollo-cifar10", "apollo-cifar100", "apollo-imagenet")
+FAST = ("apollo-cifar10-fast", "apollo-imagenet-fast")
+APOLLO = kind_named("apollo")
 POOLS = {"apollo-cifar10": (20_000, 20_000, 10_000), "apollo-imagenet": (512_466, 512_466, 256_235)}
 SMALL = (
     "split.targets=1",
@@ -66,7 +69,7 @@ def test_the_sizes_keep_the_promised_rates(name: str) -> None:
 
 def written(name: str, root: Path) -> Path:
     """Write 240 small images in the layout of the data set that the plan ``name`` reads."""
-    if name == "apollo-imagenet":
+    if name.startswith("apollo-imagenet"):
         random = np.random.default_rng(0)
         for number in range(240):
             part, wnid = "train" if number < 200 else "val", ("n01440764", "n02084071", "n03000000")[number % 3]
@@ -74,13 +77,13 @@ def written(name: str, root: Path) -> Path:
             pixels = random.integers(0, 256, (36, 40, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(root / part / wnid / f"{number}.JPEG", "JPEG")
     else:
-        kind = CIFAR10 if name == "apollo-cifar10" else CIFAR100
+        kind = CIFAR100 if name == "apollo-cifar100" else CIFAR10
         test_data_cifar.write_pickles(kind, root, images=240 // len(kind.python_files))
     return root
 
 
 def miniature(name: str, place: Path) -> ApolloPlan:
-    small = ["data.name=imagenet?size=32"] if name == "apollo-imagenet" else []
+    small = ["data.name=imagenet?size=32"] if name.startswith("apollo-imagenet") else []
     return load_plan(
         name, [*SMALL, *small, f"data.root={written(name, place / 'data')}", f"compute.store={place / 's'}"]
     )
@@ -91,8 +94,29 @@ def test_the_plan_of_cifar100_is_that_of_cifar10_on_other_images() -> None:
     assert first | {"data": {**first["data"], "name": "cifar100"}} == second
 
 
+@pytest.mark.parametrize(("name", "epochs"), [("apollo-cifar10", 24), ("apollo-imagenet", 16)])
+def test_the_fast_plan_is_the_papers_but_for_its_recipe_and_costs_its_share_of_the_epochs(
+    name: str, epochs: int
+) -> None:
+    paper, fast = load_plan(name), load_plan(f"{name}-fast")
+    first, second = paper.resolved(), fast.resolved()
+    assert first | {"recipe": second["recipe"]} == second
+    assert (fast.recipe.epochs, fast.recipe.dtype, fast.recipe.channels_last) == (epochs, "bfloat16", True)
+    assert fast.notes == ()
+    seconds = [estimate(APOLLO, each, images_per_second=1000.0).stages[0].unit_seconds for each in (paper, fast)]
+    assert seconds[1] / seconds[0] == pytest.approx(epochs / 100, rel=0.02)  # the last batch of an epoch is padded
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [PLANS[0], pytest.param(PLANS[1], marks=pytest.mark.long), PLANS[2]])
+@pytest.mark.parametrize(
+    "name",
+    [
+        PLANS[0],
+        pytest.param(PLANS[1], marks=pytest.mark.long),
+        PLANS[2],
+        *(pytest.param(name, marks=pytest.mark.long) for name in FAST),
+    ],
+)
 def test_each_plan_runs_in_miniature(tmp_path: Path, name: str) -> None:
     """In short for CIFAR-100: the test above, and ``tests/audits/data/test_cifar.py`` of its files."""
     plan = miniature(name, tmp_path)
