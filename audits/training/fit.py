@@ -62,8 +62,6 @@ def fit(
     if recipe.private:
         return fit_private(model, data, recipe, seed=seed, observers=observers, keeper=keeper)
     train_mode(model)
-    if recipe.channels_last:
-        model.to(memory_format=torch.channels_last)
     optimizer = make_optimizer(model, recipe)
     schedule = make_schedule(optimizer, recipe.schedule, recipe.epochs)
     order = torch_generator(derive_seed(seed, Purpose.ORDER))

@@ -20,9 +20,8 @@ class Recipe:
     ``epochs`` passes over the data; ``learning_rate`` the initial step size; ``momentum`` is read by SGD only;
     ``schedule`` is stepped once per epoch (``loop.make_schedule``); ``label_smoothing`` in [0, 1); ``augment`` adds
     random shifts by up to ``augment_shift`` pixels and, with ``flip``, horizontal flips; ``random_crop`` shows random
-    parts of images at full size, of at least that share of their area (``audits.data.views``). ``channels_last`` lays
-    the weights of convolutions out as GPUs compute fastest with, which changes rounding only. Off by default, as in the
-    reference of Apollo: the last epoch is kept and nothing is selected on held-out points.
+    parts of images at full size, of at least that share of their area (``audits.data.views``). Off by default,
+    as in the reference of Apollo: the last epoch is kept and nothing is selected on held-out points.
 
     Differentially private training (DP-SGD, see ``private``) is asked for by ``noise_multiplier`` (the noise's standard
     deviation over ``max_grad_norm``) or by ``target_epsilon``, from which the noise is worked out for the size of the
@@ -50,7 +49,6 @@ class Recipe:
     flip: bool = False
     random_crop: float | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
-    channels_last: bool = False
     noise_multiplier: float | None = None
     target_epsilon: float | None = None
     max_grad_norm: float | None = None
@@ -137,8 +135,6 @@ def check_privacy(recipe: Recipe) -> None:
         )
     if recipe.random_crop is not None:
         raise BadInput(f"recipe.random_crop is {recipe.random_crop}; private training ({asked}) crops nothing")
-    if recipe.channels_last:
-        raise BadInput(f"recipe.channels_last is true; private training ({asked}) lays weights out as they come")
     if recipe.dtype != "float32":
         raise BadInput(f"recipe.dtype is {recipe.dtype}; private training ({asked}) allows float32 only")
 

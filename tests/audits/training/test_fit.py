@@ -294,17 +294,3 @@ def test_accuracy_is_the_share_of_right_labels_and_undefined_on_nothing() -> Non
 def test_recipes_that_cannot_work_are_refused(field: str, value: float) -> None:
     with pytest.raises(BadInput, match=f"recipe.{field}"):
         replace(RECIPE, **{field: value})
-
-
-def test_weights_that_are_laid_out_channels_last_differ_by_rounding_only() -> None:
-    data = points(torch.float64)
-    images = TensorSet(data.x.reshape(len(data), -1, 1, 1).repeat(1, 1, 4, 4), data.y)
-    found = []
-    for last in (False, True):
-        model = make_model("cnn", {"channels": [4], "hidden": 6}).build(tuple(images.x.shape[1:]), 3, 0).double()
-        fit(model, images, replace(RECIPE, channels_last=last), seed=0)
-        found.append(model)
-    for one, other in zip(found[0].parameters(), found[1].parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
-    kernel = next(weight for weight in found[1].parameters() if weight.dim() == 4)
-    assert kernel.is_contiguous(memory_format=torch.channels_last)

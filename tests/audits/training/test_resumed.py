@@ -68,17 +68,6 @@ def test_a_training_lost_behind_any_step_ends_as_an_undisturbed_one(name: str) -
         assert after == total - step  # steps that were taken are not taken again
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_weights_that_are_laid_out_channels_last_are_resumed_so(optimizer: str) -> None:
-    recipe = replace(SGD, optimizer=optimizer, learning_rate=0.01, channels_last=True)
-    network = make_model("cnn", {"channels": [4, 5], "hidden": 6})
-
-    def train(keeper: Keeper) -> nn.Module:
-        return train_model(lambda seed: network.build(SHAPE, CLASSES, seed), points(), recipe, 3, keeper)
-
-    assert same(lost_and_resumed(train, 4)[0], train(NEVER))
-
-
 def test_a_training_may_be_lost_more_than_once() -> None:
     train, keeper = trained(RECIPES["adamw"]), UntilStep()
     for _ in range(4):
