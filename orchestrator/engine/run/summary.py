@@ -21,6 +21,14 @@ def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out
         terminal.closing(f"{count} warning{'s' if count > 1 else ''}, told in the report")
     terminal.closing(f"report: {out / 'report.html'}")
     if tracked := document.get("tracking"):
-        terminal.line(f"tracking: experiment {tracked['experiment']} of {tracked['uri']}")
+        terminal.line(f"tracking: {page_of(tracked)}")
     for line in page.closing_lines(document):
         terminal.closing(line)
+
+
+def page_of(tracked: Mapping[str, Any]) -> str:
+    """Return where a tracked run can be looked at: at its server, or at one to start on the database."""
+    uri, page = tracked["uri"], tracked["page"]
+    if uri.startswith("http"):
+        return f"{uri.rstrip('/')}/{page}"
+    return f"mlflow ui --backend-store-uri {uri}, then http://127.0.0.1:5000/{page}"

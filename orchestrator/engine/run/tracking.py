@@ -20,21 +20,25 @@ from audits.credentials import reveal
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
-from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash
+from orchestrator.engine.run.tracking_headline import headline_of, tags_of
+from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_uri import resolve_uri
+from orchestrator.engine.run.tracking_view import arrange, views_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
-PARENT = "mlflow.parentRunId"
+PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 
 def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None, experiment: str) -> dict[str, Any]:
-    """Log a finished run and return ``{"uri", "experiment", "parent", "children": {setting: run id}}``.
+    """Log a finished run and return ``{"uri", "experiment", "parent", "children": {setting: run id}, "page"}``.
+
+    "page" is the end of the address at which MLflow's page shows the run: settings compared, or the list of audits.
 
     ``out`` holds result.json, scores.parquet, plan.yaml, report.html and figures/; its tables are logged as CSV.
     Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
@@ -45,12 +49,13 @@ def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None
     with reached(where, f"{out} is complete"):
         run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment)
         try:
-            _log_runs(run, kind, result, out)
+            page = _log_runs(run, kind, result, out)
         except BaseException as error:
             run.end(status_after(error))
             raise
         run.end("FINISHED")
-        return {"uri": where, "experiment": experiment, "parent": run.parent, "children": run.children}
+        told = {"uri": where, "experiment": experiment, "parent": run.parent, "children": run.children}
+        return {**told, "page": page}
 
 
 def status_after(error: BaseException) -> str:
@@ -87,7 +92,8 @@ class OpenRun:
         former = self.client.get_run(self.children[name]).data.metrics if name in self.children else {}
         void = {metric: math.nan for metric in former if not is_value(metric)}
         named = {allowed_name(metric): value for metric, value in values.items()}
-        child = self.fill_child(name, {**self.params, **flatten(overrides), "setting": name}, {**void, **named})
+        params = settled({**self.params, **flatten(overrides), "setting": name})
+        child = self.fill_child(name, params, {**void, **named})
         self.client.set_terminated(child, "FINISHED")
         return child
 
@@ -110,7 +116,8 @@ class OpenRun:
     def log_trial(self, trial: TrialNews, before: TrialNews | None = None) -> None:
         """Log what is new of a trial of a search since it was logged as ``before``: its state, a step for each rung."""
         known = set(before.values) if before else self.steps_of(trial.name)
-        params = {**self.params, **flatten(trial.changes), "setting": trial.name, "trial": trial.number}
+        changed = {**flatten(trial.changes), "setting": trial.name, "trial": trial.number}
+        params = settled({**self.params, **changed})
         child = self.fill_child(trial.name, {} if before else params, {})
         for parts, values in trial.values.items():
             if parts not in known:
@@ -118,6 +125,11 @@ class OpenRun:
         self.client.set_tag(child, "orch.state", trial.state)
         if trial.state != "running":
             self.client.set_terminated(child, "FAILED" if trial.state == "failed" else "FINISHED")
+
+    def tag_worst(self, run: str, worst: str) -> None:
+        """Tag a run with the name of its worst line, if it has one."""
+        if worst:
+            self.client.set_tag(run, "orch.worst", worst)
 
     def end(self, status: str) -> None:
         """End the parent; the next run opens another one."""
@@ -136,18 +148,19 @@ def open_run(kind: str, name: str, plan: Mapping[str, Any], out: Path, uri: str,
         Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
-    tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": kind, "mlflow.source.name": "orch"}
+    tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": kind, "mlflow.source.name": "orch", **tags_of(plan)}
+    params = settled(flatten(plan))
     left_open, token = _left_open(client, identity, out)
     for parent in left_open:
         if parent.data.tags["orch.plan_hash"] == tags["orch.plan_hash"]:
             query = f"tags.{PARENT} = '{parent.info.run_id}'"
             found = client.search_runs([identity], query, max_results=50_000)
             children = {str(child.info.run_name): str(child.info.run_id) for child in found}
-            return OpenRun(client, identity, str(parent.info.run_id), tags, flatten(plan), out, children)
+            return OpenRun(client, identity, str(parent.info.run_id), tags, params, out, children)
         client.set_terminated(parent.info.run_id, "KILLED")
     (out / OPEN_FILE).write_text(token, encoding="utf-8")
     made = _start(client, identity, name, {**tags, "orch.level": "parent", "orch.run": token})
-    return OpenRun(client, identity, made, tags, flatten(plan), out, {})
+    return OpenRun(client, identity, made, tags, params, out, {})
 
 
 def is_value(metric: str) -> bool:
@@ -165,29 +178,41 @@ def _left_open(client: MlflowClient, experiment: str, out: Path) -> tuple[list[A
     return list(client.search_runs([experiment], query)), token
 
 
-def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) -> None:
-    """Fill the parent and the child run of each setting."""
+def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) -> str:
+    """Fill the parent and the child run of each setting; return where MLflow's page shows them."""
     client, parent = run.client, run.parent
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
-    metrics, main = kind.metrics, kind.main_setting(result)
+    metrics, main, page = kind.metrics, kind.main_setting(result), kind.open_page()
+    first = headline_of(kind, result, main)
     run.log_params()
     gate = GateResult.of(result)
-    run.log_parent({**metrics(result, main), **population, **gate.metrics(), "seconds": float(result["seconds"])})
-    for tag, told in gate.tags().items():
+    numbers = {**metrics(result, main), **first.numbers, **population, **gate.metrics()}
+    run.log_parent({**numbers, "seconds": float(result["seconds"])})
+    run.tag_worst(parent, first.worst)
+    verdict = result.get("verdict")
+    said = {"orch.verdict": verdict["level"]} if verdict else {}
+    if lines := page.closing_lines(result):
+        said[NOTE] = "\n\n".join(lines)
+    for tag, told in {**gate.tags(), **said}.items():
         client.set_tag(parent, allowed_name(tag), told)
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))
     if (out / "figures").is_dir():
         client.log_artifacts(parent, str(out / "figures"), "figures")
-    for name, table in kind.open_page().csv(out).items():
+    for name, table in page.csv(out).items():
         client.log_text(parent, table, f"tables/{name}.csv")
     for trial in told_of(result):
         run.log_trial(trial)
     for entry in result["settings"]:
         name = str(entry["setting"])
-        child = run.log_child(name, dict(entry["overrides"]), metrics(result, name))
+        own = headline_of(kind, result, name)
+        child = run.log_child(name, dict(entry["overrides"]), {**metrics(result, name), **own.numbers})
+        run.tag_worst(child, own.worst)
         _log_scores(client, child, out / "scores.parquet", name)
+    views = views_of(result, parent, kind.headline.summary)
+    arrange(client, run.experiment, views)
+    return f"#/experiments/{run.experiment}/runs{views[-1].link}"
 
 
 def _experiment(client: MlflowClient, uri: str, name: str, out: Path) -> str:

@@ -27,6 +27,11 @@ def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def settled(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters without those that are not set, which would be the word None on an axis of numbers."""
+    return {name: value for name, value in params.items() if value is not None}
+
+
 def allowed_name(name: str) -> str:
     """Return a name with only the characters that MLflow allows."""
     return re.sub(r"[^\w\-. /]", "_", name)

@@ -1,0 +1,129 @@
+"""Views of an experiment in MLflow's page: which columns its list of runs shows, and which charts.
+
+MLflow's page shows neither metrics nor tags in the list of runs, and a chart for each metric by name, until somebody
+chooses. A saved view is a tag of the experiment that its page (3.x) reads; one that it cannot read is not offered, and
+nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.engine.run.tracking_names import flatten
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+SAVED = "mlflow.sharedViewState."
+ALL_RUNS = "orch"
+MOST_VIEWS = 20
+"""Views of sweeps that an experiment keeps, the latest; its page allows 40 in all."""
+PRIMARY = "mlflow.experiment.primaryMetric.name"
+TRAINING = {"mlflow.experimentKind": "custom_model_development"}
+"""Without it MLflow guesses what an experiment is about, and may open a page on language models."""
+CHARTS, REST = "orch-charts", "orch-rest"
+"""Sections of charts: those of the view, and MLflow's one a metric, which stays folded."""
+CHOSEN = {"deleted": False, "isGenerated": False}
+BARS = 3
+
+
+@dataclass(frozen=True)
+class View:
+    """One view: ``params`` and ``metrics`` are columns and axes, ``tags`` columns only; ``parent``: of its children."""
+
+    identity: str
+    title: str
+    metrics: Sequence[str]
+    params: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    parent: str = ""
+
+    @property
+    def link(self) -> str:
+        """The end of the address of the list of runs that opens the view."""
+        return f"?viewStateShareKey={self.identity}"
+
+    def charts(self) -> list[dict[str, Any]]:
+        """Return parallel coordinates of what was varied, a plot of two varied numbers, and bars of the first metrics.
+
+        A view of runs that vary nothing has bars only.
+        """
+        found: list[dict[str, Any]] = []
+        if self.params:
+            axes = {"selectedParams": list(self.params), "selectedMetrics": list(self.metrics[:BARS])}
+            found.append({"type": "PARALLEL", "showAllRuns": True, **axes})
+            across = {"type": "PARAM", "key": self.params[0]}
+            up = {"type": "METRIC", "key": self.metrics[0]}
+            if len(self.params) == 1:
+                found.append({"type": "SCATTER", "xaxis": across, "yaxis": up})
+            else:
+                second = {"type": "PARAM", "key": self.params[1]}
+                found.append({"type": "CONTOUR", "xaxis": across, "yaxis": second, "zaxis": up})
+        found += [{"type": "BAR", "metricKey": name, "displayName": name} for name in self.metrics[:BARS]]
+        shared = {"metricSectionId": CHARTS, "runsCountToCompare": 100, **CHOSEN}
+        return [{"uuid": f"{CHARTS}-{place}", **shared, **chart} for place, chart in enumerate(found)]
+
+    def state(self) -> dict[str, Any]:
+        """Return the view as MLflow's page keeps it."""
+        columns = {"params": self.params, "metrics": self.metrics, "tags": self.tags}
+        sections = [(CHARTS, "Compared", True), (REST, "Model metrics", False)]
+        only = f"tags.`mlflow.parentRunId` = '{self.parent}'" if self.parent else "tags.`orch.level` = 'parent'"
+        return {
+            "searchFilter": only,
+            "orderByKey": "attributes.start_time",
+            "orderByAsc": False,
+            "selectedColumns": [f"{group}.`{name}`" for group, names in columns.items() for name in names],
+            "runsExpanded": {self.parent: True} if self.parent else {},
+            "runsVisibilityMap": {self.parent: False} if self.parent else {},
+            "runsHiddenMode": "CUSTOM" if self.parent else "SHOWALL",
+            "isAccordionReordered": True,
+            "compareRunCharts": self.charts(),
+            "compareRunSections": [
+                {"uuid": key, "name": title, "display": shown, "isReordered": True, **CHOSEN}
+                for key, title, shown in sections
+            ],
+        }
+
+
+def views_of(result: Mapping[str, Any], parent: str, metrics: Sequence[str]) -> list[View]:
+    """Return the view of all audits of an experiment, and that of the settings of this run where it has several."""
+    tags = ("orch.kind", "orch.data", "orch.model", "orch.verdict", "orch.worst", "orch.gate")
+    audits = View(ALL_RUNS, "Audits", metrics, tags=tags)
+    varied = dict.fromkeys(path for entry in result["settings"] for path in flatten(entry["overrides"]))
+    if len(result["settings"]) < 2 or not varied:
+        return [audits]
+    title = f"{result['name']}: settings compared"
+    return [audits, View(f"{ALL_RUNS}-{parent[:12]}", title, metrics, list(varied), parent=parent)]
+
+
+def arrange(client: MlflowClient, experiment: str, views: Sequence[View]) -> None:
+    """Save ``views``; the oldest of sweeps go where there are too many, and what people saved stays."""
+    tags: Mapping[str, str] = client.get_experiment(experiment).tags
+    for name, value in {**TRAINING, PRIMARY: views[0].metrics[0]}.items():
+        if name not in tags:
+            client.set_experiment_tag(experiment, name, value)
+    now = int(time.time() * 1000)
+    for view in views:
+        made = {"name": view.title, "createdAt": now, "updatedAt": now, "state": json.dumps(view.state())}
+        client.set_experiment_tag(experiment, f"{SAVED}{view.identity}", json.dumps(made))
+    for name in outdated(tags, [f"{SAVED}{view.identity}" for view in views if view.parent]):
+        client.delete_experiment_tag(experiment, name)
+
+
+def outdated(tags: Mapping[str, str], new: Sequence[str]) -> list[str]:
+    """Return the tags of our views of sweeps that have to go before the ``new`` ones are too many, oldest first."""
+    ours = {name: made_at(value) for name, value in tags.items() if name.startswith(f"{SAVED}{ALL_RUNS}-")}
+    kept = sorted((name for name in ours if name not in new), key=lambda name: ours[name])
+    return kept[: max(len(kept) + len(new) - MOST_VIEWS, 0)]
+
+
+def made_at(value: str) -> int:
+    """Return when a view was saved; 0 for one that cannot be read."""
+    try:
+        return int(json.loads(value)["createdAt"])
+    except (ValueError, KeyError, TypeError):
+        return 0

@@ -1,0 +1,130 @@
+"""What the list of runs in MLflow's page says before a run is opened, and the charts that it opens with."""
+
+import json
+
+import pytest
+
+from orchestrator.engine.run.tracking import log_result
+from orchestrator.engine.run.tracking_headline import headline_of
+from orchestrator.engine.run.tracking_view import MOST_VIEWS, PRIMARY, SAVED, View, arrange, views_of
+from orchestrator.kinds import kind_named
+from tests.cases.apollo_result import settings, write_run
+
+APOLLO = kind_named("apollo")
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    from mlflow import MlflowClient
+
+    out = tmp_path_factory.mktemp("run")
+    chosen = [entry for entry in settings(sweep=True) if entry["setting"] in ("base", "beta=16")]
+    result = write_run(out, sweep=True, chosen=chosen, targets=2, points=100)
+    told = log_result(APOLLO, result, out, f"sqlite:///{out}/mlflow.db", "orch")
+    return MlflowClient(tracking_uri=told["uri"]), told, result
+
+
+def approximate(result, setting):
+    """Return the rows that the worst line is sought among."""
+    controls = ("identity", "retrain")
+    rows = [row for row in result["table"] if row["setting"] == setting and row["unlearner"] not in controls]
+    return [row for row in rows if row["access"] == "labels"]
+
+
+def test_a_run_carries_the_numbers_of_its_worst_line_under_the_names_of_the_gate(logged):
+    client, told, result = logged
+    for setting, run in told["children"].items():
+        rows = approximate(result, setting)
+        found = client.get_run(run).data
+        assert found.metrics["auc"] == pytest.approx(max(row["auc"] for row in rows))
+        assert found.metrics["found_fpr"] == pytest.approx(max(row["found_fpr"] for row in rows))
+        worst = max(rows, key=lambda row: row["auc"])
+        assert found.tags["orch.worst"] == f"{worst['unlearner']}, {worst['attack']}"
+        assert found.tags["orch.data"] == result["plan"]["data"]["name"]
+        assert found.tags["orch.model"] == result["plan"]["model"]["name"]
+
+
+def test_a_void_line_lends_no_true_positive_rate(logged):
+    _, _, result = logged
+    rows = [{**row, "void": True} for row in result["table"]]
+    found = headline_of(APOLLO, {**result, "table": rows}, "base").numbers
+    assert set(found) == {"auc", "found_fpr"}
+
+
+def test_a_plan_of_controls_alone_has_no_worst_line(logged):
+    _, _, result = logged
+    plan = {**result["plan"], "unlearning": [{"method": "identity"}, {"method": "retrain"}]}
+    assert headline_of(APOLLO, {**result, "plan": plan}, "base").numbers == {}
+
+
+def test_what_is_not_set_is_no_parameter(logged):
+    client, told, _ = logged
+    assert "None" not in client.get_run(told["parent"]).data.params.values()
+    assert client.get_run(told["children"]["beta=16"]).data.params["audit.search.beta"] == "16"
+
+
+def test_the_run_describes_itself_by_the_last_lines_of_the_terminal(logged):
+    client, told, result = logged
+    note = client.get_run(told["parent"]).data.tags["mlflow.note.content"]
+    assert note == "\n\n".join(APOLLO.open_page().closing_lines(result)) and note
+
+
+def test_the_views_show_what_was_varied_beside_what_was_found(logged):
+    client, told, _ = logged
+    parent = client.get_run(told["parent"])
+    tags = client.get_experiment(parent.info.experiment_id).tags
+    assert tags[PRIMARY] == "auc"
+    key = told["page"].partition("viewStateShareKey=")[2]
+    assert told["page"] == f"#/experiments/{parent.info.experiment_id}/runs?viewStateShareKey={key}"
+    state = json.loads(json.loads(tags[SAVED + key])["state"])
+    assert state["searchFilter"] == f"tags.`mlflow.parentRunId` = '{told['parent']}'"
+    assert "params.`audit.search.beta`" in state["selectedColumns"] and "metrics.`auc`" in state["selectedColumns"]
+    kinds = [chart["type"] for chart in state["compareRunCharts"]]
+    assert kinds == ["PARALLEL", "SCATTER", "BAR", "BAR", "BAR"]
+    shown = {section["uuid"]: section["display"] for section in state["compareRunSections"]}
+    assert {chart["metricSectionId"] for chart in state["compareRunCharts"]} == {"orch-charts"}
+    assert shown == {"orch-charts": True, "orch-rest": False}
+    everything = json.loads(json.loads(tags[f"{SAVED}orch"])["state"])
+    assert everything["searchFilter"] == "tags.`orch.level` = 'parent'"
+    assert {"tags.`orch.data`", "tags.`orch.worst`", "metrics.`auc`"} <= set(everything["selectedColumns"])
+
+
+def compared(name, parent, varied):
+    """Return the view of the settings of a run that vary some fields."""
+    settings = [{"setting": str(value), "overrides": dict.fromkeys(varied, value)} for value in range(2)]
+    return views_of({"name": name, "settings": settings}, parent, ["auc", "tpr"])[-1]
+
+
+def test_a_run_of_one_setting_compares_nothing():
+    (view,) = views_of({"name": "mine", "settings": [{"setting": "base", "overrides": {}}]}, "p", ["auc"])
+    assert view.identity == "orch" and [chart["type"] for chart in view.charts()] == ["BAR"]
+
+
+def test_two_varied_fields_span_a_contour():
+    view = compared("mine", "0123456789abcdef", ["audit.search.beta", "audit.search.epsilon"])
+    contour = view.charts()[1]
+    assert contour["type"] == "CONTOUR"
+    assert [contour[axis]["key"] for axis in ("xaxis", "yaxis", "zaxis")] == [*view.params, "auc"]
+
+
+def test_old_views_of_sweeps_go_and_what_people_saved_stays(tmp_path):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    experiment = client.create_experiment("orch")
+    theirs = {f"{SAVED}mine": "theirs", f"{SAVED}orch-unreadable": "{", PRIMARY: "their own"}
+    for name, value in theirs.items():
+        client.set_experiment_tag(experiment, name, value)
+    for number in range(MOST_VIEWS + 3):
+        arrange(client, experiment, [View("orch", "Audits", ["auc"]), compared("s", f"{number:012d}", ["a"])])
+    tags = client.get_experiment(experiment).tags
+    ours = [name for name in tags if name.startswith(f"{SAVED}orch-")]
+    assert len(ours) == MOST_VIEWS
+    assert f"{SAVED}orch-{MOST_VIEWS + 2:012d}" in ours and f"{SAVED}orch-unreadable" not in ours
+    assert tags[f"{SAVED}mine"] == "theirs" and tags[PRIMARY] == "their own"
+
+
+def test_every_view_fits_into_a_tag():
+    many = [f"audit.search.field_{number}" for number in range(30)]
+    view = compared("a sweep of thirty fields", "0" * 32, many)
+    assert len(json.dumps({"state": json.dumps(view.state())})) < 15_000  # MLflow allows 20 000
