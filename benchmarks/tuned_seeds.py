@@ -26,6 +26,7 @@ RATES = {
     "fpr": "FPR",
     "null_fpr": "null FPR",
 }
+MEANS = ("at selection", "on the targets", *RATES)
 HEADER = ("seed", "chosen", "at selection", "on the targets", "plan as it is", "gain [over targets]", *RATES.values())
 
 
@@ -35,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run of orch tune tmia")
     runs = [read_result(folder) for folder in parser.parse_args(arguments).runs]
     print(table(HEADER, [line(run) for run in runs]))
-    for what, of in (("gain", gained), ("chosen, on the targets", on_targets)):
-        print(f"\n{what}, mean of {len(runs)} seeds: {over_seeds([of(run) for run in runs])}")
+    print()
+    header = (f"mean over {len(runs)} seeds [95 %]", "chosen", "plan as it is", "difference, paired")
+    print(table(header, [over_seeds(name, [values(run) for run in runs]) for name in MEANS]))
 
 
 def line(run: Mapping[str, Any]) -> list[str]:
@@ -77,17 +79,32 @@ def gained(run: Mapping[str, Any]) -> float:
     return 0.0 if gain is None else float(gain["on_targets"])
 
 
-def on_targets(run: Mapping[str, Any]) -> float:
-    """Return what the chosen setting found of the targets."""
-    return float(run["selection"]["judged"][0]["on_targets"])
+def values(run: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """Return the numbers of a run by name, of the chosen setting and of the plan as it is."""
+    found = run["selection"]
+    judged = found["judged"][0], found["judged"][-1]
+    cells = cell(run, found["winner"]), cell(run, found["own"])
+    return {
+        "at selection": [each["at_selection"] for each in judged],
+        "on the targets": [each["on_targets"] for each in judged],
+        **{name: [each[name] for each in cells] for name in RATES},
+    }
 
 
-def over_seeds(values: Sequence[float]) -> str:
+def over_seeds(name: str, runs: Sequence[Mapping[str, Sequence[float | None]]]) -> list[str]:
+    """Return the line of one number: its mean over runs with a t interval; of runs that have it of both settings."""
+    both = [(a, b) for a, b in (run[name] for run in runs) if a is not None and b is not None]
+    columns = [[a for a, _ in both], [b for _, b in both], [a - b for a, b in both]]
+    return [name, *(mean(column, signed=place == 2) for place, column in enumerate(columns))]
+
+
+def mean(column: Sequence[float], *, signed: bool) -> str:
     """Return mean and t interval of one value a run."""
-    if len(values) < 2:
-        return f"{fmean(values):+.4f}"
-    low, high = ibragimov_mueller_t(values)
-    return f"{fmean(values):+.4f} [{low:+.4f}, {high:+.4f}]"
+    form = "{:+.4f}" if signed else "{:.4f}"
+    if len(column) < 2:
+        return form.format(column[0]) if column else "–"
+    ends = ", ".join(form.format(end) for end in ibragimov_mueller_t(column))
+    return f"{form.format(fmean(column))} [{ends}]"
 
 
 if __name__ == "__main__":

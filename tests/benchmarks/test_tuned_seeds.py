@@ -54,8 +54,14 @@ def test_a_line_a_run_and_an_interval_over_runs(tmp_path: Path, capsys: Any) -> 
         "| 7 / 7 | – / – | 0.100 / 0.200 | 0.040 / 0.040 | 0.050 / 0.050 |"
     )
     assert "+0.0000 (chosen is the plan's own)" in lines[3]
-    values = [gain or 0.0 for gain in gains]
-    half = stats.t.ppf(0.975, 2) * np.std(values, ddof=1) / np.sqrt(3)
+    advantage = [0.02, 0.021, 0.022]
+    assert f"| on the targets | {interval(advantage)} | " in lines[9]
+    assert lines[9].endswith(f" | {interval([0.01, 0.0, 0.012], '+.4f')} |")
+    assert lines[11] == "| precision | – | – | – |"  # nobody has a precision
+
+
+def interval(values: list[float], form: str = ".4f") -> str:
+    """Return mean and t interval as they are printed."""
+    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
     mean = np.mean(values)
-    assert lines[-3] == f"gain, mean of 3 seeds: {mean:+.4f} [{mean - half:+.4f}, {mean + half:+.4f}]"
-    assert lines[-1].startswith("chosen, on the targets, mean of 3 seeds: +0.0210 [")
+    return f"{mean:{form}} [{mean - half:{form}}, {mean + half:{form}}]"
