@@ -66,16 +66,14 @@ def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[
     seen: list[tuple[Any, ...]] = []
 
     def run_audit(
-        kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False, gates: Sequence[Gate] = ()
+        kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, gates: Sequence[Gate] = (), **how: bool
     ) -> Done:
         seen.append((plan, out, rebuild))
         terminal.line("at work")
         (out / "result.json").touch()
         return Done({**drawn, "gate": judged(gates, kind.headline, plan, drawn).to_json()})
 
-    def run_sweep(
-        kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool = False, force: bool = False
-    ) -> Done:
+    def run_sweep(kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, **how: bool) -> Done:
         seen.append((sweep.name, plan, out, rebuild))
         return Done(drawn)
 
@@ -122,7 +120,7 @@ def test_every_command_of_the_table_exists_and_says_what_the_table_says() -> Non
         assert command.name == name
 
 
-def test_audit_runs_the_plan_and_ends_with_the_table_and_the_report(
+def test_audit_runs_the_plan_and_ends_with_the_table_the_report_and_last_the_verdict(
     calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["audit", "apollo", "--set", "seed=3", "--workers", "1", "--store", "s"]) == 0
@@ -132,7 +130,9 @@ def test_audit_runs_the_plan_and_ends_with_the_table_and_the_report(
     assert load_plan(str(tmp_path / "runs/apollo/plan.yaml")).resolved() == plan.resolved()
     printed = capsys.readouterr().out
     assert "LiRA" in printed
-    assert printed.splitlines()[-1] == "report: runs/apollo/report.html"
+    *_, report, verdict, advice = printed.splitlines()
+    assert report == "report: runs/apollo/report.html"
+    assert verdict.startswith("Verdict: Gradient ascent (AUC ") and advice.startswith("What to do: ")
 
 
 def test_json_alone_goes_to_standard_output(calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]) -> None:

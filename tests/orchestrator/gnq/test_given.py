@@ -279,12 +279,14 @@ def test_command_line_without_a_plan(finished: Result, bench: Bench, capsys: pyt
     assert bench.command(*words, "--json", "--fail-above", "exposed=0.999", "--fail-above", "members.exposed=0.0") == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["table"] == json.loads(Path("shown/result.json").read_text())["table"]
-    assert "Exposed points: Of 60 training points" in told.err
+    assert "Verdict: " in told.err and "of 60 (" in told.err and "stand out by their gradients" in told.err
     assert "gate members.exposed=0.0" in told.err and "gate exposed=0.999: passed" in told.err
     assert pack_table(pq.read_table("shown/scores.parquet")) == pack_table(finished.scores)
     page = Path("shown/report.html").read_text("utf-8")
     assert page.index("Exposed points") < page.index("<h2>Training points and controls")
-    assert page.count("data:image/png") == 12 and "orch audit gnq plan.yaml" in page and 'id="distribution"' in page
+    assert (
+        page.count("data:image/png") == 12 and "orch audit gnq plan.yaml" in page and 'id="figure-distribution"' in page
+    )
     Path("shown/report.html").unlink()
     assert main(["report", "shown"]) == 0 and Path("shown/report.html").read_text("utf-8") == page
 
