@@ -30,6 +30,7 @@ from tests.cases.runs import UnshownRun
 
 NOTES = "ORCH_TEST_NOTES"
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+HEADS = 5
 LOST = "lost"
 """Ends the name of the file, beside the notes, that holds the id of the lost node."""
 
@@ -78,10 +79,25 @@ class WeighedContexts(OpenContexts):
         return context
 
 
+def with_head() -> Cluster:
+    """Return a cluster of a head; Ray gives up after 30 s of waiting for it, which a busy machine may take."""
+    for attempt in range(HEADS):
+        cluster = Cluster()
+        try:
+            cluster.add_node(**NODE, include_dashboard=False)
+        except Exception:  # Ray raises no other
+            cluster.shutdown()
+            if attempt == HEADS - 1:
+                raise
+        else:
+            break
+    return cluster
+
+
 def on_three_nodes(file: Path, *arguments: str) -> int:
     """Build the cluster, carry out the command, take everything down; return the command's exit code."""
     first_worker.REACTION_SECONDS = 2.0
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    cluster = with_head()
     over = threading.Event()
     try:
         added = {node.node_id: node for node in (cluster.add_node(**NODE) for _ in range(2))}
