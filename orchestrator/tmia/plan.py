@@ -188,11 +188,6 @@ class TmiaPlan(BasePlan):
         return own | {name: {**changes, "variants": {}} for name, changes in self.variants.items()}
 
 
-def points_read(plan: TmiaPlan) -> int:
-    """Return how many of the attacker's points selectors and attacks read beside the candidates."""
-    return plan.audit.reference_samples + plan.audit.reconstruction.points
-
-
 def sizes(plan: TmiaPlan) -> MembershipSplit:
     """Return the sizes of the design as ``audits.tmia.design`` reads them."""
     return MembershipSplit(**plan.split.model_dump(exclude={"classes"}))

@@ -10,7 +10,8 @@ from audits.tmia.rehearsal import rehearsal_split
 from orchestrator.engine.rehearsal import RehearsedJobs
 from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.kind import KIND
-from orchestrator.tmia.plan import TmiaPlan, points_read, sizes
+from orchestrator.tmia.plan import TmiaPlan, sizes
+from orchestrator.tmia.selection import points_read
 
 if TYPE_CHECKING:
     from audits.arrays import Ids

@@ -16,7 +16,7 @@ from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.tmia.jobs import TmiaJobs
-from orchestrator.tmia.plan import TmiaPlan, points_read, sizes
+from orchestrator.tmia.plan import TmiaPlan, sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +66,11 @@ def refusal(plan: TmiaPlan, metric: str) -> str:
         return "target is given, and one model tells no gain; tune on targets of the plan's own (leave target out)"
     attack = ATTACKS[place(metric).attack]
     return f"{attack.name} is told the truth, and no attack" if attack.access == "oracle" else ""
+
+
+def points_read(plan: TmiaPlan) -> int:
+    """Return how many of the attacker's points selectors and attacks read beside the candidates."""
+    return plan.audit.reference_samples + plan.audit.reconstruction.points
 
 
 def unscored(plan: TmiaPlan, metric: str) -> str:
