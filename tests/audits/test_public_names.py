@@ -40,8 +40,8 @@ PUBLIC = {
     "audits.tmia": """ATTACKS Answers Attack CandidateUniqueness Case Clusters JUDGED JudgeSettings Labels Map
         MembershipDesign MembershipSplit NoiseVotes Pairs Posteriors Ruling SELECTORS Scores Selector WhiteBox chosen
         corrected_p k_means k_means_streamed make_membership make_pairs other_side rank_p scores_rows smoothed_p""",
-    "audits.training": """EpochReport Observer Recipe accuracy check_private delta_of fit_private fit_stacked logits
-        noise_of spent spent_epsilon steps_per_epoch student_of teacher_from train_model train_student""",
+    "audits.training": """EpochReport Observer Recipe Team accuracy check_private delta_of fit_private fit_stacked
+        logits noise_of spent spent_epsilon steps_per_epoch student_of teacher_from train_model train_student""",
     "audits.uniqueness": """InBatch MODES RANKINGS Trace bits_upper fit_kept fit_traced gradient_uniqueness
         log_uniqueness newcomers_uniqueness point_scores steps_of train_watched uniqueness_from_gram""",
     "audits.unlearning": "Task UNLEARNERS Unlearner make_unlearner",

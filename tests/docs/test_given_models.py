@@ -45,7 +45,7 @@ def test_the_page_on_gnq_runs(
     first, second = (list(command.words[1:]) for command in in_blocks(page))
     assert main([*first, *here]) == 0
     told = capsys.readouterr().out
-    assert "Of 60 training points" in told and "Scope: One model" in told
+    assert "Verdict: " in told and "60 of 60 (" in told
     again = [word.replace("0:500", "0:60") for word in second]
     assert main([*again, *here, "--json"]) in (0, 1)
     document, told = json.loads(Path("exposure/result.json").read_text()), json.loads(capsys.readouterr().out)

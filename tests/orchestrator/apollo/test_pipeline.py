@@ -56,7 +56,7 @@ def test_an_audit_leaves_the_promised_files(finished):
     _, out, _, result = finished
     names = {path.name for path in out.iterdir()}
     assert {"result.json", "scores.parquet", "report.html", "figures", "plan.yaml"} <= names
-    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".png", ".csv"}
     document = json.loads((out / "result.json").read_text())
     assert document["schema"] == "orch.result/1"
     assert document["table"] == json.loads(json.dumps(result.document["table"]))
