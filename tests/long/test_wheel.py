@@ -51,7 +51,7 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_our_packages_are_those_of_the_wheel(folder: Path) -> None:
     script = f"import {', '.join(PACKAGES)}; print(*(each.__file__ for each in ({', '.join(PACKAGES)})), sep='\\n')"
     places = run(folder, "python", "-c", script).splitlines()
@@ -59,7 +59,7 @@ def test_our_packages_are_those_of_the_wheel(folder: Path) -> None:
     assert all(place.startswith(str(folder / "env" / "lib")) for place in places)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_audit_runs_from_the_wheel_and_leaves_all_its_files(folder: Path) -> None:
     for name in LISTED:
         assert run(folder, "orch", "ls", name).strip()

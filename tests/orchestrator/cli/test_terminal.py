@@ -55,7 +55,7 @@ def test_everything_that_a_run_prints_fits_80_columns(whole: Screen) -> None:
     assert fits(whole)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "mia"])
 def test_so_it_does_for_all_kinds(name: str, place: Path) -> None:
     assert fits(shown(name, place))

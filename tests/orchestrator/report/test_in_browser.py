@@ -36,8 +36,8 @@ RUNS: dict[str, Callable[[Path], Any]] = {
     "gnq-sweep": lambda out: write_gnq_run(out, NOISE, arms=("none",)),
     "mia-smoke": smoke,
 }
-WINDOWS = [(width, *look) for width in (1280, 400) for look in (("light", "screen"), ("dark", "screen"))]
-WINDOWS += [(1280, "light", "print"), (700, "light", "print")]
+WINDOWS = [(1280, "light", "screen"), (400, "dark", "screen"), (1280, "light", "print")]
+OTHERS = [(1280, "dark", "screen"), (400, "light", "screen"), (700, "light", "print")]
 SIDEWAYS = """
 const wide = [...document.querySelectorAll("body *")].filter(each =>
   each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".scroll, .wide, pre"));
@@ -65,7 +65,9 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return kind_named(read_result(out)["kind"]).open_page().write(out, None)
 
 
-@pytest.mark.parametrize(("width", "scheme", "media"), WINDOWS)
+@pytest.mark.parametrize(
+    ("width", "scheme", "media"), [*WINDOWS, *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)]
+)
 def test_a_page_fits_its_window_asks_nobody_and_is_accessible(
     window: Browser, page: Path, width: int, scheme: str, media: str
 ) -> None:

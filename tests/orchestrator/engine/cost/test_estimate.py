@@ -93,11 +93,12 @@ def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
 def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_states(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["cost", "apollo-imagenet", "--images-per-second", "2000", "--workers", "8"]
+    few = ["--set", "split.shadows=16"]
+    asked = ["cost", "apollo-imagenet", *few, "--images-per-second", "2000", "--workers", "8"]
     assert main([*asked, "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
     train = cost["stages"][0]
-    assert (train["stage"], train["needed"], train["basis"]) == ("train", 4 + 4 * 64, "as stated")
+    assert (train["stage"], train["needed"], train["basis"]) == ("train", 4 + 4 * (16 + 32), "as stated")
     steps = 100 * math.ceil(128_116 / 64)
     assert train["unit_seconds"] == pytest.approx(steps * 64 / 2000)
     assert train["unit_bytes"] == pytest.approx(46.8e6, rel=0.01)  # ResNet-18 in float32
@@ -109,7 +110,7 @@ def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_sta
 
 
 def test_workers_of_one_model_share_its_work(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["cost", "apollo-imagenet", "--images-per-second", "2000", "--json"]
+    asked = ["cost", "apollo-smoke", "--images-per-second", "2000", "--json"]
     found = []
     for words in (["--workers", "8"], ["--workers", "8", "--set", "compute.workers_per_model=4"]):
         assert main([*asked, *words]) == 0
