@@ -143,9 +143,10 @@ def untold(found: Sequence[Finding]) -> list[str]:
 
 
 def named(subjects: Sequence[str]) -> str:
-    """Return a list of subjects, the first few by name."""
+    """Return a list of subjects, the first few by name; settings of several fields have commas of their own."""
     more = len(subjects) - MOST_NAMED
-    return ", ".join(subjects[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    mark = "; " if any(", " in subject for subject in subjects) else ", "
+    return mark.join(subjects[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def lines(verdict: Verdict) -> list[str]:

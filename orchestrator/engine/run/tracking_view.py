@@ -74,12 +74,11 @@ class View:
         only = f"tags.`mlflow.parentRunId` = '{self.parent}'" if self.parent else "tags.`orch.level` = 'parent'"
         return {
             "searchFilter": only,
-            "orderByKey": "attributes.start_time",
+            # sorted by a date, runs are nested and folded
+            "orderByKey": f"metrics.`{self.metrics[0]}`" if self.parent else "attributes.start_time",
             "orderByAsc": False,
             "selectedColumns": [f"{group}.`{name}`" for group, names in columns.items() for name in names],
-            "runsExpanded": {self.parent: True} if self.parent else {},
-            "runsVisibilityMap": {self.parent: False} if self.parent else {},
-            "runsHiddenMode": "CUSTOM" if self.parent else "SHOWALL",
+            "runsHiddenMode": "SHOWALL",
             "isAccordionReordered": True,
             "compareRunCharts": self.charts(),
             "compareRunSections": [

@@ -6,7 +6,7 @@ from orchestrator.report.nouns import noun
 from orchestrator.report.rows import Estimate, read_row, write_row
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import Wording, advice, lines, rounded
+from orchestrator.report.verdict_words import Wording, advice, lines, named, rounded
 
 WORDING = Wording("deleted images can still be recognised", advice("apollo", leak="Retrain.", untold="Ask more."))
 ASCENT = Finding(setting="base", subject="Gradient ascent", level=LEAK, access="labels",
@@ -90,3 +90,9 @@ def test_points_are_called_what_they_are() -> None:
     names = {"fashion14": "images", "digits?size=14": "images", "folder:/x": "images", "imdb:/x": "reviews"}
     names |= {"table:/x": "records", "python:a:b": "records", "toy2d": "records"}
     assert {name: noun({"data": {"name": name}}) for name in names} == names
+
+
+def test_names_with_commas_are_told_apart_by_semicolons() -> None:
+    assert named(["SCRUB", "Fine-tuning"]) == "SCRUB, Fine-tuning"
+    assert named(["ε=1, β=2", "ε=1, β=4"]) == "ε=1, β=2; ε=1, β=4"
+    assert named(list("abcdef")) == "a, b, c, d and 2 more"

@@ -66,7 +66,7 @@ def test_what_is_not_set_is_no_parameter(logged):
 def test_the_run_describes_itself_by_the_last_lines_of_the_terminal(logged):
     client, told, result = logged
     note = client.get_run(told["parent"]).data.tags["mlflow.note.content"]
-    assert note == "\n\n".join(APOLLO.open_page().closing_lines(result)) and note
+    assert note == "\n\n".join(APOLLO.open_page().closing_lines(result)) and "Verdict: " in note
 
 
 def test_the_views_show_what_was_varied_beside_what_was_found(logged):
@@ -78,6 +78,7 @@ def test_the_views_show_what_was_varied_beside_what_was_found(logged):
     assert told["page"] == f"#/experiments/{parent.info.experiment_id}/runs?viewStateShareKey={key}"
     state = json.loads(json.loads(tags[SAVED + key])["state"])
     assert state["searchFilter"] == f"tags.`mlflow.parentRunId` = '{told['parent']}'"
+    assert state["orderByKey"] == "metrics.`auc`"  # sorted by date, settings would be folded into their sweep
     assert "params.`audit.search.beta`" in state["selectedColumns"] and "metrics.`auc`" in state["selectedColumns"]
     kinds = [chart["type"] for chart in state["compareRunCharts"]]
     assert kinds == ["PARALLEL", "SCATTER", "BAR", "BAR", "BAR"]
