@@ -60,11 +60,11 @@ def jobs(design: ApolloJobs, metric: str) -> Sequence[Job]:
     return design.rehearsal(*places(design.plan)[metric])
 
 
-def values(setting: Setting, store: Store, metric: str) -> list[float]:
-    """Return the mean AUC over the players of each shadow set."""
+def values(setting: Setting, store: Store, metric: str) -> dict[int, float]:
+    """Return shadow set → mean AUC over its players."""
     done = setting.of("appraise")
-    found = (unpack_arrays(store.get(job.stage, job.key).read(APPRAISAL))["auc"] for job in done)
-    return [float(areas.mean()) for areas in found]
+    found = {job.shadow_set: unpack_arrays(store.get(job.stage, job.key).read(APPRAISAL))["auc"] for job in done}
+    return {shadow_set: float(areas.mean()) for shadow_set, areas in found.items()}
 
 
 def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, float]:

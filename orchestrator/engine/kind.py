@@ -188,8 +188,8 @@ class Selection:
     plan's fields, or sections, that settings may change.
 
     A rehearsal has the plan ``rehearsed(plan, metric)``, which ``kind`` lays out (its place; "" for the kind itself);
-    ``jobs(design, metric)`` are those behind a score. ``values(setting, store, metric)``: the score in each ``unit`` of
-    the design, in their order. ``on_targets(setting, scores, metric)``: target → its value, of a scores table.
+    ``jobs(design, metric)`` are those behind a score. ``values(setting, store, metric)``: ``unit`` of the design → its
+    score, where it has one. ``on_targets(setting, scores, metric)``: target → its value, of a scores table.
     ``within(metric)``: the range of values, at which intervals end.
 
     ``over``: the unit of ``on_targets``; ``players``: what is in the place of targets, in words; ``apart``: why its
@@ -201,7 +201,7 @@ class Selection:
     unscored: Callable[[Any, str], str]
     fields: tuple[str, ...]
     jobs: Callable[[Any, str], Sequence[Job]]
-    values: Callable[[Setting, Store, str], Sequence[float]]
+    values: Callable[[Setting, Store, str], Mapping[int, float]]
     on_targets: Callable[[Setting, pa.Table, str], Mapping[int, float]]
     unit: str
     players: str

@@ -78,9 +78,9 @@ def jobs(design: GnqJobs, metric: str) -> Sequence[Job]:
     return [job for job in found if job.key in wanted]
 
 
-def values(setting: Setting, store: Store, metric: str) -> list[float]:
-    """Return the value of each pool of the rehearsal; none where the models of an arm diverged."""
-    return list(on_targets(setting, joined_scores([setting], store), metric).values())
+def values(setting: Setting, store: Store, metric: str) -> Mapping[int, float]:
+    """Return pool of the rehearsal → its value; nothing where the models of an arm diverged."""
+    return on_targets(setting, joined_scores([setting], store), metric)
 
 
 def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, float]:

@@ -63,9 +63,9 @@ def jobs(design: MiaJobs, metric: str) -> Sequence[Job]:
     return design.jobs()
 
 
-def values(setting: Setting, store: Store, metric: str) -> list[float]:
-    """Return the value of each pool of the rehearsal."""
-    return list(on_targets(setting, joined_scores([setting], store), metric).values())
+def values(setting: Setting, store: Store, metric: str) -> Mapping[int, float]:
+    """Return pool of the rehearsal → its value."""
+    return on_targets(setting, joined_scores([setting], store), metric)
 
 
 def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, float]:

@@ -45,6 +45,7 @@ class FinishedRun:
     plan_hash: str = ""
     versions: Mapping[str, str]
     makes: str | None = field(default=None, metadata=SPARSE)
+    file: str | None = field(default=None, metadata=SPARSE)
     selection: SelectionRow | None = field(default=None, metadata=SPARSE)
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     verdict: Verdict | None = field(default=None, metadata=SPARSE)
@@ -75,7 +76,11 @@ class FinishedRun:
             mode = "" if chosen.mode == "max" else f" --mode {chosen.mode}"
             sweep = chosen.file or chosen.sweep
             return f"orch tune {self.kind} {sweep} plan.yaml --metric {chosen.metric}{mode} --out again"
-        verb = f"sweep {self.name}" if self.is_sweep else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
+        verb = (
+            f"sweep {self.file or self.name}"
+            if self.is_sweep
+            else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
+        )
         return f"orch {verb} plan.yaml --out again"
 
     def document(self) -> dict[str, Any]:

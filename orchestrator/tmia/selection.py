@@ -99,9 +99,9 @@ def jobs(design: TmiaJobs, metric: str) -> Sequence[Job]:
     return design.jobs()
 
 
-def values(setting: Setting, store: Store, metric: str) -> list[float]:
-    """Return the value of each pseudo-target."""
-    return list(on_targets(setting, joined_scores([setting], store), metric).values())
+def values(setting: Setting, store: Store, metric: str) -> Mapping[int, float]:
+    """Return pseudo-target → its value."""
+    return on_targets(setting, joined_scores([setting], store), metric)
 
 
 def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, float]:

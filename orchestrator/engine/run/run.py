@@ -22,7 +22,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.live import Live
-from orchestrator.engine.run.output_folder import write_document, write_outputs
+from orchestrator.engine.run.output_folder import SWEEP_FILE, write_document, write_outputs
 from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.searching import Searching
 from orchestrator.engine.run.standing import Left
@@ -296,6 +296,8 @@ class Run:
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""
+            if sweep is not None and sweep.text:
+                document["file"] = SWEEP_FILE
             document |= self.beside(finished)
             if search is not None:
                 document["search"] = search

@@ -94,12 +94,15 @@ class Selecting(Run):
                 self.crew.attack(settings)
             self.rehearsing = False
         selection = selection_of(self.kind)
-        values = {each.name: list(selection.values(each, self.store, choice.metric)) for each in settings}
-        nothing = dict.fromkeys((name for name, found in values.items() if not found), NOTHING)
-        self.tell_refused(nothing)
-        self.choice = choice = choice.without(list(nothing), NOTHING)
+        found = {each.name: selection.values(each, self.store, choice.metric) for each in settings}
+        units = found[choice.own]
+        for name, why in lacking(found, choice.own, selection.unit).items():
+            self.tell_refused({name: why})
+            choice = choice.without([name], why)
+        self.choice = choice
+        values = {name: [found[name][unit] for unit in units] for name in choice.scored}
         self.live.tell_trials(scores_of(choice, values))
-        return {name: values[name] for name in choice.scored}
+        return values
 
     def tell_refused(self, refused: Mapping[str, str]) -> None:
         """Say which settings are left out, and why."""
@@ -139,7 +142,7 @@ class Selecting(Run):
         values: dict[str, Sequence[float]] = {}
 
         def compare(setting: Setting, store: Store) -> dict[str, float]:
-            values[setting.name] = found = selection.values(setting, store, choice.metric)
+            values[setting.name] = found = list(selection.values(setting, store, choice.metric).values())
             return {choice.metric: fmean(found)} if found else {}
 
         what = "choosing without asking a target"
@@ -152,6 +155,21 @@ class Selecting(Run):
             setting.name: selection.on_targets(setting, finished.scores, choice.metric) for setting in finished.settings
         }
         return {"selection": told(choice, selection, self.values, self.on_targets, float(self.plan.audit.level))}
+
+
+def lacking(found: Mapping[str, Mapping[int, float]], own: str, unit: str) -> dict[str, str]:
+    """Return why settings get no score: setting → what is missing of the units in which the plan's ``own`` has one.
+
+    Means over other units would say which units are easier, not which setting is better.
+    """
+    units = found[own]
+    reasons = {}
+    for name, values in found.items():
+        if not values:
+            reasons[name] = NOTHING
+        elif missing := [each for each in units if each not in values]:
+            reasons[name] = f"{NOTHING} in {len(missing)} of {len(units)} {unit}s"
+    return reasons
 
 
 def scores_of(choice: Choice, values: Mapping[str, Sequence[float]]) -> list[TrialNews]:

@@ -74,6 +74,13 @@ def test_three_values_are_one_table_one_panel_and_three_nested_runs_over_models_
     assert main(["sweep", "--vary", f"{EPSILON}=0.02", "apollo-smoke", *sets(*TINY), "--out", str(out)]) == 2
     assert "holds the run of another sweep" in capsys.readouterr().err
 
+    monkeypatch.chdir(out)
+    repeated = "orch sweep sweep.yaml plan.yaml --out again"
+    assert f">{repeated}<" in (out / "report.html").read_text()
+    assert main(repeated.split()[1:]) == 0
+    repeat = json.loads((out / "again" / "result.json").read_text())
+    assert repeat["table"] == document["table"] and repeat["population"]["trained"] == 0
+
 
 REFUSED = [
     (["sweep", "--vary", f"{EPSILON}n=0.02", "apollo-smoke"], "(did you mean 'epsilon'?)"),

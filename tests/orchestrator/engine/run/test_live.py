@@ -170,8 +170,8 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
     def rehearsal(design: Any, metric: str) -> list[Any]:
         return [job for job in design.jobs() if job.unit == 0]
 
-    def scores(setting: Setting, store: Store, metric: str) -> list[float]:
-        return [KIND.comparison(setting, store)[metric]]
+    def scores(setting: Setting, store: Store, metric: str) -> dict[int, float]:
+        return {0: KIND.comparison(setting, store)[metric]}
 
     selection = Selection(
         metrics=lambda plan: ("loss.auc",),

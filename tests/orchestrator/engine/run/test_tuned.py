@@ -14,7 +14,7 @@ import pytest
 from actors.jobs import Workers
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.run.choice import selection_of
-from orchestrator.engine.run.selecting import Selecting
+from orchestrator.engine.run.selecting import NOTHING, Selecting, lacking
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
@@ -224,7 +224,16 @@ def test_values_of_a_rehearsal_are_means_of_units_and_not_of_targets_in_them(tmp
         for job in jobs:
             context.perform(job)
         setting = Setting("plan", {}, plan, tuple(jobs))
-        values = selection.values(setting, store, metric)
-        assert len(values) == plan.split.pools and len(set(values)) == len(values)
+        found = selection.values(setting, store, metric)
+        values = list(found.values())
+        assert list(found) == list(range(plan.split.pools)) and len(set(values)) == len(values)
         wanted = kind_named(kind).comparison(setting, store)[metric]
         np.testing.assert_allclose(fmean(values), wanted)
+
+
+def test_settings_are_compared_over_the_units_of_the_plans_own_and_left_out_where_they_lack_one() -> None:
+    """Pool 0 is the easy one: without it the same values would look worse by a mean over what is left."""
+    own = {0: 0.9, 1: 0.6, 2: 0.5}
+    found = {"plan": own, "equal": dict(own), "partly": {1: 0.6, 2: 0.5}, "nowhere": {}, "more": {**own, 3: 0.1}}
+    assert lacking(found, "plan", "pool") == {"partly": f"{NOTHING} in 1 of 3 pools", "nowhere": NOTHING}
+    assert lacking({"plan": {}, "other": own}, "plan", "pool") == {"plan": NOTHING}
