@@ -31,8 +31,8 @@ MOST_CORNERS = 64
 class Space:
     """Dimensions in the order of the file; those of a condition may stand behind the one that they decide.
 
-    Raises BadInput for a field given twice, and for a condition on no other dimension, on a value that it never takes,
-    or in a circle.
+    Raises BadInput for a field given twice or inside another one, and for a condition on no other dimension, on a value
+    that it never takes, or in a circle.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -41,6 +41,11 @@ class Space:
         paths = [dimension.path for dimension in self.dimensions]
         if twice := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
             raise BadInput(f"space: {twice[0]} is given twice")
+        for outer, inner in itertools.permutations(paths, 2):
+            if inner.startswith(f"{outer}."):
+                raise BadInput(
+                    f"space: {inner} is inside {outer}, so that one would replace the other; leave out one of them"
+                )
         for dimension in self.dimensions:
             self._check_condition(dimension)
         self.in_order()

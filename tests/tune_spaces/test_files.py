@@ -84,6 +84,11 @@ REFUSED = [
     ({"space": GRID, "seeds": [1, 1]}, "give each seed once"),
     ({"space": GRID, "pooled": True}, f"differ in seed only, but these differ in {EPSILON}"),
     ({"space": {"a.b": ["1", 1]}}, "two settings are both called 'b=1'"),
+    (
+        {"space": {EPSILON: [0.2, 0.3], "audit.search": [{"epsilon": 0.1}]}},
+        f"space: {EPSILON} is inside audit.search, so that one would replace the other; leave out one of them",
+    ),
+    ({"space": {"audit": [{"search": 1}], "audit.seed": [1]}}, "space: audit.seed is inside audit"),
     ({"space": {f"a{number}": list(range(10)) for number in range(9)}}, "a grid of 1000000000 settings"),
 ]
 

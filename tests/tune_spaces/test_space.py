@@ -98,6 +98,11 @@ def test_fields_are_called_by_as_many_parts_as_tell_them_apart():
     )
 
 
+def test_fields_whose_names_begin_alike_are_not_inside_each_other():
+    both = Space((dimension("grid", 1, 2, path="audit.search"), dimension("grid", 1, 2, path="audit.searches")))
+    assert len(both.grid()) == 4
+
+
 def test_values_that_are_not_the_same_have_other_names():
     space = Space((dimension("grid", 0.1234567, 0.1234568, {"a": [1, None]}, True),))
     names = [space.name(each) for each in space.grid()]
