@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from audits.errors import BadInput, did_you_mean
-from tune_spaces.dimensions import FORMS, text_of
+from tune_spaces.dimensions import text_of
 from tune_spaces.fields import number, refuse_unknown, several, truth, word, words
 from tune_spaces.registry import Settings, Sweep, fixed
-from tune_spaces.space import MOST_SETTINGS, Asha, Changes, Dimension, Search, Space
+from tune_spaces.space import MOST_SETTINGS, Asha, Changes, Search
+from tune_spaces.space_fields import space_of
 
 FIELDS = (
     "title",
@@ -129,40 +130,6 @@ def check_together(values: Mapping[str, Any], search: Search) -> None:
             raise BadInput(f"{field} is of search: optuna and scheduler: asha; of others {why}")
     if search.seeds and any(each.path == "seed" for each in search.space.dimensions):
         raise BadInput("seeds and space both set the plan's seed; leave out one of them")
-
-
-def space_of(given: Any, algorithm: str) -> Space:
-    """Return the space of a file; a plain list is a grid, or a choice where settings are drawn."""
-    if not isinstance(given, Mapping):
-        raise BadInput(f"space is {text_of(given)}; write fields of the plan and what they are, one a line")
-    return Space(tuple(dimension_of(path, value, algorithm) for path, value in given.items()))
-
-
-def dimension_of(path: str, given: Any, algorithm: str) -> Dimension:
-    """Return one field of a space: a list, ``{primitive: arguments, when: conditions}``, or a constant."""
-    listed = "grid" if algorithm == "grid" else "choice"
-    if isinstance(given, list):
-        return Dimension(path, listed, tuple(given))
-    if not isinstance(given, Mapping):
-        return Dimension(path, "constant", (given,))
-    forms = [key for key in given if key != "when"]
-    if len(forms) != 1:
-        raise BadInput(f"{path}: give one primitive, e.g. {{loguniform: [0.02, 1.0]}}; primitives: {', '.join(FORMS)}")
-    (form,) = forms
-    arguments = given[form]
-    if form in FORMS and form != "constant" and not isinstance(arguments, list):
-        raise BadInput(f"{path}: {form} takes a list, e.g. {{{form}: [1, 2]}}, not {text_of(arguments)}")
-    if form == "grid" and algorithm != "grid":
-        raise BadInput(f"{path}: search: {algorithm} draws its settings and walks no grid; write choice")
-    values = tuple(arguments) if isinstance(arguments, list) and form != "constant" else (arguments,)
-    return Dimension(path, form, values, conditions_of(path, given.get("when", {})))
-
-
-def conditions_of(path: str, given: Any) -> dict[str, tuple[Any, ...]]:
-    """Return field → values of a condition, written as one value or a list of them."""
-    if not isinstance(given, Mapping):
-        raise BadInput(f"{path}: when is {text_of(given)}; write it as {{field: value}} or {{field: [value, value]}}")
-    return {field: tuple(value) if isinstance(value, list) else (value,) for field, value in given.items()}
 
 
 def scheduler_of(given: Any) -> Asha | None:

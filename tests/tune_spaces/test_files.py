@@ -89,6 +89,23 @@ REFUSED = [
         f"space: {EPSILON} is inside audit.search, so that one would replace the other; leave out one of them",
     ),
     ({"space": {"audit": [{"search": 1}], "audit.seed": [1]}}, "space: audit.seed is inside audit"),
+    (
+        {"space": {"audit": {"search": {"epsilon": [0.1, 0.2], "beta": [1]}}}},
+        "space: fields are not nested here; write the whole path: audit.search.epsilon: [0.1, 0.2]",
+    ),
+    (
+        {"space": {"audit": {"search": {"epsilon": {"loguniform": [0.1, 1]}}}}, "samples": 2},
+        'write the whole path: audit.search.epsilon: {"loguniform": [0.1, 1]}',
+    ),
+    (
+        {"space": {"audit.search": {"beta": [1, 2]}}},
+        "audit.search: 'beta' is no primitive; for the field in it write audit.search.beta: [1, 2]; primitives: choice",
+    ),
+    (
+        {"space": {"audit.search": {"beta": [1, 2], "steps": [1]}}},
+        "for the field in it write audit.search.beta: [1, 2]",
+    ),
+    ({"space": {3: [1, 2]}}, "space: 3 is not the name of a field"),
     ({"space": {f"a{number}": list(range(10)) for number in range(9)}}, "a grid of 1000000000 settings"),
 ]
 
