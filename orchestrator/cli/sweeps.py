@@ -117,7 +117,16 @@ def fields_of(asked: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if field in ("metric", "mode"):
             found[field] = list(given)
+        elif field == "seeds":
+            found[field] = seeds_of(given)
         else:
-            text = f"[{given}]" if field == "seeds" else given
-            found[field] = parse_yaml(text, f"--{field.replace('_', '-')}")
+            found[field] = parse_yaml(given, f"--{field.replace('_', '-')}")
     return found
+
+
+def seeds_of(given: str) -> list[int]:
+    """Return the seeds of --seeds; raises BadInput."""
+    try:
+        return [int(each) for each in given.split(",")]
+    except ValueError:
+        raise BadInput(f"--seeds {given!r}: give whole numbers with commas between them, e.g. --seeds 0,1,2") from None

@@ -13,12 +13,14 @@ from audits.credentials import hide
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.plan.files import DEFAULT_PLAN, file_text, nearby_plans, parse_yaml
 from tune_spaces import SWEEPS, Sweep
+from tune_spaces.dimensions import FORMS
 from tune_spaces.files import sweep_of
 
 SUFFIXES = (".yaml", ".yml")
 TELLING = ("base", "space", "settings")
 """Fields by which a sweep file is told from a plan."""
 CALL = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
+CALL_BEGUN = re.compile(r"(\w+)\s*([(\[]?)")
 
 
 def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
@@ -102,5 +104,25 @@ def parse_spec(text: str) -> tuple[str, Any]:
             "--vary audit.search.epsilon=0.02,0.05,0.1"
         )
     call = CALL.fullmatch(spec)
+    if not call:
+        refuse_unfinished(path, spec)
     listed = parse_yaml(f"[{call[2] if call else spec}]", f"--vary {path}")
     return path, {call[1]: listed} if call else listed
+
+
+def refuse_unfinished(path: str, spec: str) -> None:
+    """Raise BadInput for a primitive whose brackets are not those of a call, which would be read as text."""
+    begun = CALL_BEGUN.match(spec)
+    if begun is None:
+        return
+    name, bracket = begun.groups()
+    if name not in FORMS and not (bracket == "(" and did_you_mean(name, FORMS)):
+        return
+    if bracket == "(":
+        closed = spec.count(")") >= spec.count("(")
+        wrong = "something follows its closing bracket" if closed else "its closing bracket is missing"
+    elif bracket or spec.endswith(")"):
+        wrong = "its arguments stand in round brackets"
+    else:
+        return
+    raise BadInput(f"--vary {path}: {hide(spec)!r} is no primitive as it stands: {wrong}; write it as {name}(…, …)")

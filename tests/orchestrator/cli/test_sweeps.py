@@ -14,6 +14,8 @@ from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
+from orchestrator.cli.sweeps import FIELDS, fields_of
+from orchestrator.engine.plan.sweep_files import parse_spec
 from orchestrator.engine.store.store import Store
 from orchestrator.report.result import SettingRow
 from orchestrator.report.swept import Axes, panels
@@ -87,6 +89,13 @@ REFUSED = [
     (["sweep", "--vary", f"{EPSILON}=0,0.1", "apollo-smoke"], "setting epsilon=0: audit.search.epsilon is 0"),
     (["sweep", "--vary", f"{EPSILON}=loguniform(1, 0.02)", "apollo-smoke"], "lower bound 1 is not below"),
     (["sweep", "--vary", f"{EPSILON}=lguniform(0.02, 1)", "apollo-smoke"], "(did you mean 'loguniform'?)"),
+    (["sweep", "--vary", f"{EPSILON}=loguniform(0.1", "apollo-smoke", "--samples", "2"],
+     f"--vary {EPSILON}: 'loguniform(0.1' is no primitive as it stands: its closing bracket is missing; write it as "
+     "loguniform(…, …)"),
+    (["sweep", "--vary", f"{EPSILON}=lguniform(0.1, 1", "apollo-smoke"], "its closing bracket is missing"),
+    (["sweep", "--vary", f"{EPSILON}=uniform[0.1, 1]", "apollo-smoke"], "its arguments stand in round brackets"),
+    (["sweep", "--vary", f"{EPSILON}=uniform 0.1, 1)", "apollo-smoke"], "its arguments stand in round brackets"),
+    (["sweep", "--vary", f"{EPSILON}=uniform(0.1, 1),2", "apollo-smoke"], "something follows its closing bracket"),
     (["sweep", "--vary", f"{EPSILON}", "apollo-smoke"], "write it as path=value,value"),
     (["sweep", "--vary", f"{EPSILON}=0.1", "apollo-smok"], "(did you mean 'apollo-smoke'?)"),
     (["sweep", "--vary", f"{EPSILON}=0.1", "a", "apollo-smoke"], "leave out a or apollo-smoke"),
@@ -99,6 +108,25 @@ REFUSED = [
     (["cp", "apollo-ablation", "x.yaml"], "follows its plan and is no file"),
     (["cp", "mia-epoch", "x.yaml"], "(did you mean 'mia-epochs'?)"),
 ]  # fmt: skip
+
+
+SEEDS = ("1,,2", "1,", "", "1;2", "a", "1.5", "[1, 2]", "1 2")
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_seeds_are_whole_numbers_with_commas_between_them(
+    seeds: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", "--vary", f"{EPSILON}=0.1", "apollo-smoke", "--seeds", seeds]) == 2
+    said = capsys.readouterr().err
+    assert f"--seeds {seeds!r}: give whole numbers with commas between them, e.g. --seeds 0,1,2" in said
+    assert said.count("\n") == 1
+
+
+def test_texts_that_begin_like_a_primitive_are_values() -> None:
+    assert parse_spec("recipe.schedule=constant,cosine") == ("recipe.schedule", ["constant", "cosine"])
+    assert parse_spec("a.b=lr(1") == ("a.b", ["lr(1"])
+    assert fields_of({**dict.fromkeys(FIELDS), "seeds": "0, 1,-2"}) == {"seeds": [0, 1, -2]}
 
 
 @pytest.mark.parametrize(("words", "line"), REFUSED, ids=lambda value: " ".join(value)[:60])
