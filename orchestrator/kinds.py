@@ -12,7 +12,7 @@ from audits.own.permission import require_permission
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import code_of, follow_edits
-from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.base import BasePlan, require_deciding
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
@@ -118,7 +118,7 @@ def check_against_data(plan: BasePlan, *, absent: bool = False) -> None:
 
 
 def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
-    """Refuse settings of ``sweep`` that are no plans or do not fit their data, and metrics that a setting lacks.
+    """Refuse settings of ``sweep`` that are no plans, do not fit their data or lack a metric; and idle fields.
 
     Of a search that is adaptive the corners of its space are looked at. ``absent`` as for ``check_against_data``.
     Raises BadInput, also for the plan of another kind of audit and for a searcher that is not installed.
@@ -132,6 +132,8 @@ def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
         require_searcher(search)
         if search.adaptive:
             settings = {search.space.name(changes): changes for changes in search.space.corners()}
+    for path in dict.fromkeys(path for changes in settings.values() for path in changes):
+        require_deciding(path)
     for name, changes in settings.items():
         try:
             changed = plan.changed(changes) if changes else plan

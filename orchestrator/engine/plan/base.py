@@ -12,6 +12,7 @@ import yaml
 from pydantic import PrivateAttr, ValidationError
 
 from audits.credentials import mask, without_mask
+from audits.errors import BadInput
 from orchestrator.engine.plan.errors import PlanProblems, problems_of
 from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.plan.sections import Section
@@ -36,6 +37,17 @@ NOT_DECIDING = {
     },
     "data": {"root"},
 }
+
+
+def require_deciding(path: str) -> None:
+    """Raise BadInput for a dotted field that no score depends on: settings of a sweep cannot differ in it."""
+    section, _, rest = path.partition(".")
+    if section == "tracking" or rest.partition(".")[0] in NOT_DECIDING.get(section, ()):
+        raise BadInput(
+            f"{path} changes no result, so settings cannot differ in it; set it for all of them: --set {path}=…"
+        )
+    if path == "compute":
+        raise BadInput("compute is varied as a whole; vary single fields of it that change results, e.g. compute.chunk")
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from audits.errors import BadInput
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.cli.sweeps import FIELDS, fields_of
+from orchestrator.engine.plan.base import require_deciding
 from orchestrator.engine.plan.sweep_files import parse_spec
 from orchestrator.engine.store.store import Store
+from orchestrator.kinds import load_plan
 from orchestrator.report.result import SettingRow
 from orchestrator.report.swept import Axes, panels
 from tests.cases.runs import draw_only
@@ -96,6 +99,14 @@ REFUSED = [
     (["sweep", "--vary", f"{EPSILON}=uniform[0.1, 1]", "apollo-smoke"], "its arguments stand in round brackets"),
     (["sweep", "--vary", f"{EPSILON}=uniform 0.1, 1)", "apollo-smoke"], "its arguments stand in round brackets"),
     (["sweep", "--vary", f"{EPSILON}=uniform(0.1, 1),2", "apollo-smoke"], "something follows its closing bracket"),
+    (["sweep", "--vary", "compute.workers=0,1", "apollo-smoke"],
+     "compute.workers changes no result, so settings cannot differ in it; set it for all of them: --set "
+     "compute.workers=…"),
+    (["sweep", "--vary", "tracking.uri=a,b", "apollo-smoke"], "tracking.uri changes no result"),
+    (["tune", "apollo", "--vary", "compute.store=a,b", "apollo-smoke", "--metric", "gradient_ascent.apollo.auc"],
+     "compute.store changes no result"),
+    (["cost", "--vary", "tracking={uri: a}", "apollo-smoke"], "tracking changes no result"),
+    (["sweep", "--vary", "compute={workers: 1}", "apollo-smoke"], "compute is varied as a whole; vary single fields"),
     (["sweep", "--vary", f"{EPSILON}", "apollo-smoke"], "write it as path=value,value"),
     (["sweep", "--vary", f"{EPSILON}=0.1", "apollo-smok"], "(did you mean 'apollo-smoke'?)"),
     (["sweep", "--vary", f"{EPSILON}=0.1", "a", "apollo-smoke"], "leave out a or apollo-smoke"),
@@ -123,6 +134,26 @@ def test_seeds_are_whole_numbers_with_commas_between_them(
     assert said.count("\n") == 1
 
 
+def test_exactly_the_fields_that_a_plan_does_not_depend_on_cannot_be_varied() -> None:
+    plan = load_plan("apollo-smoke", ["compute.workers_per_model=2", "compute.workers=2"])
+    others = {
+        "workers": 4, "device": "cpu", "gpu": "A", "tf32": True, "gpus_per_worker": 1.0, "cpus_per_worker": 2.0,
+        "engine": "train", "head": True, "threads": 2, "chunk": 5, "address": "auto", "store": "x",
+        "checkpoint_minutes": 1.0, "workers_per_model": 1, "sync_batch_norm": False,
+    }  # fmt: skip
+    assert others.keys() == type(plan.compute).model_fields.keys()
+    for name, value in others.items():
+        same = plan.changed({f"compute.{name}": value}).plan_hash == plan.plan_hash
+        try:
+            require_deciding(f"compute.{name}")
+        except BadInput:
+            assert same, name
+        else:
+            assert not same, name
+    require_deciding("data.name")
+    require_deciding("split.shadows")
+
+
 def test_texts_that_begin_like_a_primitive_are_values() -> None:
     assert parse_spec("recipe.schedule=constant,cosine") == ("recipe.schedule", ["constant", "cosine"])
     assert parse_spec("a.b=lr(1") == ("a.b", ["lr(1"])
@@ -143,6 +174,8 @@ def test_a_command_that_cannot_work_is_refused_in_a_line(
 FILES = [
     ({"base": "apollo-smok"}, "(did you mean 'apollo-smoke'?)"),
     ({"space": {EPSILON: {"choice": [0.1], "when": {"audit.search.nrm": "l2"}}}}, "is not in the space"),
+    ({"search": "optuna", "metric": "retrain.apollo.auc", "space": {"compute.head": [True, False]}},
+     "compute.head changes no result"),
     ({"search": "optuna", "metric": "apollo.auc"}, "metric 'apollo.auc' is no number of this audit"),
     ({"search": "optuna", "metric": "retrain.apollo.auc", "space": {EPSILON: {"uniform": [0, 1]}}},
      "setting epsilon=0: audit.search.epsilon is 0"),
