@@ -92,6 +92,8 @@ def search_of(values: Mapping[str, Any]) -> Search:
     """Return how the space of a file is searched; raises BadInput for fields that do not go together."""
     if "settings" in values and (given := [field for field in OF_A_SPACE if field in values]):
         raise BadInput(f"{given[0]} is about a space; the settings of a list are run as they are")
+    if values.get("space") == {} and not values.get("seeds"):
+        raise BadInput("space is empty: nothing varies; write fields of the plan and what they are, one a line")
     samples = number(values, "samples", least=1, most=MOST_SETTINGS)
     algorithm = word(values, "search", ALGORITHMS) or ("grid" if samples is None else "random")
     scheduler, metric = scheduler_of(values.get("scheduler")), several(values, "metric")

@@ -14,6 +14,7 @@ from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def told(sweep: Sweep) -> str:
     """Return how many settings a sweep file has, in words."""
     search = sweep.search
     if search is None or not search.adaptive:
-        return f": {len(sweep.settings({}))} settings of {sweep.base}"
-    return f": {search.samples or len(search.space.grid())} trials around {sweep.base}"
+        return f": {how_many(len(sweep.settings({})), 'setting')} of {sweep.base}"
+    return f": {how_many(search.samples or len(search.space.grid()), 'trial')} around {sweep.base}"
 
 
 def too_small_here(plan: BasePlan) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import entry, estimate, number, percent, small_p
 from orchestrator.report.rows import Estimate, read_row
@@ -83,7 +84,7 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     many = sum(each.score.known for each in found.settings)
     name = found.winner if found.gain else f"the plan’s own setting ({found.own})"
     what = (
-        f"{name}, of {many} settings of {found.sweep} and the plan, by {found.metric} of {found.players}: "
+        f"{name}, of {how_many(many, 'setting')} of {found.sweep} and the plan, by {found.metric} of {found.players}: "
         f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. It was frozen before any target was asked."
     )
     told = [Sentence("plain", "Chosen", what)]

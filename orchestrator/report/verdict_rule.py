@@ -9,6 +9,7 @@ from typing import Any
 
 from audits.statistics.intervals import student_quantile
 from audits.statistics.power import detectable_auc, detectable_shift
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.rows import Estimate
 from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_words import SMALL, Wording, headline, named, said, unnoticed
@@ -59,7 +60,7 @@ def noted(controls: Sequence[Control], elsewhere: Mapping[str, Sequence[Control]
             for name, own in elsewhere.items()
             if any(each.name == control.name and each.state == FAILED for each in own)
         ]
-        note = f" Failed in {len(names)} other settings: {named(names)}." if names else ""
+        note = f" Failed in {how_many(len(names), 'other setting')}: {named(names)}." if names else ""
         found.append(replace(control, text=control.text + note))
     return found
 

@@ -106,8 +106,14 @@ REFUSED = [
         "for the field in it write audit.search.beta: [1, 2]",
     ),
     ({"space": {3: [1, 2]}}, "space: 3 is not the name of a field"),
+    ({"space": {}}, "space is empty: nothing varies; write fields of the plan and what they are, one a line"),
+    ({"space": None, "settings": {}}, "settings has no setting"),
     ({"space": {f"a{number}": list(range(10)) for number in range(9)}}, "a grid of 1000000000 settings"),
 ]
+
+
+def test_seeds_alone_may_vary():
+    assert list(of(space={}, seeds=[1, 2]).settings({})) == ["base, seed=1", "base, seed=2"]
 
 
 @pytest.mark.parametrize(("fields", "line"), REFUSED)

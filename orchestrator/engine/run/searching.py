@@ -17,6 +17,7 @@ from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.kind import Design, Kind
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Advance, Terminal
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.live import Live
@@ -85,7 +86,8 @@ class Searching:
             except BadInput as error:  # a combination that the plan's rules refuse: its trial says so
                 refused = str(error)
         if not self.drawn:
-            raise BadInput(f"none of {min(DRAWN, self.samples)} settings drawn from the space is a plan: {refused}")
+            drawn = how_many(min(DRAWN, self.samples), "setting")
+            raise BadInput(f"none of {drawn} drawn from the space is a plan: {refused}")
         return outlook(self.kind, [setting.jobs for setting in self.drawn])
 
     @property

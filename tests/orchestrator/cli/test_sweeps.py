@@ -202,6 +202,8 @@ def test_a_searcher_that_is_not_installed_is_named_with_its_extra(
 def test_files_are_validated_and_copied(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", written()]) == 0
     assert "mine.yaml is valid: 3 settings of apollo-smoke" in capsys.readouterr().out
+    assert main(["validate", written(samples=1)]) == 0
+    assert "mine.yaml is valid: 1 setting of apollo-smoke" in capsys.readouterr().out
     assert main(["cp", "apollo-dropout", "copy.yaml"]) == 0
     assert Path("copy.yaml").read_text() == SWEEPS["apollo-dropout"].text
 

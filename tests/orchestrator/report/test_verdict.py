@@ -78,7 +78,7 @@ def test_settings_of_a_sweep_count_by_their_own_controls() -> None:
     found = judge(SCRUB, controls=(control("truth", HELD),), others=others)
     assert found.level == NONE_SEEN and found.headline.endswith("A leak is seen in 1 of all 3 settings.")
     assert [each.level for each in found.findings] == [NONE_SEEN, LEAK, UNTOLD]
-    assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other settings: c.")
+    assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other setting: c.")
 
 
 def test_numbers_have_two_digits_and_power_is_never_rounded_down() -> None:

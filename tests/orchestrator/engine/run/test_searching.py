@@ -25,7 +25,7 @@ from orchestrator.engine.run.target_parts import needed_for, parts_of, rungs
 from orchestrator.engine.run.trial_ledger import Ledger
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
-from orchestrator.report.trials import trial_grid
+from orchestrator.report.trials import remark, trial_grid
 from tests.cases.runs import begun, jobs_of
 from tune_spaces.registry import Sweep
 from tune_spaces.space import Asha, Dimension, Search, Space
@@ -354,3 +354,11 @@ def test_a_line_in_the_middle_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / JOURNAL_FILE).write_bytes(b"x\n" + (tmp_path / JOURNAL_FILE).read_bytes())
     with pytest.raises(BadInput, match="line 1, is no line of a search"):
         journal.begin()
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "The search has one trial: nothing was picked."), (2, "The best of 2 ")]
+)
+def test_of_one_trial_nothing_was_picked(count: int, said: str) -> None:
+    trials = [{"state": "done", "repeats": None}] * count
+    assert remark({"trials": trials, "out_of_time": False}).startswith(said)
