@@ -185,7 +185,8 @@ class Selection:
 
     ``metrics(plan)``: the numbers that can be chosen by. ``refusal(plan, metric)``: why a plan allows no choice by one
     of them, or ""; ``unscored(plan, metric)``: why a setting with this plan gets no score, or "". ``fields``: the
-    plan's fields, or sections, that settings may change.
+    plan's fields, or sections, that settings may change; ``defended``: those of them that a defender decides, among
+    whose settings the lowest score may be chosen.
 
     A rehearsal has the plan ``rehearsed(plan, metric)``, which ``kind`` lays out (its place; "" for the kind itself);
     ``jobs(design, metric)`` are those behind a score. ``values(setting, store, metric)``: ``unit`` of the design → its
@@ -210,6 +211,7 @@ class Selection:
     kind: str = ""
     within: Callable[[str], tuple[float, float]] = shares
     over: str = "target"
+    defended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

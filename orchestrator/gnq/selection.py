@@ -114,6 +114,7 @@ SELECTION = Selection(
         "split.shadows",
         "defences",
     ),
+    defended=("defences",),
     jobs=jobs,
     values=values,
     on_targets=on_targets,

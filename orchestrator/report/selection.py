@@ -76,6 +76,11 @@ class SelectionRow:
         """The heading of its part of a page."""
         return "Setting chosen without asking a target"
 
+    @property
+    def wanted(self) -> str:
+        """What must be said of a choice by the lowest score, nothing of one by the highest."""
+        return "" if self.mode == "max" else "Lower was wanted: a gain is below zero. "
+
 
 def sentences(found: SelectionRow) -> list[Sentence]:
     """Return what was chosen, what it gained over the plan as it is, and how much of its score was optimism."""
@@ -85,7 +90,8 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     name = found.winner if found.gain else f"the plan’s own setting ({found.own})"
     what = (
         f"{name}, of {how_many(many, 'setting')} of {found.sweep} and the plan, by {found.metric} of {found.players}: "
-        f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. It was frozen before any target was asked."
+        f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. "
+        f"{found.wanted}It was frozen before any target was asked."
     )
     told = [Sentence("plain", "Chosen", what)]
     if found.gain is None:
@@ -102,10 +108,11 @@ def sentences(found: SelectionRow) -> list[Sentence]:
         gain = Sentence("bad", "A loss on the targets", f"{by}: {areas}.")
     else:
         gain = Sentence("plain", "No gain that can be told from zero", f"{by}: {areas}.")
+    below = "" if found.mode == "max" else " Lower was wanted: scores at selection below those on targets are too good."
     optimism = (
         f"At selection the gain was {estimate(gained.at_selection, signed=True)}, on the targets "
         f"{number(gained.on_targets.value, signed=True)}. Scores at selection are not those of targets even without a "
-        f"choice, as the plan’s own setting shows: {found.apart}."
+        f"choice, as the plan’s own setting shows: {found.apart}.{below}"
     )
     return [*told, gain, Sentence("plain", "Optimism", optimism)]
 
@@ -133,8 +140,9 @@ def judged_grid(found: SelectionRow) -> Grid:
             rest = gain.at_selection.value - gain.on_targets.value
         differences = entry(gain.at_selection, signed=True), entry(gain.on_targets, signed=True)
         body.append(["difference", "paired", *differences, number(rest, signed=True)])
-    columns = [left("setting"), left(""), f"at selection\n{level}", f"on the targets\n{level}", "optimism"]
-    return grid("selection", f"{found.title}: {found.metric}", columns, body)
+    optimism, wanted = ("optimism", "") if found.mode == "max" else ("selection\n− targets", ", lower wanted")
+    columns = [left("setting"), left(""), f"at selection\n{level}", f"on the targets\n{level}", optimism]
+    return grid("selection", f"{found.title}: {found.metric}{wanted}", columns, body)
 
 
 def settings_grid(found: SelectionRow) -> Grid:

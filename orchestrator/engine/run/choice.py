@@ -86,10 +86,17 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
     settings = sweep.settings(plan.resolved())
     for name, changes in settings.items():
         for path in changes:
-            if not any(path == each or path.startswith(f"{each}.") for each in selection.fields):
+            if not is_in(path, selection.fields):
                 raise BadInput(
                     f"setting {name} of {sweep.name} changes {path}, which no attack may choose: what is in the place "
                     f"of targets would change with it; allowed: {', '.join(selection.fields)}, and what is in them"
+                )
+            if mode == "min" and not is_in(path, selection.defended):
+                raise BadInput(
+                    f"setting {name} of {sweep.name} changes {path}: --mode min would choose the attack that finds "
+                    f"least; only what a defender decides may vary with it ({kind.name}: "
+                    f"{', '.join(selection.defended) or 'nothing'}); leave out --mode min"
+                    f"{', or vary that' if selection.defended else ''}"
                 )
     plans = {name: plan.changed(changes) if changes else plan for name, changes in settings.items()}
     own = next((name for name, each in plans.items() if each == plan), "")
@@ -101,6 +108,11 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
         if why := selection.unscored(each, metric):
             found = found.without([name], why)
     return found
+
+
+def is_in(path: str, fields: Sequence[str]) -> bool:
+    """Return whether a dotted path is one of ``fields``, or in one."""
+    return any(path == each or path.startswith(f"{each}.") for each in fields)
 
 
 def selection_of(kind: Kind) -> Selection:

@@ -49,14 +49,14 @@ def test_a_choice_is_sent_with_its_sweep_and_its_metric(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(f"base: apollo-smoke\nspace: {{{BETA}: [1, 4]}}\n")
-    metric = ["--metric", "gradient_ascent.apollo.auc", "--mode", "min"]
+    metric = ["--metric", "gradient_ascent.apollo.auc", "--mode", "max"]
     plan = ["apollo-smoke"] if swept[0] == "--vary" else []
     work = read_command(Session(), ["tune", "apollo", *plan, *swept, *metric, *STORE])
     assert work.words[:2] == ("tune", "apollo") and work.sweep == (
         Path("mine.yaml") if plan == [] and len(swept) == 1 else None
     )
     text = " ".join(work.words)
-    assert " ".join(metric[:2]) in text and "--mode min" in text and all(word in work.words for word in swept)
+    assert " ".join(metric[:2]) in text and "--mode max" in text and all(word in work.words for word in swept)
     name = {"mine.yaml": "mine", "--vary": "vary-beta"}.get(swept[0], swept[0])
     assert work.out == Path(f"runs/tune-{name}")
     again = read_command(Session(), work.words)  # the cluster reads it alike

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from audits.errors import BadInput
+from orchestrator.engine.run.choice import Choice, Mode, choice_of, selection_of
 from orchestrator.engine.setting import Setting
 from orchestrator.gnq.selection import SELECTION, Place, places
-from orchestrator.kinds import load_plan
+from orchestrator.kinds import kind_named, load_plan
 from tests.orchestrator.engine.run.tuned import rehearsal_of
+from tune_spaces.registry import Settings, Sweep, fixed
 
 PLAN = load_plan("gnq-smoke", values={"compute.workers": 0})
 NAKED = {"defences": []}
@@ -49,3 +53,38 @@ def test_nothing_is_said_of_an_arm_whose_models_diverged_or_whose_attack_failed(
     table = pa.table({**columns, "lira_naive": [1.0, None, 0.0, 1.0], "loss": [1.0, 0.0, 0.0, 1.0]})
     assert SELECTION.on_targets(setting, table, "none.lira.naive.auc") == {}
     assert SELECTION.on_targets(setting, table, "none.loss.none.auc") == {0: 1.0}
+
+
+RANKINGS = {"final": {"defences.0.ranking": "gnq_final"}, "plain": {"defences.0.ranking": "gnq_sum"}}
+
+
+def test_the_lowest_is_chosen_among_defences_only() -> None:
+    metric = next(name for name in places(PLAN) if name.startswith("defended.loss"))
+    kind = kind_named("gnq")
+
+    def chosen(settings: Settings, mode: Mode) -> Choice:
+        return choice_of(kind, Sweep("some", "", "gnq-smoke", fixed(settings), "", ""), PLAN, metric, mode)
+
+    assert list(chosen(RANKINGS, "min").settings) == ["plan", *RANKINGS]
+    for path, value in (("audit.ridge", 0.1), ("split.shadows", 8)):
+        attack: Settings = {**RANKINGS, "attack": {"defences.0.ranking": "gnq_sum", path: value}}
+        assert "attack" in chosen(attack, "max").settings
+        with pytest.raises(BadInput) as refused:
+            chosen(attack, "min")
+        assert str(refused.value) == (
+            f"setting attack of some changes {path}: --mode min would choose the attack that finds least; only what a "
+            "defender decides may vary with it (gnq: defences); leave out --mode min, or vary that"
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("apollo", "split.shadows"), ("mia", "split.shadows"), ("tmia", "split.reference_models")],
+)
+def test_nothing_is_chosen_by_the_lowest_where_only_attacks_vary(name: str, field: str) -> None:
+    plan = load_plan(f"{name}-smoke")
+    selection = selection_of(kind_named(name))
+    sweep = Sweep("some", "", f"{name}-smoke", fixed({"a": {field: 4}}), "", "")
+    with pytest.raises(BadInput, match=rf"may vary with it \({name}: nothing\)") as refused:
+        choice_of(kind_named(name), sweep, plan, selection.metrics(plan)[0], "min")
+    assert str(refused.value).endswith("leave out --mode min")
