@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.session import Session
+from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder, keep_sweep, refuse_other_sweep
+from orchestrator.engine.run.search_checks import head_of
+from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -26,10 +29,12 @@ def begin(
 ) -> Terminal:
     """Claim ``folder`` for a run of ``plan``, keep ``sweep`` there, and return the terminal, which has told the notes.
 
-    Raises BadInput for the folder of another run, unless ``force``.
+    Raises BadInput for the folder of another run, unless ``force``; that folder is left as it was.
     """
     if sweep is not None and not force:
         refuse_other_sweep(folder, sweep)
+        if sweep.search is not None and sweep.search.adaptive:
+            Journal(folder / JOURNAL_FILE, head_of(sweep.search, with_digests(plan))).check()
     session.log = claim_folder(folder, plan, force=force)
     if sweep is not None:
         keep_sweep(folder, sweep)

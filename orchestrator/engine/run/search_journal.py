@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from audits.errors import BadInput
 from orchestrator.engine.jobs.keys import differences
@@ -33,19 +33,10 @@ class Journal:
 
         Raises BadInput for the journal of another search, unless ``force``, which begins a new one in its place.
         """
-        first: dict[str, Any] = {}
-        lines: list[Line] = []
-        length = 0
-        for line, end in self._lines():
-            if not first:
-                first = dict(line)
-            else:
-                lines.append(line)
-            length = end
-        different = differences(first.get("search", {}), self.head) if first else []
+        first, lines, length = self._read()
+        different = self._differences(first)
         if different and not force:
-            field, old, new = different[0]
-            raise BadInput(f"{self.file} is of another search ({field}: {old} there, {new} here); {ANOTHER}")
+            self._refuse(different[0])
         if not first or different:
             self._start_anew()
             return []
@@ -54,9 +45,27 @@ class Journal:
                 file.truncate(length)
         return lines
 
+    def check(self) -> None:
+        """Raise BadInput for a file that is the journal of another search; nothing is written."""
+        if different := self._differences(self._read()[0]):
+            self._refuse(different[0])
+
     def note(self, **line: Any) -> None:
         """Append a line; it is on the disk when this returns."""
         self._write("ab", line)
+
+    def _read(self) -> tuple[dict[str, Any], list[Line], int]:
+        """Return the first line ({} if there is none), those after it, and where the last whole one ends."""
+        found = list(self._lines())
+        lines = [line for line, _ in found]
+        return dict(lines[0]) if lines else {}, lines[1:], found[-1][1] if found else 0
+
+    def _differences(self, first: Line) -> list[tuple[str, Any, Any]]:
+        return differences(first.get("search", {}), self.head) if first else []
+
+    def _refuse(self, difference: tuple[str, Any, Any]) -> NoReturn:
+        field, old, new = difference
+        raise BadInput(f"{self.file} is of another search ({field}: {old} there, {new} here); {ANOTHER}")
 
     def _start_anew(self) -> None:
         self._write("wb", {"search": self.head})
