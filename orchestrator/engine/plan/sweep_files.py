@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from orchestrator.engine.plan.files import DEFAULT_PLAN, file_text, nearby_plans
 from tune_spaces import SWEEPS, Sweep
 from tune_spaces.dimensions import FORMS
 from tune_spaces.files import sweep_of
+from tune_spaces.registry import Settings
+from tune_spaces.space import Search
 
 SUFFIXES = (".yaml", ".yml")
 TELLING = ("base", "space", "settings")
@@ -72,10 +75,18 @@ def is_sweep(path: Path) -> bool:
 
 
 def same_sweep(one: Sweep, other: Sweep) -> bool:
-    """Say whether two sweeps run the same settings, or search the same space alike."""
+    """Say whether two sweeps run the same settings, or search the same space alike; either may go on for longer."""
     if not (one.text and other.text):  # what a function says depends on its plan
         return one is other
-    return (one.search, one.settings({})) == (other.search, other.settings({}))
+    return _told(one) == _told(other)
+
+
+def _told(sweep: Sweep) -> tuple[Search | None, Settings]:
+    """Return what tells the sweep of a file from others: all but how many settings are drawn, and in what time."""
+    search = sweep.search
+    if search is None or search.samples is None:
+        return search and replace(search, seconds=None, at_a_time=None), sweep.settings({})
+    return replace(search, samples=None, seconds=None, at_a_time=None), {}
 
 
 def varied(specs: Sequence[str], base: str | None, changes: Mapping[str, Any]) -> Sweep:

@@ -88,3 +88,30 @@ def test_a_refused_command_leaves_an_interrupted_search_as_it_was(
     assert digests() == before
     runs.finish = True
     assert main(["sweep", "--resume", *OUT]) == 0
+
+
+@pytest.mark.parametrize("finish", [False, True], ids=["interrupted", "finished"])
+@pytest.mark.parametrize("words", [("o.yaml",), ("--resume",), ("o.yaml", "--resume")], ids=" ".join)
+@pytest.mark.parametrize("more", [("--samples", "11"), ("--seconds", "60")], ids=" ".join)
+def test_more_samples_or_seconds_extend_a_search(
+    finish: bool, words: tuple[str, ...], more: tuple[str, ...], runs: Runs
+) -> None:
+    written(seconds=30)
+    runs.finish = finish
+    assert main(["sweep", "o.yaml", *OUT]) == (0 if finish else 130)
+    assert main(["sweep", *words, *more, *OUT]) == (0 if finish else 130)
+    kept = yaml.safe_load(Path("runs/x/sweep.yaml").read_text())
+    assert str(kept[more[0].strip("-")]) == more[1]
+
+
+def test_more_random_settings_extend_a_sweep_but_other_ones_do_not(
+    runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("o.yaml").write_text(yaml.safe_dump({**FILE, "search": "random"}))
+    assert main(["sweep", "o.yaml", *OUT]) == 0
+    assert main(["sweep", "o.yaml", "--samples", "5", *OUT]) == 0
+    before = digests()
+    assert main(["sweep", "o.yaml", "--samples", "5", "--search-seed", "1", *OUT]) == 2
+    assert "holds the run of another sweep" in capsys.readouterr().err
+    assert main(["sweep", "--vary", "audit.search.epsilon=0.1,0.2", "apollo-smoke", *OUT]) == 2
+    assert digests() == before
