@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from orchestrator.cli.session import Session
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import claim_folder, keep_sweep, refuse_other_sweep
+from orchestrator.engine.run.output_folder import (
+    Goal,
+    claim_folder,
+    goal_left,
+    keep_run,
+    keep_sweep,
+    refuse_other_goal,
+    refuse_other_sweep,
+)
 from orchestrator.engine.run.search_checks import head_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 
@@ -26,11 +34,15 @@ def begin(
     force: bool,
     terse: bool = False,
     sweep: Sweep | None = None,
+    goal: Goal | None = None,
 ) -> Terminal:
-    """Claim ``folder`` for a run of ``plan``, keep ``sweep`` there, and return the terminal, which has told the notes.
+    """Claim ``folder`` for a run of ``plan``, keep ``sweep`` and ``goal`` there, and return the terminal.
 
-    Raises BadInput for the folder of another run, unless ``force``; that folder is left as it was.
+    The notes of the plan are told. Raises BadInput for the folder of another run, unless ``force``; that folder is
+    left as it was.
     """
+    if not force:
+        refuse_other_goal(folder, goal)
     if sweep is not None and not force:
         refuse_other_sweep(folder, sweep)
         if sweep.search is not None and sweep.search.adaptive:
@@ -38,6 +50,8 @@ def begin(
     session.log = claim_folder(folder, plan, force=force)
     if sweep is not None:
         keep_sweep(folder, sweep)
+    if sweep is not None or goal_left(folder) is not None:
+        keep_run(folder, sweep.name if sweep else "", goal)
     terminal = Terminal(session.log, json=as_json, terse=terse)
     tell_notes(terminal, plan)
     return terminal

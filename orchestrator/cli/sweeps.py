@@ -12,7 +12,7 @@ from audits.errors import BadInput
 from orchestrator.engine.plan.files import parse_yaml
 from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep, sweep_named, varied
 from orchestrator.engine.run.choice import Mode
-from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE
+from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE, name_left
 from tune_spaces.registry import Sweep
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,7 +102,7 @@ def left_in(name: str | None, out: str | None, asked: Mapping[str, Any]) -> tupl
         if given is None:
             raise BadInput(f"--resume: {folder} holds no {SWEEP_FILE}; name the sweep as well")
         return folder, sweep_named(str(name), fields_of(asked))
-    own = read_sweep_file(file, given.name if given else folder.resolve().name)
+    own = read_sweep_file(file, given.name if given else name_left(folder))
     if given is not None and not same_sweep(given, own):
         raise BadInput(f"--resume: {folder} holds the run of another sweep than {name}; leave out {name}")
     return folder, read_sweep_file(file, own.name, fields_of(asked))

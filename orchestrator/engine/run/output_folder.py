@@ -25,9 +25,15 @@ if TYPE_CHECKING:
 
 PLAN_FILE = "plan.yaml"
 SWEEP_FILE = "sweep.yaml"
+RUN_FILE = "run.json"
+TUNED_FILE = "tuned.yaml"
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 LOG_FILE = "orch.log"
+WHAT_TO_DO = "choose another --out, or add --force to write over it"
+
+Goal = tuple[str, str]
+"""What ``orch tune`` chooses by: the metric, and its better end."""
 
 
 def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
@@ -59,26 +65,61 @@ def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
 def refuse_other_plan(out: Path, plan: BasePlan) -> None:
     """Raise ``BadInput`` when ``out`` holds the finished run of a plan whose scores would be other ones."""
     file = out / PLAN_FILE
-    what_to_do = "choose another --out, or add --force to write over it"
     if not (file.exists() and (out / RESULT_FILE).exists()):
         return
     try:
         former = plan.like(read_plan_file(file))
     except BadInput as error:
-        raise BadInput(f"--out {out} holds a run whose {PLAN_FILE} cannot be read ({error}); {what_to_do}") from None
+        raise BadInput(f"--out {out} holds a run whose {PLAN_FILE} cannot be read ({error}); {WHAT_TO_DO}") from None
     if former.plan_hash != plan.plan_hash:
         field, old, new = differences(former.deciding(), plan.deciding())[0]
-        raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {what_to_do}")
+        raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {WHAT_TO_DO}")
 
 
 def refuse_other_sweep(out: Path, sweep: Sweep) -> None:
     """Raise ``BadInput`` when ``out`` holds the finished run of another sweep file."""
     file = out / SWEEP_FILE
     if file.exists() and (out / RESULT_FILE).exists() and not same_sweep(sweep, read_sweep_file(file, sweep.name)):
-        raise BadInput(
-            f"--out {out} holds the run of another sweep ({SWEEP_FILE} there); choose another --out, or add --force to "
-            "write over it"
-        )
+        raise BadInput(f"--out {out} holds the run of another sweep ({SWEEP_FILE} there); {WHAT_TO_DO}")
+
+
+def refuse_other_goal(out: Path, goal: Goal | None) -> None:
+    """Raise ``BadInput`` when ``out`` holds a choice by another goal, or when one would replace what is no choice."""
+    former = goal_left(out)
+    if former == goal:
+        return
+    if former is not None:
+        raise BadInput(f"--out {out} holds a choice of orch tune by {', '.join(former)}; {WHAT_TO_DO}")
+    if (out / RESULT_FILE).exists():
+        raise BadInput(f"--out {out} holds the run of another command than orch tune; {WHAT_TO_DO}")
+
+
+def goal_left(out: Path) -> Goal | None:
+    """Return by what the run in ``out``, interrupted or not, chooses; None where it does not."""
+    record = _read(out / RUN_FILE) or _read(out / RESULT_FILE).get("selection") or {}
+    return (record["metric"], record["mode"]) if record.get("metric") else None
+
+
+def name_left(out: Path) -> str:
+    """Return the name of the sweep in ``out``; that of the folder where an earlier version has run it."""
+    return str(_read(out / RUN_FILE).get("name") or out.resolve().name)
+
+
+def keep_run(out: Path, name: str, goal: Goal | None) -> None:
+    """Leave the name of a run in ``out``, and by what it chooses; the plan that another choice froze goes."""
+    if goal is None or goal != goal_left(out):
+        (out / TUNED_FILE).unlink(missing_ok=True)
+    metric, mode = goal or (None, None)
+    write_whole(out / RUN_FILE, json.dumps({"name": name, "metric": metric, "mode": mode}, indent=1).encode())
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return the object in a file; {} where there is none."""
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def keep_sweep(out: Path, sweep: Sweep) -> None:

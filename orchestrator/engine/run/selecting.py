@@ -15,7 +15,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.choice import Choice, rehearsing, selection_of, told
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.crew import Crew
-from orchestrator.engine.run.output_folder import write_whole
+from orchestrator.engine.run.output_folder import TUNED_FILE, write_whole
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.search_result import TrialNews, rehearsed
 from orchestrator.engine.run.standing import Left
@@ -23,7 +23,6 @@ from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from tune_spaces.registry import Sweep
 
-TUNED_FILE = "tuned.yaml"
 NOTHING = "nothing is known of it: its models diverged"
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from orchestrator.cli import sweep as sweep_command
+from orchestrator.cli import tune as tune_command
 from orchestrator.cli.main import main
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.search_checks import head_of
@@ -25,6 +26,7 @@ FILE = {
     "metric": METRIC,
 }
 OUT = ("--out", "runs/x")
+TUNE = ("tune", "apollo", "o.yaml", "--search", "random")
 
 
 class Runs:
@@ -39,6 +41,11 @@ class Runs:
         if sweep.search is not None and sweep.search.adaptive:
             Journal(out / JOURNAL_FILE, head_of(sweep.search, with_digests(plan))).begin(force=force)
         return self.ended(out, {})
+
+    def choose(self, kind: Any, choice: Any, plan: Any, out: Path, *rest: Any, **how: Any) -> Any:
+        self.names.append(choice.sweep)
+        (out / "tuned.yaml").write_text(f"{choice.metric}, {choice.mode}")
+        return self.ended(out, {"selection": {"metric": choice.metric, "mode": choice.mode}})
 
     def ended(self, out: Path, document: dict[str, Any]) -> Any:
         if not self.finish:
@@ -56,7 +63,9 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ORCH_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(sweep_command, "run_sweep", found.sweep)
-    monkeypatch.setattr(sweep_command, "show_result", lambda *shown: None)
+    monkeypatch.setattr(tune_command, "run_selection", found.choose)
+    for command in (sweep_command, tune_command):
+        monkeypatch.setattr(command, "show_result", lambda *shown: None)
     written()
     return found
 
@@ -115,3 +124,60 @@ def test_more_random_settings_extend_a_sweep_but_other_ones_do_not(
     assert "holds the run of another sweep" in capsys.readouterr().err
     assert main(["sweep", "--vary", "audit.search.epsilon=0.1,0.2", "apollo-smoke", *OUT]) == 2
     assert digests() == before
+
+
+@pytest.mark.parametrize("words", [("o.yaml",), ("--resume",)], ids=" ".join)
+def test_a_search_that_goes_on_keeps_its_name(words: tuple[str, ...], runs: Runs) -> None:
+    runs.finish = False
+    assert main(["sweep", "o.yaml", *OUT]) == 130
+    runs.finish = True
+    assert main(["sweep", *words, *OUT]) == 0
+    assert main(["sweep", "--resume", *OUT]) == 0
+    assert runs.names == ["o", "o", "o"]
+
+
+def test_a_run_of_an_earlier_version_has_the_name_of_its_folder(runs: Runs) -> None:
+    assert main(["sweep", "o.yaml", *OUT]) == 0
+    Path("runs/x/run.json").unlink()
+    assert main(["sweep", "--resume", *OUT]) == 0
+    assert runs.names == ["o", "x"]
+
+
+OTHERS = [
+    (*TUNE, "--mode", "min"),
+    (*TUNE, "--metric", "retrain.apollo.auc"),
+    ("sweep", "o.yaml", "--search", "random"),
+    ("audit", "apollo", "apollo-smoke"),
+]
+
+
+@pytest.mark.parametrize("words", OTHERS, ids=" ".join)
+@pytest.mark.parametrize("left", ["interrupted", "finished", "of an earlier version"])
+def test_a_choice_is_not_mixed_with_another_run(
+    left: str, words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.finish = left != "interrupted"
+    assert main([*TUNE, *OUT]) == (0 if runs.finish else 130)
+    if left == "of an earlier version":
+        Path("runs/x/run.json").unlink()
+    before = digests()
+    capsys.readouterr()
+    assert main([*words, *OUT]) == 2
+    said = capsys.readouterr().err
+    assert f"holds a choice of orch tune by {METRIC}, max" in said and "--force" in said and said.count("\n") == 1
+    assert digests() == before
+    assert main([*TUNE, *OUT]) == (0 if runs.finish else 130)
+
+
+def test_a_choice_is_written_over_by_force_alone_and_leaves_no_tuned_plan(
+    runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ("sweep", "o.yaml", "--search", "random", *OUT)
+    assert main([*TUNE, *OUT]) == 0
+    assert main([*sweep, "--force"]) == 0
+    assert not Path("runs/x/tuned.yaml").exists()
+    assert main([*sweep]) == 0
+    assert main([*TUNE, *OUT]) == 2
+    assert "holds the run of another command than orch tune" in capsys.readouterr().err
+    assert main([*TUNE, *OUT, "--force"]) == 0
+    assert Path("runs/x/tuned.yaml").read_text() == f"{METRIC}, max"
