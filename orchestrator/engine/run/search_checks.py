@@ -36,10 +36,18 @@ def check_search(search: Search, parts: int) -> None:
 
 
 def require_searcher(search: Search) -> None:
-    """Raise BadInput where the package that searches is not installed."""
-    if search.algorithm == "optuna" and importlib.util.find_spec("optuna") is None:
+    """Raise BadInput where the package that searches is not installed, or is there but cannot be imported."""
+    if search.algorithm != "optuna":
+        return
+    fault = "is not installed" if importlib.util.find_spec("optuna") is None else ""
+    if not fault:
+        try:
+            import optuna  # noqa: F401
+        except ImportError as error:
+            fault = f"cannot be imported ({' '.join(str(error).split())})"
+    if fault:
         raise BadInput(
-            "search: optuna needs the package optuna, which is not installed: pip install 'orch-audit[tune]', or use "
+            f"search: optuna needs the package optuna, which {fault}: pip install 'orch-audit[tune]', or use "
             "search: random"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -197,6 +198,21 @@ def test_a_searcher_that_is_not_installed_is_named_with_its_extra(
     assert main(["sweep", written(search="optuna", metric="retrain.apollo.auc")]) == 2
     assert "pip install 'orch-audit[tune]'" in capsys.readouterr().err
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("command", [("validate",), ("cost", "--sweep"), ("sweep",)])
+def test_a_searcher_that_cannot_be_imported_is_refused_like_a_missing_one(
+    command: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "broken" / "optuna").mkdir(parents=True)
+    (place / "broken" / "optuna" / "__init__.py").write_text("raise ImportError('libstdc++ is too old')")
+    monkeypatch.syspath_prepend(place / "broken")
+    for name in [each for each in sys.modules if each.partition(".")[0] == "optuna"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main([*command, written(search="optuna", metric="retrain.apollo.auc")]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be imported (libstdc++ is too old): pip install 'orch-audit[tune]'" in said
+    assert said.count("\n") == 1 and not Path("runs").exists()
 
 
 def test_files_are_validated_and_copied(capsys: pytest.CaptureFixture[str]) -> None:
