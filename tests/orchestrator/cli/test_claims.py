@@ -144,7 +144,6 @@ def test_a_run_of_an_earlier_version_has_the_name_of_its_folder(runs: Runs) -> N
 
 
 OTHERS = [
-    (*TUNE, "--mode", "min"),
     (*TUNE, "--metric", "retrain.apollo.auc"),
     ("sweep", "o.yaml", "--search", "random"),
     ("audit", "apollo", "apollo-smoke"),

@@ -178,6 +178,7 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
         refusal=lambda plan, metric: "",
         unscored=lambda plan, metric: "too long" * (plan.recipe.epochs > 8),
         fields=("recipe",),
+        defended=("recipe",),
         jobs=rehearsal,
         values=scores,
         on_targets=lambda setting, scores, metric: {0: 0.5, 1: 0.5},
