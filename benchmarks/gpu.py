@@ -1,7 +1,7 @@
 """All that is to be measured on a GPU, in ten minutes: ``make gpu``, or
 
     python -m benchmarks.gpu                     # every part, the tables on the terminal, the record in gpu.json
-    python -m benchmarks.gpu --docs docs/benchmarks.md          # and in their places there
+    python -m benchmarks.gpu --docs docs/results/benchmarks.md          # and in their places there
     python -m benchmarks.gpu --quick --pretend   # without a GPU: the same parts, tiny, on a pretended one
 
 Each part is a process of its own with a limit of time: one that fails or takes too long is named at the end, and the

@@ -31,7 +31,7 @@ sweep(
         base="apollo-defences",
         varies=defences,
         metric="gradient_ascent.apollo.auc",
-        makes="the Pareto front of docs/apollo-experiments.md",
+        makes="the Pareto front of docs/results/apollo-experiments.md",
         trade=("gradient_ascent.apollo.auc", "gradient_ascent.utility.test_accuracy"),
     )
 )

@@ -56,7 +56,7 @@ class Report:
         if missing:
             raise BadInput(f"{self.folder} has no {' and no '.join(missing)}; give the folder of a finished run")
         self.document: dict[str, Any] = read_result(self.folder)
-        """The content of result.json (docs/result.md)."""
+        """The content of result.json (docs/reference/result.md)."""
 
     def __repr__(self) -> str:
         return f"Report({str(self.folder)!r}): {' '.join(self.lines)}"
@@ -83,7 +83,7 @@ class Report:
 
     @cached_property
     def scores(self) -> pa.Table:
-        """The scores, one row for each point, model and so on (docs/result.md)."""
+        """The scores, one row for each point, model and so on (docs/reference/result.md)."""
         from pyarrow import parquet
 
         return parquet.read_table(self.folder / SCORES_FILE)
@@ -114,7 +114,7 @@ class Report:
         return found[wanted]
 
     def failures(self, limits: Sequence[str] | Mapping[str, float]) -> list[str]:
-        """Return in words which limits the result fails, none if it passes: the release gate (docs/result.md).
+        """Return in words which limits the result fails, none if it passes: the gate (docs/reference/result.md).
 
         ``limits``: as for ``--fail-above``, ``["scrub.apollo.auc=0.6"]`` or ``{"scrub.apollo.auc": 0.6}``.
         """

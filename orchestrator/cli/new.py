@@ -125,7 +125,7 @@ def require_target(kind: str, target: str | None, members: str | None) -> None:
     if not target or not members:
         raise BadInput("--target and --members go together: a model, and which points it was trained on")
     if kind not in OF_TARGETS:
-        raise BadInput(f"a plan of kind {kind} with a target says more than is asked here; see docs/given-models.md")
+        raise BadInput(f"a plan of {kind} with a target says more than is asked here; see docs/how-to/given-models.md")
 
 
 def fitting(kind: str, size: str, data: str, model: str, weights: str, members: str) -> tuple[str, str]:

@@ -146,7 +146,7 @@ def text_of(kind: str, size: str, *, data: str, model: str, weights: str = "", m
     target = Template(TARGET).substitute(weights=quoted(weights), members=quoted(members)) if weights else ""
     body = (OF_TARGETS if weights else TEXTS)[kind]
     recipe = "" if body is GNQ_TARGET else Template(RECIPE).substitute(values)
-    head = f"# An audit of {size}, written by orch new: change what is yours; docs/{kind}.md explains the rest.\n"
+    head = f"# An audit of {size}, written by orch new: change what is yours; docs/results/{kind}.md has more.\n"
     told = {**values, "data": quoted(data), "model": quoted(model), "target": target, "recipe": recipe}
     return head + aligned(Template(body + TAIL).substitute(told))
 

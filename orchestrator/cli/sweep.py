@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """Run a sweep and write its tables, figures and report.
 
-    NAME is that of a shipped sweep (`orch ls sweeps`), FILE a sweep file of yours (YAML, see docs/sweeps.md); with
-    --vary neither is given: orch sweep --vary audit.search.epsilon=0.02,0.05,0.1 [PLAN].
+    NAME is that of a shipped sweep (`orch ls sweeps`), FILE a sweep file of yours (YAML, see docs/how-to/sweeps.md);
+    with --vary neither is given: orch sweep --vary audit.search.epsilon=0.02,0.05,0.1 [PLAN].
 
     Models are trained once and shared by all settings; whatever the store has is used again, so the same command
     goes on where an interrupted one stopped.

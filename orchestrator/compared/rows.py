@@ -1,4 +1,4 @@
-"""The schema of compare.json, as docs/result.md explains it."""
+"""The schema of compare.json, as docs/reference/result.md explains it."""
 
 from __future__ import annotations
 

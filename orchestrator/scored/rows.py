@@ -1,4 +1,4 @@
-"""The schema of a result of ``orch score``: rows of result.json, as docs/result.md explains them."""
+"""The schema of a result of ``orch score``: rows of result.json, as docs/reference/result.md explains them."""
 
 from __future__ import annotations
 

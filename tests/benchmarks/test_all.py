@@ -189,7 +189,7 @@ def test_a_file_without_the_markers_is_left_alone(text):
 
 
 def test_the_docs_have_a_place_for_every_section_and_numbers_of_full_runs_only():
-    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    text = (ROOT / "docs" / "results" / "benchmarks.md").read_text()
     for section in ("apollo_search cpu", "apollo_search cuda paper-size", "population cpu"):
         record.replace_section(text, section, "")
     assert all("--quick" not in line for line in text.splitlines() if "load average" in line)

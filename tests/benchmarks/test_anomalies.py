@@ -61,6 +61,6 @@ def test_sizes_that_cannot_be_are_refused(arguments, told, capsys, monkeypatch):
 
 
 def test_the_docs_have_a_place_for_both_devices():
-    text = (Path(record.__file__).parent.parent / "docs" / "benchmarks.md").read_text()
+    text = (Path(record.__file__).parent.parent / "docs" / "results" / "benchmarks.md").read_text()
     for section in ("anomalies cpu", "anomalies cuda"):
         record.replace_section(text, section, "")

@@ -21,7 +21,7 @@ def test_the_record_has_a_file_of_each_optimiser(capsys: pytest.CaptureFixture[s
     assert sgd["bytes"] * 1.3 < adamw["bytes"] < sgd["bytes"] * 1.6  # two moments a weight in the place of one
     assert all(each[name] > 0 for each in (sgd, adamw) for name in ("step", "writing", "reading", "asking"))
     assert "| adamw |" in checkpoints.tables(record)
-    assert markers(record["section"])[0] in (ROOT / "docs" / "benchmarks.md").read_text()
+    assert markers(record["section"])[0] in (ROOT / "docs" / "results" / "benchmarks.md").read_text()
 
 
 def test_options_that_cannot_be_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

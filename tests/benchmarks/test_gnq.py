@@ -114,5 +114,5 @@ def test_a_device_that_a_part_does_not_know_is_refused(
 
 @pytest.mark.parametrize("section", ["gnq uniqueness cpu", "gnq gram cpu", "gnq gram cuda"])
 def test_its_sections_stand_in_the_documents(section: str) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "results" / "benchmarks.md").read_text()
     assert text.count(f"<!-- begin: {section} -->") == text.count(f"<!-- end: {section} -->") == 1

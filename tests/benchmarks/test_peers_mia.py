@@ -250,5 +250,5 @@ def test_other_plans_are_refused_in_one_line(arguments, says, capsys, tmp_path):
 
 
 def test_the_docs_have_a_place_for_it():
-    text = (Path(record.__file__).parent.parent / "docs" / "benchmarks.md").read_text()
+    text = (Path(record.__file__).parent.parent / "docs" / "results" / "benchmarks.md").read_text()
     record.replace_section(text, "peers_mia cpu", "")

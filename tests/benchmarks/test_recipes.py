@@ -23,7 +23,7 @@ def test_both_recipes_are_looked_at_behind_each_epoch(capsys: pytest.CaptureFixt
     assert second["fast"] is None and all(0 <= row["paper"][0] <= 1 for row in (first, second))
     assert first["gain"][0] == pytest.approx(first["fast"][0] - first["paper"][0], abs=1e-3)
     assert "| 2 |" in recipes.tables(record)
-    assert markers(record["section"])[0] in (ROOT / "docs" / "benchmarks.md").read_text()
+    assert markers(record["section"])[0] in (ROOT / "docs" / "results" / "benchmarks.md").read_text()
 
 
 def test_looking_changes_no_training() -> None:

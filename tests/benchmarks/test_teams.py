@@ -23,7 +23,7 @@ def test_the_record_has_curves_that_agree_up_to_rounding(capsys: pytest.CaptureF
     assert max(teams.farthest(exact, name) for name in (teams.TURNED, teams.TWO)) < 1e-6
     assert teams.farthest(exact, teams.APART) > 1e-3
     assert "| float32 | two workers |" in teams.tables(record)
-    assert markers(record["section"])[0] in (ROOT / "docs" / "benchmarks.md").read_text()
+    assert markers(record["section"])[0] in (ROOT / "docs" / "results" / "benchmarks.md").read_text()
 
 
 def test_options_that_cannot_be_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""docs/given-models.md on Apollo does what it says: its script, its plan and its command, in small."""
+"""docs/how-to/given-models.md on Apollo does what it says: its script, its plan and its command, in small."""
 
 from __future__ import annotations
 

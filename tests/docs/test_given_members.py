@@ -1,4 +1,4 @@
-"""docs/given-models.md on TMIA does what it says: the script's model, the plan and the command, made small."""
+"""docs/how-to/given-models.md on TMIA does what it says: the script's model, the plan and the command, made small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.cli.main import main
 from tests.cases.runs import UnshownRun
 from tests.docs.commands import BLOCK, ROOT
 
-PAGE = ROOT / "docs" / "given-models.md"
+PAGE = ROOT / "docs" / "how-to" / "given-models.md"
 HEAD = "## Who was in its training set"
 SMALL = {
     "target.members": "0:60",

@@ -1,4 +1,4 @@
-"""docs/given-models.md does what it says: its script, its plan and its commands, one after the other."""
+"""docs/how-to/given-models.md does what it says: its script, its plan and its commands, one after the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.cli.main import main
 from tests.cases.runs import UnshownRun
 from tests.docs.commands import BLOCK, ROOT, in_blocks
 
-PAGE = ROOT / "docs" / "given-models.md"
+PAGE = ROOT / "docs" / "how-to" / "given-models.md"
 
 
 def section(heading: str, place: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The Python of docs/served-models.md runs as it stands."""
+"""The Python of docs/how-to/served-models.md runs as it stands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from orchestrator.kinds import check_against_data, plan_from
 from tests.cases.endpoint import serving
 from tests.docs.commands import BLOCK, ROOT, python_blocks
 
-PAGE = ROOT / "docs" / "served-models.md"
+PAGE = ROOT / "docs" / "how-to" / "served-models.md"
 AT_MLFLOW, SERVER, AT_SERVER = (block for path, block in python_blocks() if path.name == "served-models.md")
 
 

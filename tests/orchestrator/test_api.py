@@ -34,7 +34,7 @@ PAGE, GIVEN = (block for path, block in python_blocks() if path.name == "python.
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report that docs/python.md makes, of a smaller plan and not tracked."""
+    """The report that docs/how-to/python.md makes, of a smaller plan and not tracked."""
     folder = tmp_path_factory.mktemp("api")
 
     def smaller(plan: runs.Plan, values: Any, workers: Any, store: Any) -> BasePlan:

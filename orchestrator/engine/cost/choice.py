@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
 
 START_SECONDS = 20.0
-"""What the start of Ray and of workers that import torch takes (fixed cost of a population in docs/benchmarks.md)."""
+"""What starting Ray and workers that import torch takes (docs/results/benchmarks.md, fixed cost of a population)."""
 EFFICIENCY = 0.8
 """What each of several workers does of the work of a process alone (ibid.): they share a machine."""
 ENOUGH_SECONDS = 3600.0

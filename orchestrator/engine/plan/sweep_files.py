@@ -56,7 +56,7 @@ def read_sweep_file(path: Path, name: str, changes: Mapping[str, Any] | None = N
 def sweep_from(value: Any, name: str, text: str, source: str, changes: Mapping[str, Any] | None = None) -> Sweep:
     """Return the sweep of what YAML says; ``source`` names it in messages."""
     if not isinstance(value, dict):
-        raise BadInput(f"{source}: a sweep is a mapping of fields (base:, space: …); see docs/sweeps.md")
+        raise BadInput(f"{source}: a sweep is a mapping of fields (base:, space: …); see docs/how-to/sweeps.md")
     if changes:
         value = {**value, **changes}
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)

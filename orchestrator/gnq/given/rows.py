@@ -1,4 +1,4 @@
-"""The schema of the result of a GNQ audit of a given model: rows of result.json, as docs/result.md explains them."""
+"""The schema of a GNQ audit of a given model: rows of result.json, as docs/reference/result.md explains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of what gradient inversion adds to a GNQ result, as docs/result.md explains it."""
+"""The schema of what gradient inversion adds to a GNQ result, as docs/reference/result.md explains it."""
 
 from __future__ import annotations
 

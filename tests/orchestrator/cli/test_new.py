@@ -62,7 +62,7 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
         (["--kind", "mia", "--model", "bert"], "bert"),
         (["--kind", "mia", "--data", "toy2d"], "but toy2d has 500"),
         (["--kind", "mia", "--target", "w.pt"], "--target and --members go together"),
-        (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/given-models.md"),
+        (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/how-to/given-models.md"),
         (["--kind", "mia", "--target", "w.pt", "--members", "0:500"], "w.pt"),
     ],
 )

@@ -12,7 +12,7 @@ from orchestrator.cli.main import main
 from orchestrator.kinds import check_against_data, load_plan
 from tests.cases.runs import audited
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "own-components.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "own-components.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

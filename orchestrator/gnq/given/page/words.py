@@ -12,7 +12,7 @@ SCORES = {"loss": "loss", "squared_norm": "‖g‖²", "uniqueness": "GNQ"}
 CHANCE = 0.5
 ONE = (
     "One model, these points: the numbers say nothing about other models, of the same training either. Exposure is no "
-    "attack: how well it predicts attacks was measured on models that were trained for it (docs/gnq.md)."
+    "attack: how well it predicts attacks was measured on models that were trained for it (docs/results/gnq.md)."
 )
 
 GLOSSARY = {
