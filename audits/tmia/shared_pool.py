@@ -47,7 +47,7 @@ def pool_warning(pool_size: int, n: int, n_ref: int) -> str:
     """Return a warning when reference models of ``n`` points each share a pool under 10 n points, else "".
 
     It says at which rate raw ranks call non-members at a promised 5 %, to first order; what the correction leaves is
-    measured in docs/results/tmia.md.
+    measured in docs/results/tmia-attack-1.md.
     """
     if min(pool_size, n, n_ref) < 1:
         raise BadInput(f"pool_size, n and n_ref are {pool_size}, {n} and {n_ref}; allowed: 1 or more each")

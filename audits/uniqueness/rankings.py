@@ -1,8 +1,8 @@
 """Rankings of points for removal, most exposed first: gradient uniqueness and the controls that it must beat.
 
 Sums run over the checkpoints of a ``Trace``, each weighted with the steps it stands for. How well a ranking goes with
-what attacks find is measured in docs/results/gnq.md: sums of GNQ along training lead, at the trained model alone
-it does not beat the summed loss.
+what attacks find is measured in docs/results/gnq-exposure.md: sums of GNQ along training lead, at the trained model
+alone it does not beat the summed loss.
 """
 
 from __future__ import annotations

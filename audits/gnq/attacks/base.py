@@ -3,7 +3,7 @@
 An attack with shadows learns what members and non-members look like from models whose halves are known. Naive shadows
 teach it about members and non-members at large; those that ran the pipeline about the members and non-members of the
 very group that is judged. The learned attacks fit one classifier for all points and targets, so that they see no
-point's own history; LiRA does. What each finds is measured in docs/results/gnq.md.
+point's own history; LiRA does. What each finds is measured in docs/results/gnq-removal.md.
 """
 
 from __future__ import annotations
