@@ -10,7 +10,7 @@ from audits.errors import BadInput, did_you_mean
 from tune_spaces.dimensions import text_of
 from tune_spaces.fields import number, refuse_unknown, several, truth, word, words
 from tune_spaces.registry import Settings, Sweep, fixed
-from tune_spaces.space import MOST_SETTINGS, Asha, Changes, Search
+from tune_spaces.space import MOST_SETTINGS, Asha, Changes, Search, refuse_nested_paths
 from tune_spaces.space_fields import space_of
 
 FIELDS = (
@@ -54,6 +54,8 @@ def sweep_of(values: Mapping[str, Any], name: str, text: str = "") -> Sweep:
     varied = settings_of(values["settings"]) if "settings" in values else None
     if search.adaptive and values.get("pooled"):
         raise BadInput("pooled sums up settings that repeat one experiment; a search compares different ones")
+    if varied and search.seeds and (own := [name for name, changes in varied.items() if "seed" in changes]):
+        raise BadInput(f"seeds and settings.{own[0]} both set the plan's seed; leave out one of them")
     settings = {} if search.adaptive else at_seeds(varied if varied is not None else named(search), search.seeds)
     pooled = truth(values, "pooled")
     if pooled:
@@ -123,6 +125,8 @@ def check_together(values: Mapping[str, Any], search: Search) -> None:
         search.space.grid()
     elif search.samples is None:
         raise BadInput(f"samples is missing; say how many settings search: {search.algorithm} draws, e.g. samples: 30")
+    elif search.algorithm == "random" and search.adaptive:
+        search.configurations()
     if search.adaptive and not search.metric:
         raise BadInput("metric is missing; name the number to search by, e.g. metric: gradient_ascent.apollo.auc")
     if search.scheduler and len(search.metric) > 1:
@@ -177,6 +181,10 @@ def settings_of(given: Any) -> dict[str, Changes]:
     for name, changes in given.items():
         if not isinstance(changes, Mapping | None):
             raise BadInput(f"settings.{name} is {text_of(changes)}; write it as {{field: value}}, or {{}} for the plan")
+        for path in changes or ():
+            if not isinstance(path, str):
+                raise BadInput(f"settings.{name}: {text_of(path)} is not the name of a field; write it as in a plan")
+        refuse_nested_paths(list(changes or ()), f"settings.{name}")
     return {name: dict(changes or {}) for name, changes in given.items()}
 
 

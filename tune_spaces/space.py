@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,11 +41,7 @@ class Space:
         paths = [dimension.path for dimension in self.dimensions]
         if twice := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
             raise BadInput(f"space: {twice[0]} is given twice")
-        for outer, inner in itertools.permutations(paths, 2):
-            if inner.startswith(f"{outer}."):
-                raise BadInput(
-                    f"space: {inner} is inside {outer}, so that one would replace the other; leave out one of them"
-                )
+        refuse_nested_paths(paths, "space")
         for dimension in self.dimensions:
             self._check_condition(dimension)
         self.in_order()
@@ -141,6 +137,15 @@ class Space:
         varied = [each.path for each in self.dimensions if each.form != "constant"]
         said = [f"{short_name(path, varied)}={text_of(changes[path])}" for path in varied if path in changes]
         return ", ".join(said) or "base"
+
+
+def refuse_nested_paths(paths: Sequence[str], place: str) -> None:
+    """Raise BadInput where one of the dotted ``paths``, which stand in ``place``, is inside another."""
+    for outer, inner in itertools.permutations(paths, 2):
+        if inner.startswith(f"{outer}."):
+            raise BadInput(
+                f"{place}: {inner} is inside {outer}, so that one would replace the other; leave out one of them"
+            )
 
 
 def short_name(path: str, among: list[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from audits.errors import BadInput
-from orchestrator.cli.beginning import begin
+from orchestrator.cli.beginning import begin_sweep
 from orchestrator.cli.completing import sweeps
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
@@ -64,13 +64,13 @@ def command(
         folder = Path(out or f"runs/{sweep.name}")
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
     kind = kind_named(plan.kind)
-    terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
+    terminal, claim = begin_sweep(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
     if sweep.measures == "utility" and kind.tuning is not None:
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)
     else:
         found: Result = run_sweep(
-            kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force, pictures=not no_pictures
+            kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force, pictures=not no_pictures, claim=claim
         )
         document = found.to_json()
         show_result(terminal, kind, document, folder)

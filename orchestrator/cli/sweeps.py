@@ -19,33 +19,63 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FIELDS = ("samples", "search", "scheduler", "metric", "mode", "seeds", "seconds", "at_a_time", "search_seed")
 """Options that are fields of a sweep file."""
+VARY = click.option(
+    "--vary",
+    multiple=True,
+    metavar="PATH=SPEC",
+    help="Vary a field of PLAN, by values (audit.search.epsilon=0.02,0.05) or a primitive of Ray Tune "
+    "(audit.search.beta=loguniform(0.25, 16)); repeatable.",
+)
 
 
 def search_options(function: F) -> F:
     """Add --vary, and the fields of a sweep file that say how its space is searched."""
-    for option in (
-        click.option("--search-seed", metavar="N", help="Seed of the draws and of the searcher."),
-        click.option("--at-a-time", metavar="N", help="Trials of optuna and asha that run at once."),
-        click.option("--seconds", metavar="S", help="Time budget of optuna and asha."),
-        click.option("--seeds", metavar="N,N", help="Run every setting at each of these seeds of the plan."),
-        click.option("--mode", multiple=True, metavar="min|max", help="Which end of --metric is best; max by default."),
+    return with_options(
+        function,
+        VARY,
+        click.option("--samples", metavar="N", help="Settings that random and optuna draw."),
+        click.option("--search", metavar="grid|random|optuna", help="random where --samples is given, else grid."),
+        click.option("--scheduler", metavar="none|asha", help="asha stops poor trials early."),
         click.option(
             "--metric",
             multiple=True,
             metavar="NAME",
             help="Number to search by, e.g. gradient_ascent.apollo.auc; two for a Pareto front.",
         ),
-        click.option("--scheduler", metavar="none|asha", help="asha stops poor trials early."),
-        click.option("--search", metavar="grid|random|optuna", help="random where --samples is given, else grid."),
-        click.option("--samples", metavar="N", help="Settings that random and optuna draw."),
+        click.option("--mode", multiple=True, metavar="min|max", help="Which end of --metric is best; max by default."),
+        click.option("--seeds", metavar="N,N", help="Run every setting at each of these seeds of the plan."),
+        click.option("--seconds", metavar="S", help="Time budget of optuna and asha."),
+        click.option("--at-a-time", metavar="N", help="Trials of optuna and asha that run at once."),
+        click.option("--search-seed", metavar="N", help="Seed of the draws and of the searcher."),
+    )
+
+
+def choice_options(function: F) -> F:
+    """Add --vary, and those fields of a sweep file that ``orch tune`` heeds: its settings are known beforehand."""
+    return with_options(
+        function,
+        VARY,
+        click.option("--samples", metavar="N", help="Settings that random draws."),
+        click.option("--search", metavar="grid|random", help="random where --samples is given, else grid."),
+        click.option("--search-seed", metavar="N", help="Seed of the draws."),
         click.option(
-            "--vary",
+            "--metric",
             multiple=True,
-            metavar="PATH=SPEC",
-            help="Vary a field of PLAN, by values (audit.search.epsilon=0.02,0.05) or a primitive of Ray Tune "
-            "(audit.search.beta=loguniform(0.25, 16)); repeatable.",
+            metavar="NAME",
+            help="Number of one attack to choose by, e.g. gradient_ascent.apollo.auc; that of FILE without it.",
         ),
-    ):
+        click.option(
+            "--mode",
+            multiple=True,
+            metavar="min|max",
+            help="Which end of --metric is best: max by default; min only among the defences of GNQ.",
+        ),
+    )
+
+
+def with_options(function: F, *options: Callable[[F], F]) -> F:
+    """Add options, which --help shows in this order."""
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -69,7 +99,7 @@ def chosen(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tu
 def chosen_among(name: str | None, source: str | None, asked: Mapping[str, Any]) -> tuple[Sweep, str | None]:
     """Return the sweep among whose settings ``orch tune`` chooses, and the plan beside it, if any; raises BadInput."""
     for option, adaptive in (("search", "optuna"), ("scheduler", "asha")):
-        if asked[option] == adaptive:
+        if asked.get(option) == adaptive:
             raise BadInput(
                 f"--{option} {adaptive} chooses settings by what targets answer while it goes on; tune with --search "
                 "grid or random"
@@ -112,7 +142,7 @@ def fields_of(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a sweep file that options give."""
     found: dict[str, Any] = {}
     for field in FIELDS:
-        given = asked[field]
+        given = asked.get(field)
         if given is None or given == ():
             continue
         if field in ("metric", "mode"):

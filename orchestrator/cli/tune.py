@@ -13,7 +13,7 @@ from orchestrator.cli.beginning import begin
 from orchestrator.cli.completing import kinds, sweeps
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
-from orchestrator.cli.sweeps import chosen_among, goal, search_options
+from orchestrator.cli.sweeps import choice_options, chosen_among, goal
 from orchestrator.engine.run.choice import choice_of, selection_of
 from orchestrator.engine.run.selecting import run_selection
 from orchestrator.engine.run.summary import show_result
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.argument("kind", shell_complete=kinds)
 @click.argument("name", metavar="[NAME|FILE]", required=False, shell_complete=sweeps)
 @plan_options
-@search_options
+@choice_options
 @run_options
 @click.pass_obj
 def command(

@@ -12,6 +12,7 @@ from actors.cluster import size_workers
 from audits.errors import BadInput
 from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
+from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.engine.plan.wording import how_many
@@ -42,14 +43,16 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         open_design(plan).borders()  # sizes of groups decide whether they can be dealt
     for text in (*plan.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         click.echo(text)
-    click.echo(f"{source or 'the embedded default'} is valid{told(sweep) if sweep else ''}")
+    click.echo(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}")
 
 
-def told(sweep: Sweep) -> str:
+def told(sweep: Sweep, plan: BasePlan) -> str:
     """Return how many settings a sweep file has, in words."""
     search = sweep.search
     if search is None or not search.adaptive:
-        return f": {how_many(len(sweep.settings({})), 'setting')} of {sweep.base}"
+        settings, same = distinct(sweep.settings(plan.resolved()), plan)
+        again = f"; {told_same(same)}" if same else ""
+        return f": {how_many(len(settings), 'setting')} of {sweep.base}{again}"
     return f": {how_many(search.samples or len(search.space.grid()), 'trial')} around {sweep.base}"
 
 

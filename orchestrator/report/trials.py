@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import DASH, number
 
@@ -13,8 +14,8 @@ Search = Mapping[str, Any]
 
 
 def trial_grid(search: Search) -> Grid:
-    """Return the table of all trials; the best one, or those of the Pareto front, in bold."""
-    ranked = sorted(search["trials"], key=lambda row: place(row, search["mode"]))
+    """Return the table of all different trials; the best one, or those of the Pareto front, in bold."""
+    ranked = sorted(different(search), key=lambda row: place(row, search["mode"]))
     best = set(search["front"]) or {row["number"] for row in ranked[:1] if row["state"] == "done"}
     total = max(search["rungs"])
     body = [
@@ -22,7 +23,7 @@ def trial_grid(search: Search) -> Grid:
             Entry(str(row["number"])),
             Entry(row["setting"], tone=bold(row["number"] in best)),
             *(Entry(number(value), tone=bold(row["number"] in best)) for value in shown(row, search)),
-            Entry(state(row)),
+            Entry(row["state"] or DASH),
             Entry(f"{row['parts']} of {total}"),
         ]
         for row in ranked
@@ -32,6 +33,11 @@ def trial_grid(search: Search) -> Grid:
         "those of the Pareto front" if search["front"] else "the best"
     )
     return grid("trials", title, ["trial", left("setting"), *names, left("state"), "parts of\nthe targets"], body)
+
+
+def different(search: Search) -> list[Mapping[str, Any]]:
+    """Return the trials without those that repeat an earlier one, which are no further attempts."""
+    return [row for row in search["trials"] if row["repeats"] is None]
 
 
 def place(row: Mapping[str, Any], mode: Sequence[str]) -> tuple[int, int, float, int]:
@@ -46,19 +52,16 @@ def shown(row: Mapping[str, Any], search: Search) -> Sequence[float | None]:
     return row["values"] or [None] * len(search["metric"])
 
 
-def state(row: Mapping[str, Any]) -> str:
-    """Return how a trial ended, in words."""
-    again = f" (repeats trial {row['repeats']})" if row["repeats"] is not None else ""
-    return (row["state"] or DASH) + again
-
-
 def remark(search: Search) -> str:
     """Return the sentence that a reader of the table must know."""
     ended = " The time that the search was given ended before all of its trials." if search["out_of_time"] else ""
-    if len(search["trials"]) == 1:
+    tried = different(search)
+    if again := len(search["trials"]) - len(tried):
+        ended += f" {how_many(again, 'suggestion')} of the searcher repeated a trial; no trial is counted twice."
+    if len(tried) == 1:
         return f"The search has one trial: nothing was picked.{ended}"
-    whole = sum(row["state"] == "done" and row["repeats"] is None for row in search["trials"])
+    whole = sum(row["state"] == "done" for row in tried)
     return (
-        f"The best of {len(search['trials'])} trials ({whole} on all targets) has been picked on the very targets that "
+        f"The best of {len(tried)} trials ({whole} on all targets) has been picked on the very targets that "
         f"it is quoted on, so that its value is too good; values of stopped trials are of some targets only.{ended}"
     )

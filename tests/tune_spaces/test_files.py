@@ -105,6 +105,21 @@ REFUSED = [
         {"space": {"audit.search": {"beta": [1, 2], "steps": [1]}}},
         "for the field in it write audit.search.beta: [1, 2]",
     ),
+    (
+        {"settings": {"a": {}, "b": {EPSILON: 0.2, "audit.search": {"epsilon": 0.1}}}},
+        f"settings.b: {EPSILON} is inside audit.search, so that one would replace the other; leave out one of them",
+    ),
+    ({"settings": {"a": {3: 1}}}, "settings.a: 3 is not the name of a field"),
+    ({"settings": {"a": {"seed": 3}}, "seeds": [0, 1]}, "seeds and settings.a both set the plan's seed"),
+    (
+        {
+            "space": {EPSILON: [0.1, 0.2], "audit.search.norm": {"choice": ["l2"], "when": {EPSILON: 0.1}}},
+            "samples": 3,
+            "scheduler": "asha",
+            "metric": "a.b.auc",
+        },
+        "samples: 3 different ones are wanted, but 150 draws gave 2",
+    ),
     ({"space": {3: [1, 2]}}, "space: 3 is not the name of a field"),
     ({"space": {}}, "space is empty: nothing varies; write fields of the plan and what they are, one a line"),
     ({"space": None, "settings": {}}, "settings has no setting"),

@@ -12,6 +12,7 @@ from orchestrator.engine.cost.history import PastWork
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Design, Kind, Probe
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.distinct import distinct
 from orchestrator.engine.store.store import Store
 from orchestrator.engine.timings import Timings
 from tune_spaces.registry import Settings, Sweep
@@ -102,7 +103,8 @@ def running(bill: Bill, plan: BasePlan, sweep: Sweep | None) -> Audited:
     """Add the settings of ``sweep``, or those of ``plan``, to a bill; return them."""
     tuning = bill.kind.tuning if sweep and sweep.measures == "utility" else None
     audited: Audited = {}
-    for name, overrides in (sweep.settings(plan.resolved()) if sweep else plan.settings()).items():
+    settings = distinct(sweep.settings(plan.resolved()), plan)[0] if sweep else plan.settings()
+    for name, overrides in settings.items():
         changed = plan.changed(overrides) if overrides else plan
         _, jobs = bill.add(changed, lambda design: tuning.jobs(design.jobs()) if tuning else design.jobs())
         audited[name] = changed, jobs

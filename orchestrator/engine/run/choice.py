@@ -14,6 +14,7 @@ from audits.statistics.summary import paired_difference
 from orchestrator.engine.cost.bill import Rehearsal
 from orchestrator.engine.kind import Kind, Selection, load
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.distinct import distinct
 from orchestrator.engine.plan.wording import first_of
 from orchestrator.engine.run.output_folder import SWEEP_FILE
 from tune_spaces.registry import Settings, Sweep
@@ -27,7 +28,8 @@ OWN = "plan"
 class Choice:
     """What is chosen by: ``settings`` of ``sweep`` by name, the plan's ``own`` among them, and ``metric``.
 
-    ``refused``: setting → why it gets no score; ``file``: where the sweep is kept beside the result, if it has a file.
+    ``refused``: setting → why it gets no score; ``file``: where the sweep is kept beside the result, if it has a file;
+    ``same``: setting of the sweep that is none of ``settings`` → the one that it is equal to in all fields.
     """
 
     sweep: str
@@ -37,6 +39,7 @@ class Choice:
     settings: Settings
     refused: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+    same: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scored(self) -> Settings:
@@ -83,7 +86,7 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
         raise BadInput(f"{asked}; allowed: {first_of(allowed)}")
     if reason := selection.refusal(plan, metric):
         raise BadInput(f"--metric {metric}: {reason}")
-    settings = sweep.settings(plan.resolved())
+    settings, same = distinct(sweep.settings(plan.resolved()), plan)
     for name, changes in settings.items():
         for path in changes:
             if not is_in(path, selection.fields):
@@ -103,7 +106,7 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
     if not own:
         own = OWN if OWN not in settings else f"{OWN} as it is"
         settings, plans = {own: {}, **settings}, {own: plan, **plans}
-    found = Choice(sweep.name, metric, mode, own, settings, file=SWEEP_FILE if sweep.text else "")
+    found = Choice(sweep.name, metric, mode, own, settings, file=SWEEP_FILE if sweep.text else "", same=same)
     for name, each in plans.items():
         if why := selection.unscored(each, metric):
             found = found.without([name], why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,8 @@ WHAT_TO_DO = "choose another --out, or add --force to write over it"
 
 Goal = tuple[str, str]
 """What ``orch tune`` chooses by: the metric, and its better end."""
+Claim = Callable[[], None]
+"""Makes a folder that of a run; called as soon as the run cannot be refused any more for what lies there."""
 
 
 def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
@@ -77,10 +79,28 @@ def refuse_other_plan(out: Path, plan: BasePlan) -> None:
 
 
 def refuse_other_sweep(out: Path, sweep: Sweep) -> None:
-    """Raise ``BadInput`` when ``out`` holds the finished run of another sweep file."""
+    """Raise ``BadInput`` when ``out`` holds the finished run of another sweep file, or one of more draws."""
     file = out / SWEEP_FILE
-    if file.exists() and (out / RESULT_FILE).exists() and not same_sweep(sweep, read_sweep_file(file, sweep.name)):
+    if not (file.exists() and (out / RESULT_FILE).exists()):
+        return
+    former = read_sweep_file(file, sweep.name)
+    if not same_sweep(sweep, former):
         raise BadInput(f"--out {out} holds the run of another sweep ({SWEEP_FILE} there); {WHAT_TO_DO}")
+    if sweep.search is None or sweep.search.adaptive or sweep.search.samples is None:
+        return
+    samples, before = sweep.search.samples, settings_left(out) & former.settings({}).keys()
+    if lost := before - sweep.settings({}).keys():
+        raise BadInput(
+            f"--out {out} holds a result of {len(before)} settings, of which samples: {samples} would leave out "
+            f"{len(lost)}; give as many samples as it has, or more, {WHAT_TO_DO}"
+        )
+
+
+def settings_left(out: Path) -> set[str]:
+    """Return the names of the settings of the finished run in ``out``; of a choice, of those that it was among."""
+    result = _read(out / RESULT_FILE)
+    rows = (result.get("selection") or result).get("settings", [])
+    return {str(row["setting"]) for row in rows}
 
 
 def refuse_other_goal(out: Path, goal: Goal | None) -> None:

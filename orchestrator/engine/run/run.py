@@ -18,11 +18,12 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.kind import Design, Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.live import Live
-from orchestrator.engine.run.output_folder import SWEEP_FILE, write_document, write_outputs
+from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, write_document, write_outputs
 from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.searching import Searching
 from orchestrator.engine.run.standing import Left
@@ -33,7 +34,7 @@ from orchestrator.engine.run.tracking_uri import check_uri
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.store import Store, default_store_uri
-from tune_spaces.registry import Sweep
+from tune_spaces.registry import Settings, Sweep
 from tune_spaces.space import Search
 
 if TYPE_CHECKING:
@@ -81,13 +82,15 @@ def run_sweep(
     rebuild: bool = False,
     force: bool = False,
     pictures: bool = True,
+    claim: Claim | None = None,
 ) -> Result:
     """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``.
 
-    ``force``: the journal of another search in ``out`` gives way.
+    ``force``: the journal of another search in ``out`` gives way. ``claim``: what makes ``out`` the folder of this run,
+    where that must wait until a search has taken up its journal.
     """
     run = Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep, pictures=pictures)
-    return run.sweep(sweep, force=force)
+    return run.sweep(sweep, force=force, claim=claim)
 
 
 def run_tuning(
@@ -141,7 +144,8 @@ class Run:
         """Return whether the store has everything that a plan, or a sweep around it, needs on ``device``."""
         if self.rebuild or (sweep and sweep.search and sweep.search.adaptive):
             return False
-        for changes in (sweep.settings(plan.resolved()) if sweep else plan.settings()).values():
+        settings = distinct(sweep.settings(plan.resolved()), plan)[0] if sweep else plan.settings()
+        for changes in settings.values():
             design = self.lay_out(with_digests(plan.changed(changes)) if changes else plan, data, device)
             if self.stored.lacks(design.first_jobs()) or self.stored.lacks(design.jobs()):
                 return False
@@ -157,19 +161,19 @@ class Run:
                 self.crew.attack(settings)
             return self.finish(settings, counts)
 
-    def sweep(self, sweep: Sweep, *, force: bool = False) -> Result:
+    def sweep(self, sweep: Sweep, *, force: bool = False, claim: Claim | None = None) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
         if sweep.search and sweep.search.adaptive:
-            return self.search(sweep, sweep.search, force=force)
+            return self.search(sweep, sweep.search, force=force, claim=claim)
         with self.live:
-            settings = self.laid_out(sweep.settings(self.plan.resolved()))
+            settings = self.laid_out(self.settings_of(sweep))
             self.look_for_copies()
             with self.session(settings):
                 counts = self.crew.prepare(settings)
                 self.crew.trials(sweep, settings)
             return self.finish(settings, counts, sweep)
 
-    def search(self, sweep: Sweep, search: Search, *, force: bool) -> Result:
+    def search(self, sweep: Sweep, search: Search, *, force: bool, claim: Claim | None = None) -> Result:
         """Run the trials of a search, each chosen by what earlier ones came to; whole ones are the settings."""
         if (team := self.plan.compute.workers_per_model) > 1:
             raise BadInput(
@@ -182,7 +186,7 @@ class Run:
             trials = Searching(
                 self.name, self.kind, search, self.plan, lay_out, self.crew, self.live, self.terminal, self.out
             )
-            trials.begin(base, force=force)
+            trials.begin(base, force=force, claim=claim)
             with self.session([trials.shared], more=trials.left, kept=trials.kept):
                 self.crew.prepare([trials.shared])
                 trials.run()
@@ -196,7 +200,7 @@ class Run:
         tuning = self.kind.tuning
         assert tuning is not None, f"audits of kind {self.kind.name} measure no utilities"
         with self.live:
-            laid_out = self.laid_out(sweep.settings(self.plan.resolved()))
+            laid_out = self.laid_out(self.settings_of(sweep))
             settings = [replace(each, jobs=tuple(tuning.jobs(each.jobs))) for each in laid_out]
             with self.session(settings, tuning):
                 models = [job for setting in settings for job in self.kind.making_models(setting.jobs)]
@@ -211,6 +215,13 @@ class Run:
             tuning.write(self.out, document)
             self.live.page.finished({row["setting"]: {"distance": row["distance"]} for row in document["rows"]})
         return document
+
+    def settings_of(self, sweep: Sweep) -> Settings:
+        """Return the settings of a sweep, those that are equal in all fields once; a line says so."""
+        settings, same = distinct(sweep.settings(self.plan.resolved()), self.plan)
+        if same:
+            self.terminal.line(told_same(same))
+        return settings
 
     def laid_out(self, changes: Mapping[str, Mapping[str, Any]]) -> list[Setting]:
         """Return settings (name → dotted fields that change) with their plans and jobs."""

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from audits.errors import BadInput
 from orchestrator.engine.jobs.keys import differences
+from orchestrator.engine.plan.wording import how_many
 
 JOURNAL_FILE = "search.jsonl"
 Line = Mapping[str, Any]
@@ -28,27 +29,35 @@ class Journal:
         self.file = file
         self.head = dict(head)
 
-    def begin(self, *, force: bool = False) -> list[Line]:
-        """Return the lines of the search that the file holds, none if there is none; begin it there otherwise.
+    def lines(self) -> list[Line]:
+        """Return the lines of the search that the file holds, none if there is none; nothing is written.
 
-        Raises BadInput for the journal of another search, unless ``force``, which begins a new one in its place.
+        Raises BadInput for the journal of another search.
         """
-        first, lines, length = self._read()
-        different = self._differences(first)
-        if different and not force:
+        first, lines, _ = self._read()
+        if different := self._differences(first):
             self._refuse(different[0])
-        if not first or different:
-            self._start_anew()
-            return []
-        if length < self.file.stat().st_size:
+        return lines
+
+    def check(self, samples: int) -> None:
+        """Raise BadInput for the journal of another search, or of more trials than ``samples``; nothing is written."""
+        begun = sum("changes" in line for line in self.lines())
+        if begun > samples:
+            raise BadInput(
+                f"{self.file} has {how_many(begun, 'trial')}, and samples: {samples} would leave some out; "
+                f"give {begun} or more, {ANOTHER}"
+            )
+
+    def begin(self, *, anew: bool = False) -> list[Line]:
+        """Return ``lines`` and make the file ready for another one; begun if there is none, or ``anew`` in any case."""
+        lines = [] if anew else self.lines()
+        first, _, length = ({}, [], 0) if anew else self._read()
+        if not first:
+            self._write("wb", {"search": self.head})
+        elif length < self.file.stat().st_size:  # a last line that was cut off
             with self.file.open("r+b") as file:
                 file.truncate(length)
         return lines
-
-    def check(self) -> None:
-        """Raise BadInput for a file that is the journal of another search; nothing is written."""
-        if different := self._differences(self._read()[0]):
-            self._refuse(different[0])
 
     def note(self, **line: Any) -> None:
         """Append a line; it is on the disk when this returns."""
@@ -66,9 +75,6 @@ class Journal:
     def _refuse(self, difference: tuple[str, Any, Any]) -> NoReturn:
         field, old, new = difference
         raise BadInput(f"{self.file} is of another search ({field}: {old} there, {new} here); {ANOTHER}")
-
-    def _start_anew(self) -> None:
-        self._write("wb", {"search": self.head})
 
     def _write(self, mode: str, line: Line) -> None:
         """Write a line whole or not at all, so that nothing is ever appended to a part of one; raises OSError."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.progress import Look
 from orchestrator.engine.run.suggesting import Trial, Values
 from tune_spaces.space import Search
@@ -90,9 +91,13 @@ def look_at(trials: Sequence[TrialNews], samples: int, parts: int) -> Look:
 
 
 def counted(trials: Sequence[Trial]) -> str:
-    """Return in one line how the trials of a search ended."""
-    states = Counter("repeated" if trial.repeats is not None else trial.state or "open" for trial in trials)
-    return f"trials: {len(trials)} ({', '.join(f'{count} {state}' for state, count in states.items())})"
+    """Return in one line how the trials of a search ended; one that repeats another is not counted."""
+    tried = [trial for trial in trials if trial.repeats is None]
+    states = ", ".join(f"{count} {state}" for state, count in Counter(each.state or "open" for each in tried).items())
+    again = len(trials) - len(tried)
+    return f"trials: {len(tried)} ({states})" + (
+        f"; {how_many(again, 'suggestion')} repeated one of them" if again else ""
+    )
 
 
 def search_document(

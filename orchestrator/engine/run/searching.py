@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Advance, Terminal
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.live import Live
+from orchestrator.engine.run.output_folder import Claim
 from orchestrator.engine.run.part_trial import PartTrial
 from orchestrator.engine.run.search_checks import check_search, head_of, samples_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
@@ -55,25 +57,44 @@ class Searching:
     names: dict[int, str] = field(default_factory=dict)
     advance: Advance | None = None
 
-    def begin(self, base: Setting, *, force: bool) -> None:
-        """Check the search, say what a trial costs, and take up what the journal in ``out`` has of it."""
+    def begin(self, base: Setting, *, force: bool, claim: Claim | None = None) -> None:
+        """Check the search, say what a trial costs, and take up what the journal in ``out`` has of it.
+
+        Only when the journal is known to be that of this search anything is written, ``claim`` first; with ``force``
+        it begins anew instead.
+        """
         self.parts = len(parts_of(self.kind, base.jobs))
         check_search(self.search, self.parts)
         self.samples = samples_of(self.search)
         asha = self.search.scheduler
         self.rungs = rungs(self.parts, asha.grace, asha.reduction) if asha else [self.parts]
-        halving = Halving(self.parts, asha.grace, asha.reduction, self.search.mode[0]) if asha else None
         journal = Journal(self.out / JOURNAL_FILE, head_of(self.search, self.plan))
-        self.ledger = Ledger(self.search, self.samples, self.parts, journal, halving, self.describe, self.told)
+        new = partial(Ledger, self.search, self.samples, self.parts, journal, describe=self.describe, tell=self.told)
+        self.ledger, anew = new(self.halving()), False
+        try:
+            journal.check(self.samples)
+            self.ledger.go_on(journal.lines())
+        except BadInput:
+            if not force:
+                raise
+            self.laid_out, self.made, self.names = {}, set(), {}
+            self.ledger, anew = new(self.halving()), True
         self.outlook = self.look_ahead()
         self.note_missing([self.shared])
         self.terminal.line(self.outlook.line([each.path for each in self.search.space.dimensions]))
         if asha:
             after = " and ".join(map(str, self.rungs[:-1]))
             self.terminal.line(f"asha: trials are compared after {after} of {self.parts} parts of the targets")
-        self.ledger.go_on(journal.begin(force=force))
+        if claim is not None:
+            claim()
+        journal.begin(anew=anew)
         ended = sum(trial.state in ENDED for trial in self.ledger.trials)
         self.terminal.line(f"trials: {self.samples}, {ended} ended before, {self.samples - ended} to run")
+
+    def halving(self) -> Halving | None:
+        """Return a scheduler that has heard of no trial yet, if the search has one."""
+        asha = self.search.scheduler
+        return Halving(self.parts, asha.grace, asha.reduction, self.search.mode[0]) if asha else None
 
     def look_ahead(self) -> Outlook:
         """Return what trials share, by a few that are laid out before any is run."""

@@ -12,6 +12,7 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.distinct import told_same
 from orchestrator.engine.run.choice import Choice, rehearsing, selection_of, told
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.crew import Crew
@@ -84,6 +85,8 @@ class Selecting(Run):
     def rehearsed(self, choice: Choice) -> dict[str, list[float]]:
         """Return the score of every setting that gets one, unit by unit."""
         self.choice = choice
+        if choice.same:
+            self.terminal.line(told_same(choice.same))
         self.tell_refused(choice.refused)
         with self.at_rehearsal():
             settings = self.rehearsals = self.rehearsal(choice)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.seeds import derive_seed, numpy_generator
 from tune_spaces.dimensions import DIGITS, Dimension, multiple
-from tune_spaces.space import Search
+from tune_spaces.space import REDRAWN, Changes, Search
 
 if TYPE_CHECKING:
     import optuna
@@ -51,8 +51,18 @@ def suggest(search: Search, trials: Sequence[Trial]) -> tuple[dict[str, Any], di
     if search.algorithm == "grid":
         return search.space.grid()[number], {}
     if search.algorithm == "random":
-        return search.space.sample(numpy_generator(seed)), {}
+        return _unlike(search, [trial.changes for trial in trials], seed), {}
     return _from_optuna(search, trials, seed)
+
+
+def _unlike(search: Search, before: Sequence[Changes], seed: int) -> Changes:
+    """Return a draw that is none of those ``before``, or the last of as many as show that there is none."""
+    generator = numpy_generator(seed)
+    for _ in range(REDRAWN * (len(before) + 1)):
+        drawn = search.space.sample(generator)
+        if drawn not in before:
+            break
+    return drawn
 
 
 def _from_optuna(search: Search, trials: Sequence[Trial], seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

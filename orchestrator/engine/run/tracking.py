@@ -20,6 +20,7 @@ from audits.credentials import reveal
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
+from orchestrator.engine.run.tracking_again import finished_before, keep_finished
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 from orchestrator.engine.run.tracking_server import reached
@@ -42,18 +43,19 @@ def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None
 
     ``out`` holds result.json, scores.parquet, plan.yaml, report.html and figures/; its tables are logged as CSV.
     Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
-    ``out`` is filled and ended; else logging a run again makes a second one with the same ``orch.plan_hash`` tag.
+    ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``);
+    a run that is repeated elsewhere is another one with the same ``orch.plan_hash`` tag.
     Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
     """
     where = resolve_uri(uri, out)
     with reached(where, f"{out} is complete"):
-        run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment)
+        run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment, result)
         try:
             page = _log_runs(run, kind, result, out)
         except BaseException as error:
             run.end(status_after(error))
             raise
-        run.end("FINISHED")
+        run.end("FINISHED", result)
         told = {"uri": where, "experiment": experiment, "parent": run.parent, "children": run.children}
         return {**told, "page": page}
 
@@ -65,7 +67,10 @@ def status_after(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class OpenRun:
-    """A parent run that is RUNNING, with the children that it has so far (setting → run id)."""
+    """A parent run that is RUNNING, with the children that it has so far (setting → run id).
+
+    ``again``: it had finished, and so had its children; numbers, tags and files are logged anew, and nothing else.
+    """
 
     client: MlflowClient
     experiment: str
@@ -74,10 +79,12 @@ class OpenRun:
     params: Mapping[str, Any]
     out: Path
     children: dict[str, str]
+    again: bool = False
 
     def log_params(self) -> None:
         """Log the parameters of the parent."""
-        _fill(self.client, self.parent, self.params, {})
+        if not self.again:
+            _fill(self.client, self.parent, self.params, {})
 
     def log_parent(self, values: Mapping[str, float]) -> None:
         """Log metrics of the parent."""
@@ -94,7 +101,7 @@ class OpenRun:
         named = {allowed_name(metric): value for metric, value in values.items()}
         params = settled({**self.params, **flatten(overrides), "setting": name})
         child = self.fill_child(name, params, {**void, **named})
-        self.client.set_terminated(child, "FINISHED")
+        self.end_child(child, "FINISHED")
         return child
 
     def fill_child(self, name: str, params: Mapping[str, Any], values: Mapping[str, float], step: int = 0) -> str:
@@ -102,8 +109,13 @@ class OpenRun:
         if name not in self.children:
             tags = {**self.tags, "orch.level": "setting", PARENT: self.parent}
             self.children[name] = _start(self.client, self.experiment, name, tags)
-        _fill(self.client, self.children[name], params, values, step)
+        _fill(self.client, self.children[name], {} if self.again else params, values, step)
         return self.children[name]
+
+    def end_child(self, child: str, status: str) -> None:
+        """End a child, unless it had ended when the run was finished for the first time."""
+        if not self.again:
+            self.client.set_terminated(child, status)
 
     def steps_of(self, name: str) -> set[int]:
         """Return the steps at which a child, if it is there, has values of a trial."""
@@ -124,23 +136,36 @@ class OpenRun:
                 self.fill_child(trial.name, {}, values, step=parts)
         self.client.set_tag(child, "orch.state", trial.state)
         if trial.state != "running":
-            self.client.set_terminated(child, "FAILED" if trial.state == "failed" else "FINISHED")
+            self.end_child(child, "FAILED" if trial.state == "failed" else "FINISHED")
 
     def tag_worst(self, run: str, worst: str) -> None:
         """Tag a run with the name of its worst line, if it has one."""
         if worst:
             self.client.set_tag(run, "orch.worst", worst)
 
-    def end(self, status: str) -> None:
-        """End the parent; the next run opens another one."""
+    def end(self, status: str, result: Mapping[str, Any] | None = None) -> None:
+        """End the parent; the next run opens another one, unless it is the run of this ``result`` once more."""
+        if self.again:
+            return
         self.client.set_terminated(self.parent, status)
+        if result is not None:
+            keep_finished(self.out, self.out / OPEN_FILE, result)
         (self.out / OPEN_FILE).unlink(missing_ok=True)
 
 
-def open_run(kind: str, name: str, plan: Mapping[str, Any], out: Path, uri: str, experiment: str) -> OpenRun:
+def open_run(
+    kind: str,
+    name: str,
+    plan: Mapping[str, Any],
+    out: Path,
+    uri: str,
+    experiment: str,
+    result: Mapping[str, Any] | None = None,
+) -> OpenRun:
     """Return the parent run of ``plan`` in ``out``: the one that an earlier process left open, else a new one.
 
-    What that process was tracking stands in a file in ``out``. If it was another plan, its parent is KILLED.
+    What that process was tracking stands in a file in ``out``. If it was another plan, its parent is KILLED. With the
+    ``result`` of the run a finished parent of the same run comes before a new one.
     """
     from mlflow import MlflowClient
 
@@ -153,14 +178,21 @@ def open_run(kind: str, name: str, plan: Mapping[str, Any], out: Path, uri: str,
     left_open, token = _left_open(client, identity, out)
     for parent in left_open:
         if parent.data.tags["orch.plan_hash"] == tags["orch.plan_hash"]:
-            query = f"tags.{PARENT} = '{parent.info.run_id}'"
-            found = client.search_runs([identity], query, max_results=50_000)
-            children = {str(child.info.run_name): str(child.info.run_id) for child in found}
+            children = _children(client, identity, parent.info.run_id)
             return OpenRun(client, identity, str(parent.info.run_id), tags, params, out, children)
         client.set_terminated(parent.info.run_id, "KILLED")
+    if result is not None and (done := finished_before(client, identity, out, result)) is not None:
+        children = _children(client, identity, done.info.run_id)
+        return OpenRun(client, identity, str(done.info.run_id), tags, params, out, children, again=True)
     (out / OPEN_FILE).write_text(token, encoding="utf-8")
     made = _start(client, identity, name, {**tags, "orch.level": "parent", "orch.run": token})
     return OpenRun(client, identity, made, tags, params, out, {})
+
+
+def _children(client: MlflowClient, experiment: str, parent: str) -> dict[str, str]:
+    """Return the child runs of ``parent``: setting → run id."""
+    found = client.search_runs([experiment], f"tags.{PARENT} = '{parent}'", max_results=50_000)
+    return {str(child.info.run_name): str(child.info.run_id) for child in found}
 
 
 def is_value(metric: str) -> bool:

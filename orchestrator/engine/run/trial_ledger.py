@@ -10,7 +10,7 @@ from typing import Any
 from actors.halving import Halving
 from actors.searches import NUMBER
 from audits.errors import BadInput, did_you_mean
-from orchestrator.engine.run.search_journal import Journal
+from orchestrator.engine.run.search_journal import ANOTHER, Journal
 from orchestrator.engine.run.suggesting import Trial, Values, suggest
 from orchestrator.engine.store.faults import StoreFull, StoreSilent
 from tune_spaces.space import Search
@@ -68,7 +68,8 @@ class Ledger:
                     self._ends(trial, line["parts"])
             elif line["state"] in ENDED:
                 trial.state = line["state"]
-        self.waiting = [trial.number for trial in self.trials if trial.state not in ENDED]
+        self._end_repeats(self.trials)
+        self.waiting = [trial.number for trial in self.trials if trial.state not in ENDED and trial.repeats is None]
         for trial in self.trials:
             self.tell(trial)
 
@@ -77,11 +78,8 @@ class Ledger:
         self.trials.append(trial)
         if line["jobs"] and self.describe(trial)["jobs"] != line["jobs"]:
             raise BadInput(
-                f"{self.journal.file}: trial {trial.number} was another one, by other code, data or versions; choose "
-                "another --out, or add --force to begin anew"
+                f"{self.journal.file}: trial {trial.number} was another one, by other code, data or versions; {ANOTHER}"
             )
-        if trial.repeats is not None:
-            self._repeat(trial)
 
     # steering
 
@@ -94,7 +92,7 @@ class Ledger:
                 trial = self._draw()
             else:
                 return None
-            if trial.state:
+            if trial.state or trial.repeats is not None:
                 continue
             try:
                 return {NUMBER: trial.number, **self.describe(trial)}
@@ -157,10 +155,11 @@ class Ledger:
         self.journal.note(**line, at=round(self.at, 3))
 
     def _draw(self) -> Trial:
-        """Ask the searcher for the next trial; one that repeats another takes its end."""
+        """Ask the searcher for the next trial; one that repeats another takes its end, as soon as it has one."""
         changes, params = suggest(self.search, self.trials)
         trial = Trial(len(self.trials), changes, params)
-        same = next((each for each in self.trials if each.changes == changes and each.state in ENDED), None)
+        alike = (each for each in self.trials if each.changes == changes and each.state != "failed")
+        same = next(alike, None)
         trial.repeats = None if same is None else same.number if same.repeats is None else same.repeats
         self.trials.append(trial)
         try:
@@ -169,15 +168,15 @@ class Ledger:
             jobs = ""  # ``ask`` meets the same error
         again = {} if trial.repeats is None else {"repeats": trial.repeats}
         self.note(trial=trial.number, changes=changes, params=params, jobs=jobs, **again)
-        if trial.repeats is not None:
-            self._repeat(trial)
+        self._end_repeats([trial])
         self.tell(trial)
         return trial
 
-    def _repeat(self, trial: Trial) -> None:
-        """Give a trial the end of the one that it repeats."""
-        first = self.trials[trial.repeats or 0]
-        trial.values, trial.state = dict(first.values), first.state
+    def _end_repeats(self, trials: Sequence[Trial]) -> None:
+        """Give those of ``trials`` that repeat another one its values and its end, if it has ended."""
+        for trial in trials:
+            if trial.repeats is not None and (first := self.trials[trial.repeats]).state:
+                trial.values, trial.state = dict(first.values), first.state
 
     def _ends(self, trial: Trial, parts: int) -> bool:
         """Tell the scheduler of a trial's value; return whether the trial ends there."""
@@ -187,6 +186,7 @@ class Ledger:
     def _end(self, trial: Trial, state: str) -> None:
         trial.state = state
         self.note(trial=trial.number, state=state)
+        self._end_repeats(self.trials)
         self.tell(trial)
 
     def _values(self, number: int, numbers: Mapping[str, float | None]) -> Values:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from audits.errors import BadInput
 from orchestrator.cli import sweep as sweep_command
 from orchestrator.cli import tune as tune_command
 from orchestrator.cli.main import main
@@ -34,18 +35,25 @@ class Runs:
 
     def __init__(self) -> None:
         self.finish = True
+        self.refuse = False
         self.names: list[str] = []
 
     def sweep(self, kind: Any, sweep: Any, plan: Any, out: Path, *rest: Any, force: bool, **how: Any) -> Any:
         self.names.append(sweep.name)
+        if self.refuse:
+            raise BadInput("trial 0 was another one")
+        if (claim := how["claim"]) is not None:
+            claim()
         if sweep.search is not None and sweep.search.adaptive:
-            Journal(out / JOURNAL_FILE, head_of(sweep.search, with_digests(plan))).begin(force=force)
-        return self.ended(out, {})
+            Journal(out / JOURNAL_FILE, head_of(sweep.search, with_digests(plan))).begin(anew=force)
+        settings = [{"setting": name} for name in sweep.settings(plan.resolved())]
+        return self.ended(out, {"settings": settings})
 
     def choose(self, kind: Any, choice: Any, plan: Any, out: Path, *rest: Any, **how: Any) -> Any:
         self.names.append(choice.sweep)
+        settings = [{"setting": name} for name in choice.settings]
         (out / "tuned.yaml").write_text(f"{choice.metric}, {choice.mode}")
-        return self.ended(out, {"selection": {"metric": choice.metric, "mode": choice.mode}})
+        return self.ended(out, {"selection": {"metric": choice.metric, "mode": choice.mode, "settings": settings}})
 
     def ended(self, out: Path, document: dict[str, Any]) -> Any:
         if not self.finish:
@@ -100,6 +108,17 @@ def test_a_refused_command_leaves_an_interrupted_search_as_it_was(
 
 
 @pytest.mark.parametrize("finish", [False, True], ids=["interrupted", "finished"])
+def test_a_search_that_refuses_its_journal_leaves_the_folder_as_it_was(finish: bool, runs: Runs) -> None:
+    """``--samples`` and ``--workers`` would be written down: sweep.yaml and plan.yaml say other things with them."""
+    runs.finish = finish
+    assert main(["sweep", "o.yaml", *OUT]) == (0 if finish else 130)
+    before = digests()
+    runs.refuse = True
+    assert main(["sweep", "o.yaml", "--samples", "9", "--workers", "0", *OUT]) == 2
+    assert digests() == before
+
+
+@pytest.mark.parametrize("finish", [False, True], ids=["interrupted", "finished"])
 @pytest.mark.parametrize("words", [("o.yaml",), ("--resume",), ("o.yaml", "--resume")], ids=" ".join)
 @pytest.mark.parametrize("more", [("--samples", "11"), ("--seconds", "60")], ids=" ".join)
 def test_more_samples_or_seconds_extend_a_search(
@@ -124,6 +143,42 @@ def test_more_random_settings_extend_a_sweep_but_other_ones_do_not(
     assert "holds the run of another sweep" in capsys.readouterr().err
     assert main(["sweep", "--vary", "audit.search.epsilon=0.1,0.2", "apollo-smoke", *OUT]) == 2
     assert digests() == before
+
+
+@pytest.mark.parametrize("words", [("sweep", "o.yaml"), ("sweep", "--resume"), TUNE], ids=" ".join)
+def test_fewer_random_settings_than_a_result_has_are_refused(
+    words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(search="random")
+    first = ("sweep", "o.yaml") if words[0] == "sweep" else TUNE
+    assert main([*first, "--samples", "5", *OUT]) == 0
+    before = digests()
+    assert main([*words, "--samples", "3", *OUT]) == 2
+    said = capsys.readouterr().err
+    assert "holds a result of 5 settings, of which samples: 3 would leave out 2; give as many samples" in said
+    assert "choose another --out, or add --force" in said and said.count("\n") == 1
+    assert digests() == before
+    assert main([*words, "--samples", "3", *OUT, "--force"]) == 0
+    assert main([*words, "--samples", "3", *OUT]) == 0
+
+
+@pytest.mark.parametrize("finish", [False, True], ids=["interrupted", "finished"])
+def test_fewer_samples_than_a_search_has_trials_are_refused(
+    finish: bool, runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.finish = finish
+    assert main(["sweep", "o.yaml", *OUT]) == (0 if finish else 130)
+    journal = Path("runs/x", JOURNAL_FILE)
+    for number in range(2):
+        trial = {"trial": number, "changes": {}, "params": {}, "jobs": ""}
+        journal.write_bytes(journal.read_bytes() + json.dumps(trial).encode() + b"\n")
+    before = digests()
+    capsys.readouterr()
+    assert main(["sweep", "o.yaml", "--samples", "1", *OUT]) == 2
+    said = capsys.readouterr().err
+    assert f"{JOURNAL_FILE} has 2 trials, and samples: 1 would leave some out; give 2 or more, choose another" in said
+    assert said.count("\n") == 1 and digests() == before
+    assert main(["sweep", "o.yaml", "--samples", "2", *OUT]) == (0 if finish else 130)
 
 
 @pytest.mark.parametrize("words", [("o.yaml",), ("--resume",)], ids=" ".join)

@@ -18,9 +18,10 @@ from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.cli.sweeps import FIELDS, fields_of
 from orchestrator.engine.plan.base import require_deciding
-from orchestrator.engine.plan.sweep_files import parse_spec
+from orchestrator.engine.plan.sweep_files import parse_spec, sweep_named
+from orchestrator.engine.run.choice import choice_of
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import load_plan
+from orchestrator.kinds import kind_named, load_plan
 from orchestrator.report.result import SettingRow
 from orchestrator.report.swept import Axes, panels
 from tests.cases.runs import draw_only
@@ -73,8 +74,10 @@ def test_three_values_are_one_table_one_panel_and_three_nested_runs_over_models_
     logged = {child.info.run_name: child.data.params[EPSILON] for child in children}
     assert logged == {name: name.removeprefix("epsilon=") for name in names}
 
+    every = client.search_runs([experiment])
     capsys.readouterr()
     assert main(["sweep", "--resume", "--out", str(out)]) == 0
+    assert {run.info.run_id for run in client.search_runs([experiment])} == {run.info.run_id for run in every}
     again = json.loads((out / "result.json").read_text())
     assert again["table"] == document["table"] and again["population"]["trained"] == 0
     assert main(["sweep", "--vary", f"{EPSILON}=0.02", "apollo-smoke", *sets(*TINY), "--out", str(out)]) == 2
@@ -133,6 +136,50 @@ def test_seeds_are_whole_numbers_with_commas_between_them(
     said = capsys.readouterr().err
     assert f"--seeds {seeds!r}: give whole numbers with commas between them, e.g. --seeds 0,1,2" in said
     assert said.count("\n") == 1
+
+
+EQUAL = {"a": {EPSILON: 0.1}, "b": {EPSILON: 0.1, "seed": 0}, "c": {}, "d": {EPSILON: 0.2}}
+"""Of these a, b and c are one setting where the plan has the radius 0.1 and the seed 0."""
+SAME = "2 settings are equal to others in all fields and not counted: b = a, c = a"
+
+
+def test_settings_that_are_equal_in_all_fields_are_one(capsys: pytest.CaptureFixture[str]) -> None:
+    file = {"base": "apollo-smoke", "settings": EQUAL}
+    Path("equal.yaml").write_text(yaml.safe_dump(file))
+    plan = load_plan("apollo-smoke")
+    assert plan.seed == 0 and plan.audit.search.epsilon == 0.1  # type: ignore[attr-defined]  # a plan of Apollo
+    assert main(["validate", "equal.yaml"]) == 0
+    assert f"is valid: 2 settings of apollo-smoke; {SAME}\n" in capsys.readouterr().out
+    assert main(["cost", "--sweep", "equal.yaml", "--json", "--images-per-second", "100"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"] == 2
+    sweep = sweep_named("equal.yaml")
+    choice = choice_of(kind_named("apollo"), sweep, plan, "gradient_ascent.apollo.auc", "max")
+    assert list(choice.settings) == ["a", "d"] and choice.own == "a" and choice.same == {"b": "a", "c": "a"}
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_equal_settings_once_and_says_so(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw_only(monkeypatch, "sweep")
+    Path("equal.yaml").write_text(yaml.safe_dump({"base": "apollo-smoke", "settings": EQUAL}))
+    assert main(["sweep", "equal.yaml", *sets(*TINY)]) == 0
+    assert SAME in capsys.readouterr().out
+    document = json.loads((place / "runs" / "equal" / "result.json").read_text())
+    assert [row["setting"] for row in document["settings"]] == ["a", "d"]
+    assert {row["settings"] for row in document["best"]} <= {2}
+    assert {row["setting"] for row in document["table"]} == {"a", "d"}
+
+
+def test_the_help_of_tune_has_the_options_that_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"--{name}" in said for name in ("vary", "samples", "search", "search-seed", "metric", "mode"))
+    for option in ("--scheduler", "--seeds", "--seconds", "--at-a-time"):
+        assert option not in said
+        assert main(["tune", "apollo", "--vary", f"{EPSILON}=0.1", option, "1"]) == 2
+        assert f"No such option '{option}'" in capsys.readouterr().err
+    assert "optuna" not in said and "asha" not in said
 
 
 def test_exactly_the_fields_that_a_plan_does_not_depend_on_cannot_be_varied() -> None:

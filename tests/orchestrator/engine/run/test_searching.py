@@ -19,7 +19,7 @@ from orchestrator.engine.run.part_trial import PartTrial
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.run.search_checks import check_search
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
-from orchestrator.engine.run.search_result import front
+from orchestrator.engine.run.search_result import counted, front
 from orchestrator.engine.run.suggesting import Trial, suggest
 from orchestrator.engine.run.target_parts import needed_for, parts_of, rungs
 from orchestrator.engine.run.trial_ledger import Ledger
@@ -53,11 +53,13 @@ def toy(place: Path) -> BasePlan:
     return load_plan(kind_named("toy").default_plan, values=values)
 
 
-def searched(search: Search, place: Path, *, force: bool = False, shown: bool = False, **changes: Any) -> Result:
+def searched(
+    search: Search, place: Path, *, force: bool = False, shown: bool = False, claim: Any = None, **changes: Any
+) -> Result:
     """Carry out a search around the toy plan in ``place``, which holds its store as well."""
     sweep = Sweep("toy-search", "Epochs.", "", lambda plan: {}, "loss.auc", "a table", search=search)
     run = begun(toy(place).changed(changes), place / "out", sweep.name, shown=shown)
-    return run.sweep(sweep, force=force)
+    return run.sweep(sweep, force=force, claim=claim)
 
 
 def told(result: Result) -> Any:
@@ -151,6 +153,71 @@ def test_a_journal_of_another_search_is_refused_unless_forced(tmp_path: Path) ->
     assert len(forced.document["search"]["trials"]) == 1
 
 
+def test_trials_of_other_code_or_data_are_refused_before_anything_is_written_and_forced_ones_begin_anew(
+    tmp_path: Path,
+) -> None:
+    short = replace(SEARCH, algorithm="random", samples=1)
+    searched(short, tmp_path)
+    journal = tmp_path / "out" / JOURNAL_FILE
+    head, begun, *rest = lines(tmp_path)
+    text = "\n".join(json.dumps(each) for each in (head, {**begun, "jobs": "0" * 16}, *rest)) + '\n{"cut off'
+    journal.write_text(text)
+    before = {file: file.read_bytes() for file in sorted((tmp_path / "out").iterdir())}
+    claims: list[bytes] = []
+
+    def claim() -> None:
+        claims.append(journal.read_bytes())
+
+    with pytest.raises(BadInput, match="trial 0 was another one, by other code, data or versions; choose"):
+        searched(short, tmp_path, claim=claim)
+    assert not claims
+    assert {file: file.read_bytes() for file in sorted((tmp_path / "out").iterdir())} == before
+    searched(short, tmp_path, force=True, claim=claim)
+    assert claims == [text.encode()]
+    assert lines(tmp_path)[1]["jobs"] == begun["jobs"]
+
+
+def test_draws_of_a_search_are_different_as_long_as_the_space_has_more() -> None:
+    """A condition leaves one setting where epochs are 1, which would otherwise be drawn every other time."""
+    dimensions = (
+        Dimension("recipe.epochs", "choice", (1, 8)),
+        Dimension("recipe.weight_decay", "choice", (0.0, 0.1, 0.2), {"recipe.epochs": (8,)}),
+    )
+    search = Search(Space(dimensions), "random", 6, Asha(), ("loss.auc",), ("max",))
+    trials: list[Trial] = []
+    for number in range(4):
+        changes, _ = suggest(search, trials)
+        assert changes not in [trial.changes for trial in trials]
+        trials.append(Trial(number, changes, {}))
+    assert suggest(search, trials)[0] in [trial.changes for trial in trials]
+
+
+def test_a_suggestion_that_repeats_a_trial_which_still_runs_is_not_run_and_ends_with_it(tmp_path: Path) -> None:
+    few = Space((Dimension("recipe.epochs", "choice", (1, 2)),))
+    search = Search(few, "random", 4, None, ("loss.auc",), ("max",))
+
+    def ledger() -> Ledger:
+        journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
+        found = Ledger(search, 4, PARTS, journal, None, lambda trial: {"jobs": "x"}, lambda trial: None)
+        found.go_on(journal.begin())
+        return found
+
+    first = ledger()
+    asked = [first.ask(), first.ask(), first.ask()]
+    assert [each and each["number"] for each in asked] == [0, 1, None]
+    assert [trial.repeats is None for trial in first.trials] == [True, True, False, False]
+    again = ledger()  # of the journal, in which no trial has ended
+    assert again.waiting == [0, 1] and [trial.repeats for trial in again.trials] == [
+        trial.repeats for trial in first.trials
+    ]
+    for number in (0, 1):
+        again.hear(number, {"parts": PARTS, "numbers": {"loss.auc": 0.5 + number / 10}, "seconds": 1.0})
+    for each in (again, ledger()):
+        assert {trial.state for trial in each.trials} == {"done"} and not each.goes_on
+        assert all(trial.last == each.trials[trial.repeats or trial.number].last for trial in each.trials)
+        assert counted(each.trials) == "trials: 2 (2 done); 2 suggestions repeated one of them"
+
+
 def test_repeated_suggestions_cost_nothing_and_seeds_are_averaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +237,10 @@ def test_repeated_suggestions_cost_nothing_and_seeds_are_averaged(
     said = capsys.readouterr().out
     assert f"trial {repeated[0]['number']} repeats trial {repeated[0]['repeats']}" in said
     assert f"fields of recipe: each trial trains up to {PARTS} models" in said
+    assert f"trials: {len(first)} ({len(first)} done); {len(repeated)} suggestion" in said
+    assert len(trial_grid(result.document["search"]).texts) == len(first)  # none is counted or shown twice
+    told = remark(result.document["search"])
+    assert f"The best of {len(first)} trials ({len(first)} on all targets)" in told and "repeated a trial" in told
 
 
 def test_a_failed_trial_lets_the_others_finish_and_is_tried_again(

@@ -41,6 +41,11 @@ def files(client, run, path=None):
     return {entry.path for entry in client.list_artifacts(run, path)}
 
 
+def every_run(client, logged):
+    """Return all runs of the experiment of a logged one."""
+    return client.search_runs([client.get_run(logged["parent"]).info.experiment_id], max_results=1000)
+
+
 def check_content(client, logged, out, result, folder):
     """State what every tracked sweep must hold, whatever the server."""
     parent = client.get_run(logged["parent"])
@@ -73,18 +78,28 @@ def check_content(client, logged, out, result, folder):
     assert set(pq.read_table(local).column("setting").to_pylist()) == {"beta=16"}
 
 
-def test_sweep_is_read_back_and_logged_twice_makes_a_second_parent(run, tmp_path, monkeypatch, capfd):
+def test_a_sweep_is_read_back_and_the_same_run_again_is_no_second_one(run, tmp_path, monkeypatch, capfd):
     from mlflow import MlflowClient
 
-    out, result = run
+    out, result = run[0], {**run[1], "plan_hash": "0123456789abcdef"}
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     logged = log_result(APOLLO, result, out, None, "orch")
     assert logged["uri"] == f"sqlite:///{out}/mlflow.db" and (out / "mlartifacts").is_dir()
     client = MlflowClient(tracking_uri=logged["uri"])
     check_content(client, logged, out, result, tmp_path)
-    again = log_result(APOLLO, result, out, None, "orch")
-    assert again["parent"] != logged["parent"]
-    tags = [client.get_run(entry["parent"]).data.tags["orch.plan_hash"] for entry in (logged, again)]
+    before = {run.info.run_id: run for run in every_run(client, logged)}
+    with_workers = {**result, "seconds": 1.0, "plan": {**result["plan"], "compute": {"workers": 3}}}
+    again = log_result(APOLLO, with_workers, out, None, "orch")
+    assert again == logged
+    check_content(client, logged, out, result, tmp_path)
+    after = {run.info.run_id: run for run in every_run(client, logged)}
+    assert after.keys() == before.keys() and after[logged["parent"]].data.metrics["seconds"] == 1.0
+    for identity, run in before.items():
+        assert after[identity].data.params == run.data.params and after[identity].info.end_time == run.info.end_time
+    fewer = {**result, "settings": result["settings"][:2]}
+    other = log_result(APOLLO, fewer, out, None, "orch")
+    assert other["parent"] != logged["parent"] and len(every_run(client, logged)) == len(before) + 3
+    tags = [client.get_run(entry["parent"]).data.tags["orch.plan_hash"] for entry in (logged, other)]
     assert tags[0] == tags[1]
     assert capfd.readouterr() == ("", "")
     with sqlite3.connect(out / "mlflow.db") as database:  # what it refuses is told in one line, and not by MLflow

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
 
 from actors.jobs import Workers
+from orchestrator.cli.main import main
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.run.choice import selection_of
 from orchestrator.engine.run.selecting import NOTHING, Selecting, lacking
@@ -183,6 +185,37 @@ def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
     assert {each.data.tags["orch.state"] for each in after.values()} == {"done"}
     audited = {name for name, each in after.items() if len(each.data.metrics) > 1}
     assert audited == {found["winner"], found["own"]}
+
+
+@pytest.mark.slow
+def test_with_mode_min_the_defence_that_leaves_least_is_chosen_and_the_same_command_again_adds_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    uri = f"sqlite:///{tmp_path}/runs.db"
+    plan, _ = small_choice("gnq", tmp_path / "store", **{"tracking.uri": uri, "compute.workers": 0})
+    (tmp_path / "small.yaml").write_text(plan.to_yaml())
+    words = [*("tune", "gnq", "--vary", "defences.0.share=0.1,0.2,0.5", "small.yaml")]
+    words += ["--metric", METRIC["gnq"], "--mode", "min", "--out", "tuned"]
+    assert main(words) == 0
+    found = json.loads((tmp_path / "tuned" / "result.json").read_text())["selection"]
+    scores = {row["setting"]: row["score"] for row in found["settings"]}
+    assert list(scores) == ["share=0.1", "share=0.2", "share=0.5"] and found["own"] == "share=0.2"
+    assert len(set(scores.values())) == 3 and found["mode"] == "min"
+    assert found["winner"] == min(scores, key=lambda name: scores[name])
+    assert load_plan(str(tmp_path / "tuned" / "tuned.yaml")) == plan.changed(
+        {"defences.0.share": float(found["winner"].removeprefix("share="))}
+    )
+    assert [row["setting"] for row in found["judged"]] == list(dict.fromkeys([found["winner"], found["own"]]))
+    if found["gain"] is not None:  # lower is what was wanted
+        assert found["gain"]["at_selection"] < 0
+
+    client = MlflowClient(tracking_uri=uri)
+    (experiment,) = client.search_experiments(filter_string="name = 'orch'")
+    before = {run.info.run_id for run in client.search_runs([experiment.experiment_id])}
+    assert main(words) == 0
+    assert {run.info.run_id for run in client.search_runs([experiment.experiment_id])} == before
 
 
 @pytest.mark.long
