@@ -33,7 +33,7 @@ def part(text: str, heading: str) -> str:
 def fields(schema: Any) -> set[str]:
     """Return the names of all fields that a JSON Schema knows, at any depth."""
     if isinstance(schema, list):
-        return set().union(*map(fields, schema))
+        return {name for each in schema for name in fields(each)}
     if not isinstance(schema, dict):
         return set()
     own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
