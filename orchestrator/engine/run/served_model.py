@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from mlflow.models import set_model
-from mlflow.pyfunc import PythonModel
+from mlflow.pyfunc.model import PythonModel
 
 from audits.models.base import make_model
 from audits.targets.weights import read_weights, with_weights
@@ -33,7 +33,7 @@ def built(described: Mapping[str, Any]) -> nn.Module:
     return standardised(found, *TORCHVISION_INPUTS[name]) if described["scaled"] else found
 
 
-class ServedModel(PythonModel):  # type: ignore[misc]  # of a package whose classes are untyped here
+class ServedModel(PythonModel):
     """Answers points (N, …) float32, in the data's own range, by logits (N, classes) and labels (N,).
 
     Points are asked in the batches of an audit, on as many threads, so that answers are the same to the last bit.

@@ -166,11 +166,15 @@ def signature(model: Published) -> ModelSignature:
     """Return dtypes and shapes: points as the data set has them, as floats; logits and labels, by name."""
     import numpy as np
     from mlflow.models import ModelSignature
-    from mlflow.types import Schema, TensorSpec
+    from mlflow.types import ColSpec, Schema, TensorSpec
 
     number, index = np.dtype(np.float32), np.dtype(np.int64)
-    outputs = [TensorSpec(number, (-1, len(model.classes)), "logits"), TensorSpec(index, (-1,), "labels")]
-    return ModelSignature(Schema([TensorSpec(number, (-1, *model.data.shape))]), Schema(outputs))
+    inputs: list[ColSpec | TensorSpec] = [TensorSpec(number, (-1, *model.data.shape))]
+    outputs: list[ColSpec | TensorSpec] = [
+        TensorSpec(number, (-1, len(model.classes)), "logits"),
+        TensorSpec(index, (-1,), "labels"),
+    ]
+    return ModelSignature(Schema(inputs), Schema(outputs))
 
 
 def example(data: Dataset) -> np.ndarray[Any, Any]:
