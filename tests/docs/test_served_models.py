@@ -164,10 +164,8 @@ def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(unus
     with mlflow_server(model, unused_port):
         url, path = f"http://127.0.0.1:{unused_port}", "$.predictions.logits"
         oracle = HttpPosteriors(mlflow_endpoint(url, answers=path), Reading(10, "logits"), Pace(patience=300))
-        x = torch.tensor(example)
-        assert torch.equal(
-            oracle.logit_oracle().ask(x, torch.arange(1).numpy()), logit_oracle(net).ask(x, torch.arange(1).numpy())
-        )
+        ids = torch.arange(1).numpy()
+        assert torch.equal(oracle.logit_oracle().ask(x, ids), logit_oracle(net).ask(x, ids))
         assert main([*served[1:], *quick]) == 0
     assert Path("by-server/scores.parquet").read_bytes() == Path("by-weights/scores.parquet").read_bytes()
     rows = [json.loads(Path(name, "result.json").read_text())["table"] for name in ("by-server", "by-weights")]
