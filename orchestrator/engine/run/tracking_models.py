@@ -5,6 +5,7 @@ The weights of a key are logged once to an experiment; other runs that have the 
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,12 +128,13 @@ def save(
 
     described = model.described(plan.compute.threads)
     files = {"weights": folder / "weights.safetensors", "description": folder / "description.json"}
+    script = Path(shutil.copy(SCRIPT, folder))  # MLflow writes its place down, which may be in somebody's home
     files["weights"].write_bytes(weights)
     files["description"].write_bytes(pack_json(described))
     metadata = {**tags, "classes": described["classes"], "value_range": described["value_range"]}
     pyfunc.save_model(
         path=str(folder / "model"),
-        python_model=str(SCRIPT),
+        python_model=str(script),
         artifacts={name: str(file) for name, file in files.items()},
         signature=signature(model),
         input_example=example(model.data),
