@@ -69,8 +69,8 @@ def test_the_plans_of_the_page_are_valid(tmp_path: Path) -> None:
     )
     check_against_data(plan_from(whole))
     Path("members.txt").write_text("\n".join(map(str, range(1000))))
-    again["target"]["weights"] = "http://127.0.0.1:5001/invocations"
-    again["target"]["served"] = {"gives": "logits", "answers": "$.predictions.logits"}
+    asked = {"gives": "logits", "answers": "$.predictions.logits"}
+    again["target"] = {"weights": "http://127.0.0.1:5001/invocations", "members": "members.txt", "served": asked}
     check_against_data(plan_from(again))
     whole["audit"]["attacks"] = ["label_gap", "boundary_distance"]  # what labels allow
     check_against_data(plan_from(whole | section))
