@@ -16,6 +16,7 @@ from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.jobs import ApolloJobs
 from orchestrator.apollo.judged import SCORES
 from orchestrator.apollo.plan import ApolloPlan
+from orchestrator.apollo.published import published
 from orchestrator.apollo.result.document import summed_up, utility_rows
 from orchestrator.apollo.result.front import ACCURACY
 from orchestrator.apollo.result.metrics import metrics
@@ -131,4 +132,5 @@ KIND = Kind(
         show=tuning.show_tuned,
     ),
     selection=SELECTION,
+    published=published,
 )

@@ -13,7 +13,15 @@ from orchestrator.cli.completing import kinds
 from orchestrator.cli.completing import limits as metrics
 from orchestrator.cli.gating import ci_options, clear, close_gate, write_for_ci
 from orchestrator.cli.known_kinds import metrics_help
-from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options, target_options, with_target
+from orchestrator.cli.options import (
+    PLAN_HELP,
+    log_models_option,
+    plan_options,
+    planned,
+    run_options,
+    target_options,
+    with_target,
+)
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import gates_of
 from orchestrator.engine.run.run import run_audit
@@ -36,6 +44,7 @@ from orchestrator.kinds import kind_named
     "repeatable. METRIC alone (auc) is that of the worst line, with an access before it (labels.auc) that of the worst "
     "line within this access, with names (scrub.apollo.auc) that of one line; all are listed below.",
 )
+@log_models_option
 @ci_options
 @click.pass_obj
 def command(
@@ -54,6 +63,7 @@ def command(
     force: bool,
     terse: bool,
     limits: tuple[str, ...],
+    log_models: str | None,
     junit: Path | None,
     summary: Path | None,
 ) -> None:
@@ -63,7 +73,7 @@ def command(
     plan.yaml into --out. Without PLAN each kind runs a default of its own on data that come with the installation.
     With --target a model of yours is audited, and never trained.
     """
-    plan = planned(*with_target(kind, source, overrides, targets, members), workers, store)
+    plan = planned(*with_target(kind, source, overrides, targets, members), workers, store, log_models=log_models)
     if kind not in (plan.kind, plan.audit.kind):
         raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit asked for is {kind!r}")
     audit = kind_named(plan.kind)

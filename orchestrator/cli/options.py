@@ -111,6 +111,17 @@ def run_options(function: F) -> F:
     return function
 
 
+def log_models_option(function: F) -> F:
+    """Add --log-models."""
+    return click.option(
+        "--log-models",
+        type=click.Choice(["none", "first", "targets"]),
+        help="Log the models that the audit judges in MLflow, where they can be served: those of the first target, or "
+        "of all, unlearned and defended ones too. Whoever can read them there has them: they are published. Short for "
+        "--set tracking.log_models=…",
+    )(function)
+
+
 def json_option(function: F) -> F:
     """Add --json."""
     text = "Print JSON on standard output; words for people go to standard error."
@@ -144,6 +155,7 @@ def planned(
     *,
     absent: bool = False,
     sweep: Sweep | None = None,
+    log_models: str | None = None,
 ) -> BasePlan:
     """Return the plan that the options describe, checked against the data set that it names.
 
@@ -155,6 +167,8 @@ def planned(
         values["compute.workers"] = int(workers) if workers.isdecimal() else workers
     if store is not None:
         values["compute.store"] = store
+    if log_models is not None:
+        values["tracking.log_models"] = log_models
     context = click.get_current_context(silent=True)
     if context is not None:
         given = (parse_override(text)[1] for text in overrides)

@@ -11,7 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin_sweep
 from orchestrator.cli.completing import sweeps
-from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
+from orchestrator.cli.options import PLAN_HELP, log_models_option, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, left_in, search_options
 from orchestrator.engine.run.output_folder import PLAN_FILE
@@ -25,6 +25,7 @@ from orchestrator.kinds import kind_named
 @plan_options
 @search_options
 @run_options
+@log_models_option
 @click.option("--resume", is_flag=True, help="Go on with the sweep that --out holds, by the plan that lies there.")
 @click.pass_obj
 def command(
@@ -41,6 +42,7 @@ def command(
     rebuild: bool,
     force: bool,
     terse: bool,
+    log_models: str | None,
     resume: bool,
     **asked: Any,
 ) -> None:
@@ -62,7 +64,7 @@ def command(
     else:
         sweep, source = chosen(name, source, asked)
         folder = Path(out or f"runs/{sweep.name}")
-    plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
+    plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep, log_models=log_models)
     kind = kind_named(plan.kind)
     terminal, claim = begin_sweep(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
     if sweep.measures == "utility" and kind.tuning is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from audits.statistics.judged import Judged
     from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.progress import Progress
+    from orchestrator.engine.published import Published
     from orchestrator.engine.queries import Queries
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
@@ -249,6 +250,11 @@ def unknown_beforehand(plan: Any) -> tuple[str, ...]:
     return ()
 
 
+def nothing_published(design: Any) -> Sequence[Published]:
+    """Return no models: there are none to log."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Kind:
     """What differs between audits; everything else is the engine's.
@@ -265,7 +271,8 @@ class Kind:
     ``main_setting(document)`` the setting that a reader wants first. ``headline`` is what limits of ``--fail-above``
     can name. ``page`` names the module that is the ``Page``, ``registries`` what ``orch ls`` lists of the kind.
     ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it; so does
-    ``orch tune`` without ``selection``.
+    ``orch tune`` without ``selection``. ``published(design)``: the models that it judges, for ``--log-models``, which
+    is refused without it.
     """
 
     place: str
@@ -291,6 +298,7 @@ class Kind:
     judged: ScoresTable | None = None
     selection: Selection | None = None
     compared: Callable[[Any], Sequence[str]] = unknown_beforehand
+    published: Callable[[Any], Sequence[Published]] = nothing_published
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return load, (self.place,)

@@ -11,6 +11,7 @@ from orchestrator.gnq.cost import GnqProbe, queries
 from orchestrator.gnq.headline import HEADLINE
 from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.judged import SCORES
+from orchestrator.gnq.published import published
 from orchestrator.gnq.result.document import summed_up
 from orchestrator.gnq.result.metrics import compared, comparison, metrics
 from orchestrator.gnq.selection import SELECTION
@@ -54,4 +55,5 @@ KIND = Kind(
     page="orchestrator.gnq.page.page:PAGE",
     judged=SCORES,
     selection=SELECTION,
+    published=published,
 )

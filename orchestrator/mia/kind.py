@@ -10,6 +10,7 @@ from orchestrator.mia.cost import MiaProbe, queries
 from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.jobs import MiaJobs
 from orchestrator.mia.judged import SCORES
+from orchestrator.mia.published import published
 from orchestrator.mia.result.document import summed_up
 from orchestrator.mia.result.metrics import compared, comparison, metrics
 from orchestrator.mia.selection import SELECTION
@@ -51,4 +52,5 @@ KIND = Kind(
     page="orchestrator.mia.page.page:PAGE",
     judged=SCORES,
     selection=SELECTION,
+    published=published,
 )

@@ -15,6 +15,7 @@ from orchestrator.tmia.headline import HEADLINE
 from orchestrator.tmia.jobs import TmiaJobs
 from orchestrator.tmia.judged import SCORES
 from orchestrator.tmia.plan import TmiaPlan
+from orchestrator.tmia.published import published
 from orchestrator.tmia.result.document import details, summed_up
 from orchestrator.tmia.result.metrics import metrics
 from orchestrator.tmia.selection import SELECTION
@@ -76,4 +77,5 @@ KIND = Kind(
     page="orchestrator.tmia.page.page:PAGE",
     judged=SCORES,
     selection=SELECTION,
+    published=published,
 )

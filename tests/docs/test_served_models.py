@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,17 +18,20 @@ import torch
 import yaml
 from torch import nn
 
+from audits.models.base import make_model
 from audits.queries.oracles import label_oracle, logit_oracle, posterior_oracle
 from audits.queries.served.endpoint import mlflow_endpoint
 from audits.queries.served.oracles import HttpLabels, HttpPosteriors
 from audits.queries.served.patience import Pace
 from audits.queries.served.reading import Reading
+from audits.targets.weights import read_weights, with_weights
+from orchestrator.cli.main import main
 from orchestrator.kinds import check_against_data, plan_from
 from tests.cases.endpoint import serving
-from tests.docs.commands import BLOCK, ROOT, python_blocks
+from tests.docs.commands import BLOCK, ROOT, in_blocks, python_blocks
 
 PAGE = ROOT / "docs" / "how-to" / "served-models.md"
-AT_MLFLOW, SERVER, AT_SERVER = (block for path, block in python_blocks() if path.name == "served-models.md")
+MEMBERS, AT_MLFLOW, SERVER, AT_SERVER = (block for path, block in python_blocks() if path.name == "served-models.md")
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +64,14 @@ def check_the_first_page(url: str, net: nn.Module, capsys: pytest.CaptureFixture
 
 def test_the_plans_of_the_page_are_valid(tmp_path: Path) -> None:
     """Both are checked without a server; ``tests/long/test_served_target.py`` carries such plans out."""
-    whole, section = (
+    whole, section, again = (
         yaml.safe_load(block) for language, block in BLOCK.findall(PAGE.read_text()) if language == "yaml"
     )
     check_against_data(plan_from(whole))
     Path("members.txt").write_text("\n".join(map(str, range(1000))))
+    asked = {"gives": "logits", "answers": "$.predictions.logits"}
+    again["target"] = {"weights": "http://127.0.0.1:5001/invocations", "members": "members.txt", "served": asked}
+    check_against_data(plan_from(again))
     whole["audit"]["attacks"] = ["label_gap", "boundary_distance"]  # what labels allow
     check_against_data(plan_from(whole | section))
 
@@ -133,6 +140,41 @@ def test_mlflows_own_server_answers_as_the_model_does(capsys: pytest.CaptureFixt
         endpoint = mlflow_endpoint(url, "dataframe_split")
         found = HttpLabels(endpoint, reading, patient).oracle().ask(x[:, None], ids)
     assert torch.equal(found, label_oracle(net).ask(x[:, None], ids))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(unused_port: int) -> None:
+    """The section's commands, in its order: train, serve, write members down, audit twice, compare."""
+    commands = {words[words.index("--out") + 1]: words for words in of_the_page() if "--out" in words}
+    assert [*commands] == ["trained", "by-weights", "by-server"]
+    quick = ["--store", "store", "--workers", "0", "--quiet"]
+    assert main([*commands["trained"][1:], *quick]) == 0
+    run(MEMBERS)
+    Path("served.yaml").write_text(
+        next(block for _, block in BLOCK.findall(PAGE.read_text()) if "[lira_offline" in block)
+    )
+    (model,) = Path("trained/mlartifacts/models").glob("m-*/artifacts")
+    weights = [word.replace("trained/mlartifacts/models/m-*/artifacts", str(model)) for word in commands["by-weights"]]
+    assert main([*weights[1:], *quick]) == 0
+    served = [word.replace(":5001", f":{unused_port}") for word in commands["by-server"]]
+    x = torch.tensor(json.loads((model / "serving_input_example.json").read_text())["inputs"])
+    net = make_model("mlp", {"hidden": [32]}).build((1, 8, 8), 10, 0)
+    net = with_weights(net, read_weights(str(model / "artifacts" / "weights.safetensors"), net).state)
+    with mlflow_server(model, unused_port):
+        url, path = f"http://127.0.0.1:{unused_port}", "$.predictions.logits"
+        oracle = HttpPosteriors(mlflow_endpoint(url, answers=path), Reading(10, "logits"), Pace(patience=300))
+        ids = torch.arange(1).numpy()
+        assert torch.equal(oracle.logit_oracle().ask(x, ids), logit_oracle(net).ask(x, ids))
+        assert main([*served[1:], *quick]) == 0
+    assert Path("by-server/scores.parquet").read_bytes() == Path("by-weights/scores.parquet").read_bytes()
+    rows = [json.loads(Path(name, "result.json").read_text())["table"] for name in ("by-server", "by-weights")]
+    assert rows[0] == rows[1] and len(rows[0]) == 4
+
+
+def of_the_page() -> list[tuple[str, ...]]:
+    """Return the commands of orch in blocks of the page, in their order."""
+    return [command.words for command in in_blocks(PAGE) if command.words[0] == "orch"]
 
 
 @pytest.fixture

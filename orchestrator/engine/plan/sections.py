@@ -150,10 +150,15 @@ def team_problem(compute: Compute) -> str:
 
 
 class Tracking(Section):
-    """MLflow: tracking URI (null: ``MLFLOW_TRACKING_URI``, else a database in the output folder) and experiment."""
+    """MLflow: tracking URI (null: ``MLFLOW_TRACKING_URI``, else a database in the output folder) and experiment.
+
+    ``log_models``: which of the models that the audit judges are logged in MLflow, to be served from there: none, those
+    of the first target, or those of all targets.
+    """
 
     uri: str | None = None
     experiment: Annotated[str, Field(min_length=1)] = "orch"
+    log_models: Literal["none", "first", "targets"] = "none"
 
 
 def checked_classes(value: Any) -> Literal["even", "odd"] | tuple[int | str, ...] | None:

@@ -16,9 +16,10 @@ from orchestrator.engine.data import data_of
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
-from orchestrator.engine.kind import Design, Finished, Kind, Tuning
+from orchestrator.engine.kind import Design, Finished, Kind, Tuning, nothing_published
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.distinct import distinct, told_same
+from orchestrator.engine.published import Published, bytes_of, listed
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
@@ -29,10 +30,12 @@ from orchestrator.engine.run.searching import Searching
 from orchestrator.engine.run.standing import Left
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.tracking import log_result
+from orchestrator.engine.run.tracking_models import ToLog
 from orchestrator.engine.run.tracking_server import TrackingFailed
 from orchestrator.engine.run.tracking_uri import check_uri
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
+from orchestrator.engine.store.inventory import size_text
 from orchestrator.engine.store.store import Store, default_store_uri
 from tune_spaces.registry import Settings, Sweep
 from tune_spaces.space import Search
@@ -126,6 +129,7 @@ class Run:
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild, self.pictures = rebuild, pictures
         check_uri(plan.tracking.uri)
+        check_published(kind, plan)
         plan = with_digests(plan)
         self.store = Store(plan.compute.store or default_store_uri())
         self.stored = StoredWork(kind, self.store, terminal)
@@ -156,6 +160,7 @@ class Run:
         with self.live:
             settings = self.laid_out(self.plan.settings())
             self.look_for_copies()
+            self.tell_models(settings)
             with self.session(settings):
                 counts = self.crew.prepare(settings)
                 self.crew.attack(settings)
@@ -168,6 +173,7 @@ class Run:
         with self.live:
             settings = self.laid_out(self.settings_of(sweep))
             self.look_for_copies()
+            self.tell_models(settings)
             with self.session(settings):
                 counts = self.crew.prepare(settings)
                 self.crew.trials(sweep, settings)
@@ -182,6 +188,7 @@ class Run:
         with self.live:
             (base,) = self.laid_out({"base": {}})
             self.look_for_copies()
+            self.tell_models([base], " for each setting that is audited whole")
             lay_out = partial(self.lay_out, data=self.design.data, device=self.design.device)
             trials = Searching(
                 self.name, self.kind, search, self.plan, lay_out, self.crew, self.live, self.terminal, self.out
@@ -327,7 +334,7 @@ class Run:
             self.report(document)
             self.live.page.report_written()
             advance(2)
-            self.track(document)
+            self.track(document, settings)
             advance(3)
         return Result(document, scores)
 
@@ -345,16 +352,42 @@ class Run:
         compare = tuning.comparison if tuning else self.kind.comparison
         self.live.begin(settings, left, compare, tracked=not (what or tuning), what=what)
 
-    def track(self, document: dict[str, Any]) -> None:
+    def models_to_log(self, settings: Sequence[Setting]) -> list[Published]:
+        """Return the models of ``settings`` that the plan wants in MLflow."""
+        which = self.plan.tracking.log_models
+        if which == "none":
+            return []
+        data, device = self.design.data, self.design.device
+        return listed(
+            which, {each.name: self.kind.published(self.lay_out(each.plan, data, device)) for each in settings}
+        )
+
+    def tell_models(self, settings: Sequence[Setting], each: str = "") -> None:
+        """Say how many models will be logged, and what room their weights take; ``each``: words for a part of a run."""
+        if models := self.models_to_log(settings):
+            some = f"{len(models)} model{'s' * (len(models) > 1)}"
+            self.terminal.line(f"MLflow gets {some}, {size_text(bytes_of(models))} of weights{each}, less those it has")
+
+    def track(self, document: dict[str, Any], settings: Sequence[Setting]) -> None:
         """Log the run; a tracking server that is away costs the tracking, not the audit."""
         try:
             with self.terminal.quiet():
                 self.live.tracking.stop()
-                where = self.plan.tracking
-                tracked = log_result(self.kind, document, self.out, where.uri, where.experiment)
+                where, models = self.plan.tracking, self.models_to_log(settings)
+                to_log = ToLog(models, self.plan, self.store) if models else None
+                tracked = log_result(self.kind, document, self.out, where.uri, where.experiment, to_log)
         except TrackingFailed as error:
             document["warnings"].append(f"not tracked: {error}")
             write_document(self.out, document)
             self.kind.open_page().warn(self.out, document["warnings"])
             return
         document["tracking"] = tracked
+
+
+def check_published(kind: Kind, plan: BasePlan) -> None:
+    """Refuse to log models of a kind that has none to give."""
+    if plan.tracking.log_models != "none" and kind.published is nothing_published:
+        raise BadInput(
+            f"tracking.log_models is {plan.tracking.log_models}, but audits of kind {kind.name} have no models to log; "
+            "leave it out, or give none"
+        )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.store.inventory import size_text
 
 
 def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out: Path) -> None:
@@ -22,8 +24,22 @@ def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out
     terminal.closing(f"report: {out / 'report.html'}")
     if tracked := document.get("tracking"):
         terminal.line(f"tracking: {page_of(tracked)}")
+        if logged := tracked.get("models"):
+            terminal.line(f"models: {serving(tracked['uri'], logged)}")
     for line in page.closing_lines(document):
         terminal.closing(line)
+
+
+def serving(uri: str, logged: Mapping[str, Any]) -> str:
+    """Return how many models MLflow has of a run, and the command that serves the first of them."""
+    if not logged["uris"]:
+        return "none logged: of the target only answers are known"
+    name, model = next(iter(logged["uris"].items()))
+    new = f"{logged['new']} new, {size_text(logged['bytes'])}" if logged["new"] else "none new"
+    command = (
+        f"MLFLOW_TRACKING_URI={quote(uri)} mlflow models serve -m {model} --env-manager local -h 127.0.0.1 -p 5001"
+    )
+    return f"{len(logged['uris'])} in MLflow ({new}); {name}: {command}"
 
 
 def page_of(tracked: Mapping[str, Any]) -> str:

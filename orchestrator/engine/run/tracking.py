@@ -22,6 +22,7 @@ from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_again import finished_before, keep_finished
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
+from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_uri import resolve_uri
@@ -36,10 +37,13 @@ PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 
-def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None, experiment: str) -> dict[str, Any]:
+def log_result(
+    kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None, experiment: str, models: ToLog | None = None
+) -> dict[str, Any]:
     """Log a finished run and return ``{"uri", "experiment", "parent", "children": {setting: run id}, "page"}``.
 
     "page" is the end of the address at which MLflow's page shows the run: settings compared, or the list of audits.
+    With ``models`` "models" tells of those (``Logged``).
 
     ``out`` holds result.json, scores.parquet, plan.yaml, report.html and figures/; its tables are logged as CSV.
     Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
@@ -52,12 +56,13 @@ def log_result(kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None
         run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment, result)
         try:
             page = _log_runs(run, kind, result, out)
+            logged = log_models(run.client, run.experiment, run.children, run.parent, models) if models else None
         except BaseException as error:
             run.end(status_after(error))
             raise
         run.end("FINISHED", result)
         told = {"uri": where, "experiment": experiment, "parent": run.parent, "children": run.children}
-        return {**told, "page": page}
+        return {**told, "page": page, **({"models": logged.to_json()} if logged else {})}
 
 
 def status_after(error: BaseException) -> str:
