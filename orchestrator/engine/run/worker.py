@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -20,6 +19,7 @@ from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.kind import Kind, load
 from orchestrator.engine.own_code import OwnCode
+from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.room import OutOfMemory, no_room, with_room
 from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.once import do_once
@@ -41,8 +41,6 @@ ASKED = "asked.json"
 """How often a job asked a given model of which only answers are known; in artefacts of jobs that did."""
 OPEN_GIVEN = "orchestrator.engine.run.opened:open_given"
 """What opens a stored model that is not weights: by name, so that the code of trainings does not reach it."""
-BYTES_IN_MEMORY = 2**31  # of models that were read lately; one model always stays
-BYTES_OF_ARRAYS = 2**29  # of arrays that were made lately; what is larger than half of it is made again
 
 D = TypeVar("D")
 
@@ -71,10 +69,11 @@ class OpenContexts:
     def __call__(self, mates: Team = ALONE) -> Callable[[Any], None]:
         """Return the function that does a job, or helps the first of ``mates`` to do it."""
         opened: dict[str, WorkerContext[Any]] = {}
+        lately = Recent()
 
         def perform(job: Job) -> None:
             if job.plan not in opened:
-                opened[job.plan] = self.open(job.plan)
+                opened[job.plan] = self.open(job.plan, lately)
                 opened[job.plan].mates = mates
             if mates.leads:
                 self.do(opened[job.plan], job)
@@ -90,8 +89,8 @@ class OpenContexts:
         else:
             do_once(context.store, job.stage, job.key, self.owner, lambda: context.perform(job))
 
-    def open(self, plan_hash: str) -> WorkerContext[Any]:
-        """Return the context of one plan."""
+    def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
+        """Return the context of one plan; ``lately``: what the process keeps in memory, for all its contexts."""
         import torch
 
         remember(self.credentials)
@@ -108,7 +107,7 @@ class OpenContexts:
                 f"data.name: {plan.data.name} differs between machines (fingerprint {data.fingerprint[:12]} here, "
                 f"{self.fingerprint[:12]} where the run was started); copy the same files to all of them"
             )
-        return WorkerContext(self.kind, self.kind.lay_out(plan, data, self.device, store), store)
+        return WorkerContext(self.kind, self.kind.lay_out(plan, data, self.device, store), store, lately)
 
     def check_code(self, values: Mapping[str, Any]) -> None:
         """Refuse to work where users' code is not that of the driver; a cluster's other machines may have it."""
@@ -121,14 +120,16 @@ class OpenContexts:
 
 
 class WorkerContext(Generic[D]):
-    """Does jobs of one plan, one at a time; ``design`` is the plan laid out on its data, of the class of its kind."""
+    """Does jobs of one plan, one at a time; ``design`` is the plan laid out on its data, of the class of its kind.
 
-    def __init__(self, kind: Kind, design: D, store: Store) -> None:
+    ``lately``: the memory of its process, which the contexts of other plans use too.
+    """
+
+    def __init__(self, kind: Kind, design: D, store: Store, lately: Recent | None = None) -> None:
         self.kind = kind
         self.design = design
         self.store = store
-        self.models: OrderedDict[str, nn.Module] = OrderedDict()
-        self.held = 0
+        self.lately = lately or Recent()
         self.asked = 0
         self.keeper: Keeper = NEVER
         """Keeps the training of the job in hand."""
@@ -136,7 +137,6 @@ class WorkerContext(Generic[D]):
         """This process among those that train models together."""
         self.team: Team = ALONE
         """Who does the job in hand: all of them if it makes a model."""
-        self.arrays: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
 
     @property
     def laid_out(self) -> Any:
@@ -205,16 +205,11 @@ class WorkerContext(Generic[D]):
         try:
             if self.team.size > 1:
                 return stage.body(self, job)
-            return with_room(self.laid_out.device, lambda: stage.body(self, job), self.forget)
+            return with_room(self.laid_out.device, lambda: stage.body(self, job), self.lately.forget)
         except Exception as error:
             if not out_of_memory(error):
                 raise
             raise OutOfMemory(no_room(stage, job, self.laid_out.device, self.plan, error)) from error
-
-    def forget(self) -> None:
-        """Let go of the models that were read lately."""
-        self.models.clear()
-        self.held = 0
 
     def count_asked(self, queries: int) -> None:
         """Note how many inputs a given model was asked about in the job in hand."""
@@ -231,37 +226,27 @@ class WorkerContext(Generic[D]):
 
     def recent(self, name: Hashable, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Return the array that ``make`` makes; one made lately under this name comes from memory. It is read-only."""
-        if name not in self.arrays:
-            found = make()
-            if found.nbytes > BYTES_OF_ARRAYS // 2:
-                return found
-            found.flags.writeable = False
-            self.arrays[name] = found
-        self.arrays.move_to_end(name)
-        while sum(array.nbytes for array in self.arrays.values()) > BYTES_OF_ARRAYS:
-            self.arrays.popitem(last=False)
-        return self.arrays[name]
+        return self.lately.array((id(self), name), make)
 
     def stored(self, reference: Reference, build: Callable[[], nn.Module]) -> nn.Module:
         """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory.
 
         A given model of which only answers are known is a module without parameters, and ``build`` is not called.
         """
-        if reference.key in self.models:
-            self.models.move_to_end(reference.key)
-            return self.models[reference.key]
+        own = (id(self), reference.key)  # what asks somebody counts for this plan
+        for name in (reference.key, own):
+            if (known := self.lately.model(name)) is not None:
+                return known
         artefact = self.store.get(reference.stage, reference.key)
-        if WEIGHTS in artefact.files:
-            model = build()
-            model.load_state_dict(unpack_weights(artefact.read(WEIGHTS)))
-        else:
-            model = load(OPEN_GIVEN)(self, artefact)
-        model = model.to(self.laid_out.device).eval().requires_grad_(False)
-        self.models[reference.key] = model
-        self.held += size_of(model)
-        while len(self.models) > 1 and self.held > BYTES_IN_MEMORY:
-            self.held -= size_of(self.models.popitem(last=False)[1])
-        return model
+        if WEIGHTS not in artefact.files:
+            return self.lately.keep(own, self.frozen(load(OPEN_GIVEN)(self, artefact)))
+        model = build()
+        model.load_state_dict(unpack_weights(artefact.read(WEIGHTS)))
+        return self.lately.keep(reference.key, self.frozen(model))
+
+    def frozen(self, model: nn.Module) -> nn.Module:
+        """Return ``model`` on the device of the plan, in eval mode, its parameters without gradients."""
+        return model.to(self.laid_out.device).eval().requires_grad_(False)
 
 
 def settle_gpu(device: str, plan: BasePlan) -> None:
@@ -281,8 +266,3 @@ def settle_gpu(device: str, plan: BasePlan) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.compute.tf32
-
-
-def size_of(model: nn.Module) -> int:
-    """Return the bytes of a model's parameters and buffers."""
-    return sum(value.numel() * value.element_size() for value in model.state_dict().values())

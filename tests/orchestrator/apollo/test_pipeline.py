@@ -225,14 +225,14 @@ def test_a_worker_keeps_the_last_arrays_unless_they_are_large(finished, tmp_path
     plan, _, _, _ = finished
     context, made = context_of(plan, Store(tmp_path / "store")), []
 
-    monkeypatch.setattr("orchestrator.engine.run.worker.BYTES_OF_ARRAYS", 16)  # two of the numbers
+    monkeypatch.setattr("orchestrator.engine.run.recent.BYTES_OF_ARRAYS", 16)  # two of the numbers
 
     def ask(name, size=1):
         return context.recent(name, lambda: made.append(name) or np.full(size, len(made)))
 
     assert [int(ask(name)[0]) for name in "aabbacab"] == [1, 1, 2, 2, 1, 3, 1, 4]
     assert made == ["a", "b", "c", "b"] and not ask("a").flags.writeable
-    assert [ask("d", 2)[0] for _ in range(2)] == [5, 6] and "d" not in context.arrays
+    assert [ask("d", 2)[0] for _ in range(2)] == [5, 6] and (id(context), "d") not in context.lately.arrays
 
 
 def test_a_worker_refuses_the_job_of_another_plan(finished, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +23,9 @@ from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.run import Result
-from orchestrator.engine.run.worker import WorkerContext
+from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import check_against_data, load_plan, open_design
@@ -427,10 +429,28 @@ def test_models_beyond_the_memory_allowed_are_read_again(
     first, second = design.asked("target")[:2]
     kept = stored(context, first)
     assert stored(context, first) is kept
-    monkeypatch.setattr("orchestrator.engine.run.worker.BYTES_IN_MEMORY", 1)
+    monkeypatch.setattr("orchestrator.engine.run.recent.BYTES_IN_MEMORY", 1)
     stored(context, second)
-    assert len(context.models) == 1
+    assert len(context.lately.models) == 1
     assert stored(context, first) is not kept
+
+
+def test_the_plans_of_a_worker_share_one_memory(finished: tuple[Result, Path], store: Path) -> None:
+    plan = small_plan(store)
+    opened = OpenContexts(KIND, {}, str(store), "cpu", open_design(plan).data.fingerprint)
+    lately = Recent()
+    contexts = []
+    for level in (0.1, 0.2, 0.3):
+        changed = plan.changed({**plan.settings()["I"], "audit.beta": level})
+        known = replace(opened, plans={changed.plan_hash: changed.resolved()})
+        contexts.append(known.open(changed.plan_hash, lately))
+    asked: Any = contexts[0].design.asked("target")[:2]
+    assert len({id(stored(context, member)) for context in contexts for member in asked}) == len(asked)
+    assert len(lately.models) == len(asked)
+    made = [
+        int(context.recent("name", lambda place=place: np.full(1, place))[0]) for place, context in enumerate(contexts)
+    ]
+    assert made == [0, 1, 2]  # an array is its plan's own
 
 
 def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.CaptureFixture[str]) -> None:
