@@ -54,11 +54,11 @@ def state(row: Mapping[str, Any]) -> str:
 
 def remark(search: Search) -> str:
     """Return the sentence that a reader of the table must know."""
-    ended = " The time that the search was given ended before all of its trials." if search["out_of_time"] else ""
+    ended = " The search ran out of time before its last trial." if search["out_of_time"] else ""
     if len(search["trials"]) == 1:
         return f"The search has one trial: nothing was picked.{ended}"
     whole = sum(row["state"] == "done" and row["repeats"] is None for row in search["trials"])
     return (
-        f"The best of {len(search['trials'])} trials ({whole} on all targets) has been picked on the very targets that "
-        f"it is quoted on, so that its value is too good; values of stopped trials are of some targets only.{ended}"
+        f"The best of {len(search['trials'])} trials ({whole} on all targets) was picked on the targets that it is "
+        f"quoted for, so its value is too good. Stopped trials were judged on some of the targets only.{ended}"
     )

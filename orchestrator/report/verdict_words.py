@@ -117,16 +117,14 @@ def capital(text: str) -> str:
 
 
 def leaks(found: Sequence[Finding], wording: Wording) -> list[str]:
-    """Return the sentence on what leaks."""
+    """Return the sentence on what leaks, which begins with what that means."""
     rows = [each for each in found if each.level == LEAK]
-    if not rows:
-        return []
-    if len(rows) == 1:
-        return [f"{rows[0].subject}: {rows[0].text}."]
     same = [each for each in rows if each.text.startswith(wording.leak)]
     listed = [f"{each.subject} ({measured(each)})" for each in same]
+    if len(rows) == len(same) == 1:
+        listed = [f"{same[0].subject}{same[0].text.removeprefix(wording.leak)}"]
     own = [f"{each.subject}: {each.text}." for each in rows if each not in same]
-    return [*([f"{named(listed)}: {wording.leak}."] if listed else []), *own]
+    return [*([f"{wording.leak}: {named(listed)}."] if listed else []), *own]
 
 
 def nulls(found: Sequence[Finding]) -> list[str]:
@@ -135,14 +133,14 @@ def nulls(found: Sequence[Finding]) -> list[str]:
     if not rows:
         return []
     least = max(rows, key=lambda each: each.seen_from or 0.0)
-    return [f"{named([each.subject for each in rows])}: no leak seen; {power(least)}."]
+    return [f"No leak seen: {named([each.subject for each in rows])}; {power(least)}."]
 
 
 def untold(found: Sequence[Finding]) -> list[str]:
     """Return a sentence for each reason for which something cannot be told."""
     reasons = dict.fromkeys(each.why for each in found if each.level == UNTOLD)
     return [
-        f"{named([each.subject for each in found if each.level == UNTOLD and each.why == why])}: cannot be told, "
+        f"Cannot be told: {named([each.subject for each in found if each.level == UNTOLD and each.why == why])}, "
         f"because {why}."
         for why in reasons
     ]
