@@ -142,6 +142,7 @@ class Run:
         self.design = self.lay_out(self.plan, data, device)
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
         self.live = Live(kind, name, self.design.plan, out, self.store, terminal)
+        self.drawing = Drawing(out, private=False)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
