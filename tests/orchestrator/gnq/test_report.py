@@ -101,7 +101,7 @@ def test_exposed_points_stand_with_their_numbers_and_the_bits_with_their_caveat(
     first = run.result.points[0]
     assert f'alt="point {first.point_id}" src="data:image/png' in listed and listed.count("<img") == 1
     assert f"<td>{first.rank} of {first.of}</td><td>{first.gnq_log:.3g}</td>" in listed
-    assert listed.count("ankle boot") == 24 and "under the Gaussian model, never a guarantee" in listed
+    assert listed.count("ankle boot") == 24 and "a bound under a Gaussian model. They are no guarantee" in listed
 
 
 def test_other_comparisons_stand_beside_what_they_say_of_null_models(run):

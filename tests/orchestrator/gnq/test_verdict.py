@@ -164,7 +164,7 @@ def test_the_control_alarms_where_models_that_saw_nothing_are_told_apart(run):
     place = {"moment": "null", "group": "contributors", "attack": "lira", "shadows": "naive", "arm": "none"}
     one = changed(held, "table", place, auc=0.9, auc_low=0.88, auc_high=0.92)
     assert sentence(one, "Control").kind == "bad"  # few enough for luck, but not by so much
-    assert "In 1 of" in sentence(one, "Control").text
+    assert "in 1 of 51 fair comparisons" in sentence(one, "Control").text
     (warning,) = control_warnings(one.result.table)
     assert warning.startswith("control failed: setting base") and "in 1 of" in warning
     lucky = changed(held, "table", place, auc=0.52, auc_low=0.505, auc_high=0.535)
