@@ -23,7 +23,7 @@ from audits.statistics.roc import as_scores, auc
 
 SAYS = (
     "One given model was audited: intervals are over points and shadows, and say nothing about other models, "
-    "of the same training either."
+    "not even of the same training."
 )
 """The sentence that stands wherever these intervals do."""
 

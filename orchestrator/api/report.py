@@ -46,15 +46,14 @@ class Figure:
 class Report:
     """A finished audit or sweep: what lies in its folder.
 
-    ``folder`` holds result.json, scores.parquet, report.html and figures/. Raises BadInput for a folder without a
-    result. Nothing is computed again.
+    ``folder`` holds result.json, scores.parquet (unless the run kept aggregates only), report.html and figures/. Raises
+    BadInput for a folder without a result. Nothing is computed again.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        missing = [name for name in (RESULT_FILE, SCORES_FILE) if not (self.folder / name).is_file()]
-        if missing:
-            raise BadInput(f"{self.folder} has no {' and no '.join(missing)}; give the folder of a finished run")
+        if not (self.folder / RESULT_FILE).is_file():
+            raise BadInput(f"{self.folder} has no {RESULT_FILE}; give the folder of a finished run")
         self.document: dict[str, Any] = read_result(self.folder)
         """The content of result.json (docs/reference/result.md)."""
 
@@ -83,9 +82,14 @@ class Report:
 
     @cached_property
     def scores(self) -> pa.Table:
-        """The scores, one row for each point, model and so on (docs/reference/result.md)."""
+        """The scores, one row for each point, model and so on (docs/reference/result.md).
+
+        Raises BadInput for a run that kept aggregates only.
+        """
         from pyarrow import parquet
 
+        if self.document.get("aggregate_only"):
+            raise BadInput(f"{self.folder} has no scores: it was run with --aggregate-only; its tables are whole")
         return parquet.read_table(self.folder / SCORES_FILE)
 
     @property

@@ -59,6 +59,7 @@ def command(
     out: str | None,
     as_json: bool,
     no_pictures: bool,
+    aggregate_only: bool,
     rebuild: bool,
     force: bool,
     terse: bool,
@@ -81,7 +82,8 @@ def command(
     folder = Path(out or f"runs/{kind}")
     clear(junit, summary)
     terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse)
-    found = run_audit(audit, plan, folder, terminal, rebuild=rebuild, pictures=not no_pictures, gates=gates)
+    kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}
+    found = run_audit(audit, plan, folder, terminal, rebuild=rebuild, gates=gates, **kept)
     document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:

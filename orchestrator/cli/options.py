@@ -97,12 +97,18 @@ def session_of(ctx: click.Context) -> Session:
 
 
 def run_options(function: F) -> F:
-    """Add --out, --json, --no-pictures, --rebuild, --force, --quiet and --no-color."""
+    """Add --out, --json, --no-pictures, --aggregate-only, --rebuild, --force, --quiet and --no-color."""
     for option in (
         colour_option,
         quiet_option,
         click.option("--force", is_flag=True, help="Write into a folder that holds the run of another plan."),
         click.option("--rebuild", is_flag=True, help="Check every stored artefact and compute damaged ones anew."),
+        click.option(
+            "--aggregate-only",
+            is_flag=True,
+            help="Let no id, score or picture of a single point out of the run: neither into --out nor into MLflow. "
+            "Implies --no-pictures.",
+        ),
         click.option("--no-pictures", is_flag=True, help="Let no picture of a data point into the result or its page."),
         json_option,
         click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the result; runs/NAME by default."),

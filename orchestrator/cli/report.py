@@ -26,21 +26,25 @@ from orchestrator.report.result import read_result
 def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) -> None:
     """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet.
 
-    With limits (`orch audit --fail-above`) their outcome is printed again; the exit code is 0 all the same.
+    With limits (`orch audit --fail-above`) their outcome is printed again; the exit code is 0 all the same. The page of
+    a run with --aggregate-only cannot be written again, since it kept no scores.
     """
     folder = Path(run)
-    missing = [name for name in ("result.json", "scores.parquet") if not (folder / name).is_file()]
-    if missing:
-        raise BadInput(
-            f"{folder} has no {' and no '.join(missing)}; give the --out folder of a finished audit or sweep"
-        )
-
-    clear(junit, summary)
+    if not (folder / "result.json").is_file():
+        raise BadInput(f"{folder} has no result.json; give the --out folder of a finished audit or sweep")
     document = read_result(folder)
+    redrawn = not (markdown or junit or summary)
+    if document.get("aggregate_only") and redrawn:
+        raise BadInput(
+            f"{folder}: the page cannot be drawn again, since the run kept no scores (--aggregate-only); open "
+            f"{folder / 'report.html'} as the run left it, or ask for --markdown, --junit or --summary"
+        )
+    clear(junit, summary)
     page = page_of(document)
     write_for_ci(document, folder, junit, summary)
     if markdown:
         click.echo(page.markdown(folder), nl=False)
+    if markdown or document.get("aggregate_only"):
         return
     shown = document["kind"] != SCORED and document.get("pictures") is not False
     page.write(folder, thumbnails(page, document) if shown else None)

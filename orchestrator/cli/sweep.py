@@ -39,6 +39,7 @@ def command(
     out: str | None,
     as_json: bool,
     no_pictures: bool,
+    aggregate_only: bool,
     rebuild: bool,
     force: bool,
     terse: bool,
@@ -71,8 +72,9 @@ def command(
         document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
         kind.tuning.show(terminal, document, folder)
     else:
+        kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}
         found: Result = run_sweep(
-            kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force, pictures=not no_pictures, claim=claim
+            kind, sweep, plan, folder, terminal, rebuild=rebuild, force=force, claim=claim, **kept
         )
         document = found.to_json()
         show_result(terminal, kind, document, folder)

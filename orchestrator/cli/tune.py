@@ -43,6 +43,7 @@ def command(
     out: str | None,
     as_json: bool,
     no_pictures: bool,
+    aggregate_only: bool,
     rebuild: bool,
     force: bool,
     terse: bool,
@@ -64,7 +65,8 @@ def command(
     folder = Path(out or folder_of(sweep))
     by = (choice.metric, choice.mode)
     terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep, goal=by)
-    found = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild, pictures=not no_pictures)
+    kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}
+    found = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild, **kept)
     document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:

@@ -119,20 +119,20 @@ def reason(first: Side, second: Side, row: DifferenceRow) -> str:
     sizes = f"{row.first_targets} and {row.second_targets}"
     if row.paired == ALL:
         count = f"all {row.shared_targets} targets were" if row.shared_targets > 1 else "the one target was"
-        return f"Paired: {count} asked about the same points with the same members in both."
+        return f"Paired: {count} queried about the same points with the same members in both."
     if row.paired == SOME:
         return (
-            f"Partly paired: {row.shared_targets} of {sizes} targets were asked about the same points with the same "
-            "members; the others stand alone."
+            f"Partly paired: {row.shared_targets} of {sizes} targets were queried about the same points with the same "
+            "members; the others are not paired."
         )
     if row.paired == POINTS:
         return (
-            f"Points are paired, targets are not: {row.shared_points} points are in both, with other members; targets "
-            f"({sizes}) vary on their own, which makes intervals wider."
+            f"Points are paired, targets are not: {row.shared_points} points are in both, with different members. "
+            f"Targets ({sizes}) vary independently, which makes intervals wider."
         )
     if first.data != second.data:
-        return f"Unpaired: the data differ ({first.data} and {second.data}), so that no point is shared."
-    return f"Unpaired: no point of one is named in the other; targets ({sizes}) and points vary on their own."
+        return f"Unpaired: the data differ ({first.data} and {second.data}), so no point is shared."
+    return f"Unpaired: no point is known to be in both; targets ({sizes}) and points vary independently."
 
 
 def corrected(rows: Sequence[DifferenceRow], level: float) -> list[DifferenceRow]:
@@ -149,10 +149,10 @@ def covers(rows: Sequence[DifferenceRow], level: float) -> str:
     single = [row for row in rows if min(row.first_targets, row.second_targets) < 2]
     if len(single) == len(rows):
         return (
-            f"The {level:.0%} intervals are over points: a run has one target, so that they say nothing about other "
-            "targets or trainings."
+            f"The {level:.0%} intervals are over points. With one target a run they say nothing about other targets or "
+            "trainings."
         )
     return (
-        f"The {level:.0%} intervals are over targets, and over points where several targets or both runs share them. "
-        "What serves many targets at once, such as shadow models, is held: another draw of it may differ more."
+        f"The {level:.0%} intervals are over targets, and over points that several targets or both runs share. "
+        "Whatever serves many targets, such as shadow models, is held fixed: another draw of it may differ more."
     )

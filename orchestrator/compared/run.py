@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from orchestrator.compared.differences import compared, covers
 from orchestrator.compared.page import page
 from orchestrator.compared.rows import CompareResult, SideRow
 from orchestrator.compared.sides import sides_of
+from orchestrator.compared.verdict import answer
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.result_head import versions
 from orchestrator.report.fitted import Fitted
@@ -59,6 +61,7 @@ def compare(
         command=command,
         question=sides[0].kind,
     )
+    result = replace(result, verdict=answer(result))
     document = result.document()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

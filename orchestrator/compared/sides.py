@@ -41,6 +41,11 @@ class Side:
 def read_side(folder: Path) -> Side:
     """Return the finished run in a folder; raises BadInput for one that is not finished or of which no scores tell."""
     document = read_result(folder)
+    if document.get("aggregate_only"):
+        raise BadInput(
+            f"{folder} cannot be compared: it was run with --aggregate-only and kept no scores; run it again without "
+            "this option, into another --out"
+        )
     kind, plan = str(document["kind"]), document["plan"]
     judged = tuple(judged_of(read_parquet(folder / "scores.parquet"), kind))
     if not judged:

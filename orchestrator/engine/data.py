@@ -76,5 +76,7 @@ def on_gpu(plan: P, gpu: str) -> P:
     if not gpu or wanted == gpu:
         return plan
     if wanted is not None:
-        raise BadInput(f"compute.gpu is {wanted!r}, but workers have {gpu!r}; leave it out, or find such a GPU")
+        raise BadInput(
+            f"compute.gpu is {wanted!r}, but workers have {gpu!r}; leave it out, or use workers with such a GPU"
+        )
     return plan.changed({"compute.gpu": gpu})

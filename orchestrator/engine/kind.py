@@ -116,6 +116,10 @@ class Page(Protocol):
         """Return a result without pictures of points, which says that it has none."""
         ...
 
+    def aggregates(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a result without rows, scores and pictures of single points, which says so."""
+        ...
+
     def warn(self, out: Path, warnings: Sequence[str]) -> None:
         """Put ``warnings`` into the page in ``out``, in place of those that it has."""
         ...

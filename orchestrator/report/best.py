@@ -94,14 +94,14 @@ def best_lines(
         return ()
     lines = [f"{BEST} {name(row)}: {best_words(row, level)}" for row in rows]
     elsewhere = f"after `{tune}`, or on other targets" if tune else "on other targets"
-    return (*lines, f"A setting that was picked on these targets is flattered by them: quote it {elsewhere}.")
+    return (*lines, f"A setting picked on these targets looks better on them than it is; quote it {elsewhere}.")
 
 
 def best_words(row: BestRow, level: float) -> str:
     """Return the best setting and what the best of so many would reach by chance."""
     p = small_p(row.p)
     return (
-        f"best of {row.settings} settings: {row.setting}, AUC {number(row.auc)}. If no setting could see anything, the "
-        f"best of {row.settings} would reach {number(row.null_high)} ({percent(level, 0)}): "
+        f"best of {row.settings} settings: {row.setting}, AUC {number(row.auc)}. If nothing leaked, the best "
+        f"of {row.settings} would still reach {number(row.null_high)} ({percent(level, 0)}): "
         f"p {p if p.startswith('<') else f'= {p}'}."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,8 +15,8 @@ from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_csv, as_html, as_markdown
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
-from orchestrator.report.result import read_result
-from orchestrator.report.rows import write_row
+from orchestrator.report.result import FinishedRun, read_result
+from orchestrator.report.rows import without_points, write_row
 from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.verdict import Verdict
 from orchestrator.report.verdict_words import lines as verdict_lines
@@ -36,7 +36,8 @@ class RunPage(Generic[R]):
     result.json, without scores. ``fill(run, out, images)`` writes figures and page and returns the page's path.
     ``images(document, data)`` returns the pictures that the page shows, by point id; ``data()`` is the data set.
     ``all_grids(run)`` returns the tables of a run, ``terminal_grids(run)`` those for a terminal of 100 columns,
-    ``lines(run)`` the lines below them, ``answer(run)`` the verdict, if the kind has one.
+    ``lines(run)`` the lines below them, ``answer(run)`` the verdict, if the kind has one; ``form(document)`` the rows
+    that result.json is read as.
     """
 
     read: Callable[[Path], R]
@@ -47,6 +48,7 @@ class RunPage(Generic[R]):
     terminal_grids: Callable[[R], list[Grid]]
     lines: Callable[[R], list[str]]
     answer: Callable[[R], Verdict] | None = None
+    form: Callable[[Mapping[str, Any]], type[FinishedRun]] = field(kw_only=True)
 
     def write(self, out: Path, images: Images | None = None) -> Path:
         """Write ``figures/*.svg|png`` and ``report.html`` under ``out`` from its files; return the page's path.
@@ -59,6 +61,11 @@ class RunPage(Generic[R]):
         """Return a result without pictures of points: those are the rows of fields ``…_pictures``."""
         emptied: dict[str, list[Any]] = {name: [] for name in document if name.endswith("_pictures")}
         return {**document, **emptied, "pictures": False}
+
+    def aggregates(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a result without rows, scores and pictures of single points, which says so."""
+        bare = self.without_pictures(document)
+        return {**without_points(self.form(document), bare), "aggregate_only": True}
 
     def warn(self, out: Path, warnings: Sequence[str]) -> None:
         """Put ``warnings`` into the page in ``out``, in place of those that it has."""

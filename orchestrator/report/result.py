@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from numpy.typing import NDArray
+
 from audits.errors import BadInput
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Finished
@@ -50,6 +52,7 @@ class FinishedRun:
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     verdict: Verdict | None = field(default=None, metadata=SPARSE)
     pictures: bool | None = field(default=None, metadata=SPARSE)
+    aggregate_only: bool | None = field(default=None, metadata=SPARSE)
     gate: GateResult | None = field(default=None, metadata=SPARSE)
     seconds: float | None = field(default=None, metadata=SPARSE)
     date: str | None = field(default=None, metadata=SPARSE)
@@ -72,16 +75,17 @@ class FinishedRun:
 
     def again(self) -> str:
         """Return the command that repeats the run from the plan beside its report."""
+        only = " --aggregate-only" if self.aggregate_only else ""
         if chosen := self.selection:
             mode = "" if chosen.mode == "max" else f" --mode {chosen.mode}"
             sweep = chosen.file or chosen.sweep
-            return f"orch tune {self.kind} {sweep} plan.yaml --metric {chosen.metric}{mode} --out again"
+            return f"orch tune {self.kind} {sweep} plan.yaml --metric {chosen.metric}{mode} --out again{only}"
         verb = (
             f"sweep {self.file or self.name}"
             if self.is_sweep
             else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
         )
-        return f"orch {verb} plan.yaml --out again"
+        return f"orch {verb} plan.yaml --out again{only}"
 
     def document(self) -> dict[str, Any]:
         """Return the content of result.json as plain values."""
@@ -141,16 +145,34 @@ def main_setting_of(document: Mapping[str, Any]) -> str:
 
 
 def read_result(out: Path) -> dict[str, Any]:
-    """Return result.json of a finished run; raise BadInput when a file is missing or of another schema."""
-    for name in ("result.json", "scores.parquet"):
-        if not (out / name).is_file():
-            raise BadInput(f"{out} is not a finished run: {name} is missing")
+    """Return result.json of a finished run; raise BadInput when a file is missing or of another schema.
+
+    A run of aggregates only keeps no scores.
+    """
+    if not (out / "result.json").is_file():
+        raise BadInput(f"{out} is not a finished run: result.json is missing")
     result: dict[str, Any] = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    if not (out / "scores.parquet").is_file() and not result.get("aggregate_only"):
+        raise BadInput(f"{out} is not a finished run: scores.parquet is missing")
     if result.get("schema") != SCHEMA:
         raise BadInput(f"{out / 'result.json'} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
     if not result["table"]:
         raise BadInput(f"{out / 'result.json'} has an empty table: nothing to report")
     return result
+
+
+def read_scores(out: Path, columns: Sequence[str] | None = None, **how: Any) -> dict[str, NDArray[Any]]:
+    """Return the columns of scores.parquet in ``out``, none where a run of aggregates only kept no scores.
+
+    ``how``: further arguments of ``pyarrow.parquet.read_table``.
+    """
+    import pyarrow.parquet as pq
+
+    file = out / "scores.parquet"
+    if not file.is_file():
+        return {}
+    table = pq.read_table(file, columns=columns, **how)
+    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
 
 
 def read_run(out: Path, form: type[F]) -> F:

@@ -84,6 +84,20 @@ SPARSE: Mapping[str, Any] = {"sparse": True}
 """Metadata of a field that is left out of JSON while it is None."""
 
 
+OF_POINTS: Mapping[str, Any] = {"of_points": True}
+"""Metadata of a field about single points: ``without_points`` empties it."""
+FEWEST = 10
+"""Points below which a number about them says too much about each: a usual threshold of disclosure control."""
+
+
+def counted(name: str) -> Mapping[str, Any]:
+    """Return the metadata of a field that ``without_points`` empties of what rests on fewer than ``FEWEST`` points.
+
+    ``name``: the count, of each row where the field is a list of rows, else beside the field.
+    """
+    return {"counted": name}
+
+
 def keys(*names: str) -> Mapping[str, Any]:
     """Return the metadata of an ``Estimate`` or a ``Span`` whose numbers stand under other ``names`` in JSON."""
     return {"keys": names}
@@ -162,6 +176,48 @@ def write_row(row: Any) -> dict[str, Any]:
         elif value is not None or not slot.sparse:
             found[slot.keys[0]] = _plain(value)
     return found
+
+
+def without_points(form: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``raw``, the JSON object of a row, without what it and the rows within it say about single points.
+
+    Lists are empty then and numbers null; fields that the row does not know stay.
+    """
+    hints, found = get_type_hints(form), dict(raw)
+    for each in fields(form):
+        if each.name not in raw:
+            continue
+        value, count = raw[each.name], each.metadata.get("counted")
+        if each.metadata.get("of_points"):
+            value = _emptied(value)
+        elif count and isinstance(value, list | tuple):
+            value = [row for row in value if row[count] >= FEWEST]
+        elif count and raw[count] < FEWEST:
+            value = _emptied(value)
+        found[each.name] = _within(hints[each.name], value)
+    return found
+
+
+def _emptied(value: Any) -> Any:
+    """Return what is left of a value: objects with their fields emptied, empty lists, null."""
+    if isinstance(value, Mapping):
+        return {name: _emptied(each) for name, each in value.items()}
+    return [] if isinstance(value, list | tuple) else None
+
+
+def _within(hint: Any, value: Any) -> Any:
+    """Return a value of a type, with the rows in it ``without_points``."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if value is None or hint in (Estimate, Span):
+        return value
+    if origin in (Union, UnionType):
+        (one,) = (each for each in inner if each is not NoneType)
+        return _within(one, value)
+    if origin is tuple and inner[-1] is Ellipsis:
+        return [_within(inner[0], each) for each in value]
+    if origin is not None and origin is not tuple and issubclass(origin, Mapping):
+        return {name: _within(inner[1], each) for name, each in value.items()}
+    return without_points(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value
 
 
 def _plain(value: Any) -> Any:

@@ -91,11 +91,11 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     what = (
         f"{name}, of {how_many(many, 'setting')} of {found.sweep} and the plan, by {found.metric} of {found.players}: "
         f"{estimate(chosen.at_selection)} over {found.units} {found.unit}s. "
-        f"{found.wanted}It was frozen before any target was asked."
+        f"{found.wanted}It was fixed before any target was queried."
     )
     told = [Sentence("plain", "Chosen", what)]
     if found.gain is None:
-        text = f"No setting was better than the plan’s own at selection: {estimate(own.on_targets)} on the targets."
+        text = f"No setting beat the plan’s own at selection, which reaches {estimate(own.on_targets)} on the targets."
         return [*told, Sentence("plain", "No gain", text)]
     gained = found.gain
     beside = "" if gained.on_targets_p is None else f", p {small_p(gained.on_targets_p)}"
@@ -107,12 +107,14 @@ def sentences(found: SelectionRow) -> list[Sentence]:
     elif gained.on_targets.side == -best:
         gain = Sentence("bad", "A loss on the targets", f"{by}: {areas}.")
     else:
-        gain = Sentence("plain", "No gain that can be told from zero", f"{by}: {areas}.")
-    below = "" if found.mode == "max" else " Lower was wanted: scores at selection below those on targets are too good."
+        gain = Sentence("plain", "No gain is shown", f"{by}: {areas}.")
+    below = (
+        "" if found.mode == "max" else " Lower was wanted, so scores at selection below those on targets are too good."
+    )
     optimism = (
         f"At selection the gain was {estimate(gained.at_selection, signed=True)}, on the targets "
-        f"{number(gained.on_targets.value, signed=True)}. Scores at selection are not those of targets even without a "
-        f"choice, as the plan’s own setting shows: {found.apart}.{below}"
+        f"{number(gained.on_targets.value, signed=True)}. Scores at selection differ from those on targets even "
+        f"without a choice, as the plan’s own setting shows: {found.apart}.{below}"
     )
     return [*told, gain, Sentence("plain", "Optimism", optimism)]
 

@@ -54,7 +54,7 @@ def shown(row: Mapping[str, Any], search: Search) -> Sequence[float | None]:
 
 def remark(search: Search) -> str:
     """Return the sentence that a reader of the table must know."""
-    ended = " The time that the search was given ended before all of its trials." if search["out_of_time"] else ""
+    ended = " The search ran out of time before its last trial." if search["out_of_time"] else ""
     tried = different(search)
     if again := len(search["trials"]) - len(tried):
         ended += f" {how_many(again, 'suggestion')} of the searcher repeated a trial; no trial is counted twice."
@@ -62,6 +62,6 @@ def remark(search: Search) -> str:
         return f"The search has one trial: nothing was picked.{ended}"
     whole = sum(row["state"] == "done" for row in tried)
     return (
-        f"The best of {len(tried)} trials ({whole} on all targets) has been picked on the very targets that "
-        f"it is quoted on, so that its value is too good; values of stopped trials are of some targets only.{ended}"
+        f"The best of {len(tried)} trials ({whole} on all targets) was picked on the targets that it is "
+        f"quoted for, so its value is too good. Stopped trials were judged on some of the targets only.{ended}"
     )

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from orchestrator.report.rows import Estimate, keys
 
 LEAK, NONE_SEEN, UNTOLD = "leak", "no leak seen", "cannot be told"
+DIFFERENT = "real difference"
+"""The level of a comparison of runs, beside ``UNTOLD``."""
 HELD, FAILED, MISSING = "held", "failed", "not in this run"
 
 

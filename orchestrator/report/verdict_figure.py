@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.report.style import INK, MUTED, PAPER, SERIES
-from orchestrator.report.verdict import LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
+from orchestrator.report.verdict import DIFFERENT, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
 from orchestrator.report.verdict_words import METRICS, capital
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ WIDTH = 56
 LOOKS: dict[str, dict[str, Any]] = {
     LEAK: {"color": SERIES[1], "marker": "o", "markerfacecolor": SERIES[1]},
     NONE_SEEN: {"color": SERIES[0], "marker": "o", "markerfacecolor": PAPER},
+    DIFFERENT: {"color": SERIES[1], "marker": "o", "markerfacecolor": SERIES[1]},
     UNTOLD: {"color": MUTED, "marker": "X", "markerfacecolor": MUTED},
 }
 
@@ -48,7 +49,7 @@ def verdict_figure(verdict: Verdict) -> Figure | None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel(f"{METRICS[rows[0].metric]} (dashed: guessing)")
+    axes.set_xlabel(f"{METRICS[rows[0].metric]} (dashed: {'guessing' if verdict.controls else 'no difference'})")
     legend(figure, rows)
     return figure
 
@@ -83,11 +84,11 @@ def legend(figure: Figure, rows: Sequence[Finding]) -> None:
     """Explain the marks that are drawn."""
     from matplotlib.lines import Line2D
 
-    levels = [level for level in (LEAK, NONE_SEEN, UNTOLD) if any(each.level == level for each in rows)]
+    levels = [level for level in LOOKS if any(each.level == level for each in rows)]
     marks = [Line2D([], [], linestyle="", markersize=7, label=level, **LOOKS[level]) for level in levels]
     if any(each.level == NONE_SEEN and each.seen_from is not None for each in rows):
         look: dict[str, Any] = {"color": SERIES[0], "marker": ">", "linestyle": "", "markersize": 7}
-        marks.append(Line2D([], [], label="would have been seen from here", **look))
+        marks.append(Line2D([], [], label="would have been seen from here on", **look))
     figure.legend(handles=marks, loc="outside lower left", ncols=2, handletextpad=0.3, columnspacing=1.2)
 
 

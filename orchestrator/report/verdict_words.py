@@ -12,7 +12,7 @@ from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, F
 
 SMALL = "too small"
 MOST_NAMED = 4
-METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness"}
+METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness", "tpr": "TPR", "fpr": "FPR"}
 ACCESS = {
     "labels": "predicted classes alone",
     "posteriors": "confidences",
@@ -22,12 +22,13 @@ ACCESS = {
     "weights": "weights",
     "oracle": "an oracle",
 }
-"""What somebody has who attacks with so much access, in words."""
+"""What an attacker sees with so much access, in words."""
+FOUR_IN_FIVE = "“Would have been seen” means in four of five such runs."
 
 
 @dataclass(frozen=True)
 class Wording:
-    """How a kind speaks: what a ``leak`` means ("deleted images can be recognised"), and what to do."""
+    """The words of a kind: what a ``leak`` means ("deleted images can be recognised"), and what to do."""
 
     leak: str
     advice: dict[str, str]
@@ -39,21 +40,25 @@ def advice(kind: str, leak: str, untold: str, none_seen: str = "") -> dict[str, 
         LEAK: leak,
         UNTOLD: untold,
         NONE_SEEN: none_seen
-        or "Nothing speaks against release on these grounds. Keep this page as evidence, and audit again when data, "
-        "recipe or method change. No leak seen by these attacks is no proof that there is none.",
-        FAILED: "Do not rely on this run. Find out why the control failed (in detail below), mend the plan, and run it "
+        or "This audit gives no reason to hold the model back. Keep this page as evidence, and audit again when data, "
+        "training or method change. It is no proof: a stronger attack may still find a leak.",
+        FAILED: "Do not rely on this run. Find out why the control failed (details below), fix the plan and run it "
         "again.",
-        SMALL: f"Only use it to see that everything works. Run the default (orch audit {kind}, minutes on a laptop) or "
-        "your own plan; orch cost says beforehand what it takes.",
+        SMALL: f"Use this run only to check that everything works. Then run the default (orch audit {kind}, minutes on "
+        "a laptop) or your own plan; orch cost estimates the effort first.",
     }
 
 
 def unnoticed(finding: Finding) -> str:
     """Return what a run without power could have missed."""
-    name = METRICS[finding.metric]
     below = finding.seen_from is not None and finding.seen_from < 1.0
-    size = f"{name} below {rounded(finding.seen_from)}" if below else "any size"
-    return f"the run is too small, a leak of {size} could have gone unnoticed"
+    size = f"with {some(finding.metric)} below {rounded(finding.seen_from)}" if below else "of any size"
+    return f"the run is too small and could have missed a leak {size}"
+
+
+def some(metric: str) -> str:
+    """Return a metric with its article."""
+    return f"{'an' if metric == 'auc' else 'a'} {METRICS[metric]}"
 
 
 def said(finding: Finding, wording: Wording) -> Finding:
@@ -61,7 +66,7 @@ def said(finding: Finding, wording: Wording) -> Finding:
     if finding.text:
         return finding
     if finding.level == UNTOLD:
-        return replace(finding, text=f"cannot be told; {finding.why}")
+        return replace(finding, text=f"cannot be told, because {finding.why}")
     where = f", from {ACCESS.get(finding.access, finding.access)}" if finding.access else ""
     if finding.level == LEAK:
         return replace(finding, text=f"{wording.leak} ({measured(finding)}{where})")
@@ -81,7 +86,7 @@ def number_of(value: Estimate, metric: str = "auc") -> str:
 
 def power(finding: Finding) -> str:
     """Return what a null result would have seen."""
-    return f"one of {METRICS[finding.metric]} ≥ {rounded(finding.seen_from, up=True)} would have been"
+    return f"{some(finding.metric)} of {rounded(finding.seen_from, up=True)} or more would have been seen"
 
 
 def rounded(value: float | None, *, up: bool = False) -> str:
@@ -102,7 +107,7 @@ def headline(found: Sequence[Finding], further: Sequence[Finding], wording: Word
     if further:
         names = dict.fromkeys(each.setting for each in (*found, *further))
         leaky = dict.fromkeys(each.setting for each in (*found, *further) if each.level == LEAK)
-        parts.append(f"A leak is seen in {len(leaky)} of all {len(names)} settings.")
+        parts.append(f"A leak is seen in {len(leaky)} of {len(names)} settings.")
     return " ".join(parts)
 
 
@@ -112,16 +117,14 @@ def capital(text: str) -> str:
 
 
 def leaks(found: Sequence[Finding], wording: Wording) -> list[str]:
-    """Return the sentence on what leaks."""
+    """Return the sentence on what leaks, which begins with what that means."""
     rows = [each for each in found if each.level == LEAK]
-    if not rows:
-        return []
-    if len(rows) == 1:
-        return [f"{rows[0].subject}: {rows[0].text}."]
     same = [each for each in rows if each.text.startswith(wording.leak)]
     listed = [f"{each.subject} ({measured(each)})" for each in same]
+    if len(rows) == len(same) == 1:
+        listed = [f"{same[0].subject}{same[0].text.removeprefix(wording.leak)}"]
     own = [f"{each.subject}: {each.text}." for each in rows if each not in same]
-    return [*([f"{named(listed)}: {wording.leak}."] if listed else []), *own]
+    return [*([f"{wording.leak}: {named(listed)}."] if listed else []), *own]
 
 
 def nulls(found: Sequence[Finding]) -> list[str]:
@@ -130,14 +133,15 @@ def nulls(found: Sequence[Finding]) -> list[str]:
     if not rows:
         return []
     least = max(rows, key=lambda each: each.seen_from or 0.0)
-    return [f"{named([each.subject for each in rows])}: no leak seen; {power(least)}."]
+    return [f"No leak seen: {named([each.subject for each in rows])}; {power(least)}."]
 
 
 def untold(found: Sequence[Finding]) -> list[str]:
     """Return a sentence for each reason for which something cannot be told."""
     reasons = dict.fromkeys(each.why for each in found if each.level == UNTOLD)
     return [
-        f"{named([each.subject for each in found if each.level == UNTOLD and each.why == why])}: cannot be told; {why}."
+        f"Cannot be told: {named([each.subject for each in found if each.level == UNTOLD and each.why == why])}, "
+        f"because {why}."
         for why in reasons
     ]
 

@@ -16,7 +16,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import Wording, advice, rounded
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, rounded
 from orchestrator.report.words import access_level
 
 
@@ -44,10 +44,10 @@ def wording(things: str) -> Wording:
         f"deleted {things} can still be recognised",
         advice(
             "apollo",
-            leak="Do not count the methods that leak as erasure. Retrain without the deleted "
-            f"{things}, or use a method for which no leak was seen, and audit again.",
-            untold=f"Do not rely on this run. Ask about more {things} and more models (split.targets, "
-            "split.candidates), then read the verdict again.",
+            leak=f"Do not treat a method that leaks as erasure. Retrain without the deleted {things}, or use a method "
+            "that shows no leak, and audit again.",
+            untold=f"Do not rely on this run. Repeat it with more models and more {things} (split.targets, "
+            "split.candidates).",
         ),
     )
 
@@ -97,27 +97,27 @@ def retrained(table: list[AttackRow]) -> Control:
     name = "models retrained from scratch"
     rows = [row for row in table if row.unlearner == "retrain"]
     if not rows:
-        text = "Nothing shows that the audit finds nothing where there is nothing to find."
+        text = "False alarms of the audit itself would go unnoticed."
         return Control(name=name, of="truth", state=MISSING, text=text)
     off = dict.fromkeys(words(row.attack) for row in rows if row.control == OFF_CHANCE)
     if off:
-        text = f"{', '.join(off)} tell something apart in models that never saw the deleted points."
+        text = f"Deleted points are “found” even there, by {', '.join(off)}."
         return Control(name=name, of="truth", state=FAILED, text=text)
-    return Control(name=name, of="truth", state=HELD, text="Nothing is found where nothing is left to find.")
+    return Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")
 
 
 def untouched(table: list[AttackRow]) -> Control:
     """Say whether the audit sees points of models of which nothing was deleted."""
-    name = "models of which nothing was deleted"
+    name = "models with nothing deleted"
     rows = [row for row in table if row.unlearner == "identity" and row.access != "oracle"]
     if not rows:
-        return Control(name=name, of="power", state=MISSING, text="Nothing shows that a leak would be found.")
+        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
     seen = [row for row in rows if row.control == SEEN]
     if not seen:
-        text = "No attack recognises a point even there: the audit has no power."
+        text = "No attack recognises a point even there, so the audit would not see a leak."
         return Control(name=name, of="power", state=FAILED, text=text)
     best = max(seen, key=lambda row: float(row.auc))
-    text = f"Their training points are recognised (AUC {rounded(best.auc.value)}, {words(best.attack)})."
+    text = f"As it should be, points are recognised there (AUC {rounded(best.auc.value)}, {words(best.attack)})."
     return Control(name=name, of="power", state=HELD, text=text)
 
 
@@ -126,7 +126,7 @@ def promises(table: list[AttackRow]) -> Control:
     name = "promised false-alarm rates"
     void = dict.fromkeys(words(row.attack) for row in table if row.void)
     if void:
-        text = f"{', '.join(void)} raise more false alarms than promised; their hit rates are void, their AUCs stand."
+        text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."
         return Control(name=name, of="power", state=FAILED, text=text)
     return Control(name=name, of="power", state=HELD, text="No attack raises more false alarms than it promises.")
 
@@ -147,10 +147,10 @@ def tested(run: ApolloRun, things: str) -> str:
 def certainty(run: ApolloRun, things: str) -> str:
     """Return how sure the verdict is, in a sentence or two."""
     rows = run.rows()
-    over = "over points and shadow models of one given model" if run.given else f"over {rows[0].targets} target models"
-    seeds = "" if run.given else f" {look_up(run.result.plan, 'split.shadows')} shadow models each; one plan seed."
+    over = "points and shadow models of one given model" if run.given else f"{rows[0].targets} target models"
+    seeds = "" if run.given else f", {look_up(run.result.plan, 'split.shadows')} shadow models each, one plan seed"
     return (
-        f"{percent(run.level, 0)} intervals {over}.{seeds} All {len(rows)} rows are tested together (Holm): a false "
-        f"alarm anywhere among them has a chance of at most {percent(1 - run.level, 0)}. Of a leak the strongest "
-        "attack of the weakest access is shown, which leans high. “Would have been” means: four times in five."
+        f"{percent(run.level, 0)} intervals over {over}{seeds}. The {len(rows)} tests are corrected together (Holm): "
+        f"the chance of any false alarm is at most {percent(1 - run.level, 0)}. For a leak the strongest attack with "
+        f"the least access is shown, which overstates a little. {FOUR_IN_FIVE}"
     )

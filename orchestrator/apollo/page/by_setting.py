@@ -111,7 +111,9 @@ def overview_grid(run: ApolloRun) -> Grid | None:
 
 
 def judged(run: ApolloRun, attack: str) -> list[Cell]:
-    """Return the cells of all settings of ``attack`` and of its control."""
+    """Return the cells of all settings of ``attack`` and of its control; none where the run kept no scores."""
+    if not run.scores:
+        return []
     chosen = (run.scores["attack"] == attack) | (run.scores["attack"] == CONTROL)
     return list(cells({name: column[chosen] for name, column in run.scores.items()}))
 

@@ -33,7 +33,7 @@ from orchestrator.apollo.page.tables import (
     utility_grid,
 )
 from orchestrator.apollo.page.verdict import verdict
-from orchestrator.apollo.result.rows import ExposureList
+from orchestrator.apollo.result.rows import ApolloResult, ExposureList
 from orchestrator.apollo.split import Split
 from orchestrator.report import writing
 from orchestrator.report.numbers import percent
@@ -145,4 +145,7 @@ def _effort(run: ApolloRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines, answer)
+PAGE = RunPage(
+    read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines, answer,
+    form=lambda document: ApolloResult,
+)  # fmt: skip

@@ -12,10 +12,8 @@ from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
 
 BROKEN = "Promised rates did not hold"
-UNLIKE = "by their intervals, which is enough where shadows are trained unlike the targets"
-UNVOUCHED = (
-    "by their intervals, which is enough for a given model, since nobody vouches that shadows are made as it was"
-)
+UNLIKE = "judged by their intervals, since shadows are trained unlike the targets"
+UNVOUCHED = "judged by their intervals, since shadows may be made unlike the given model"
 MOST_NAMED = 6
 
 
@@ -68,7 +66,7 @@ def promise_sentences(run: ApolloRun) -> tuple[list[Sentence], list[Sentence]]:
     text = void_words(run)
     first = [Sentence("bad", BROKEN, f"{text[0].upper()}{text[1:]}. {STANDS}")] if text else []
     if not missed:
-        kept = f"Kept: in none of {len(rows)} rows is the found rate above it {rule}.{careful(rows)}"
+        kept = f"Kept: the found rate is above it in none of {len(rows)} rows {rule}.{careful(rows)}"
         return first, [Sentence("good", head, kept)]
     names = ", ".join(
         f"{words(row.unlearner)} × {words(row.attack)} (found {percent(row.found_fpr.value)})"
@@ -88,11 +86,12 @@ def careful(rows: Sequence[AttackRow]) -> str:
         return ""
     named = ", ".join(f"{words(row.unlearner)} × {words(row.attack)}" for row in below[:MOST_NAMED])
     more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
-    return f" Below it, on the careful side, in {len(below)}: {named}{more}; their TPR is a lower one."
+    return f" It is below the promise in {len(below)}, which is safe but understates the TPR: {named}{more}."
 
 
 STANDS = (
-    "Targets do not behave as the shadows say. AUC, its p-values and the TPR on the ROC stand: they rest on no promise."
+    "Targets do not behave as the shadows suggest. AUC, its p-values and the TPR on the ROC remain valid: they rest on "
+    "no promise."
 )
 VOID_KEY = "void: promised rate broken, must not be quoted"
 

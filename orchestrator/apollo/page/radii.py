@@ -39,9 +39,12 @@ def told(points: RadiusPoints, side: Side) -> NDArray[np.str_]:
     return answers(side, span, flip, np.ones(len(flip), dtype=bool))
 
 
-def counts(points: RadiusPoints, side: Side) -> tuple[int, int, int]:
+def counts(row: RadiusRow, side: Side) -> tuple[int, int, int]:
     """Return how many intervals of a side the labels bear out, refute, and leave open."""
-    found = Counter(told(points, side).tolist())
+    own = row.under if side == "under" else row.over
+    if own.expected is not None and own.refuted is not None and own.open is not None:
+        return own.expected, own.refuted, own.open
+    found = Counter(told(row.candidates, side).tolist())
     return found[EXPECTED], found[REFUTED], found[OPEN]
 
 

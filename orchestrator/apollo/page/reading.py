@@ -17,7 +17,7 @@ from audits.statistics.summary import Cell, cells
 from orchestrator.apollo.result.controls import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
 from orchestrator.apollo.result.void import marked
-from orchestrator.report.result import look_up, read_run, run_of
+from orchestrator.report.result import look_up, read_run, read_scores, run_of
 from orchestrator.report.words import access_level
 
 
@@ -104,7 +104,9 @@ class ApolloRun:
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
-        """Scores of the main setting by (unlearner, attack)."""
+        """Scores of the main setting by (unlearner, attack); none where the run kept no scores."""
+        if not self.scores:
+            return {}
         rows = self.scores["setting"] == self.main_setting
         chosen = {name: column[rows] for name, column in self.scores.items()}
         return {(cell.unlearner, cell.attack): cell for cell in cells(chosen)}
@@ -131,12 +133,7 @@ def controlled(result: ApolloResult) -> ApolloResult:
 
 def read_apollo_run(out: Path) -> ApolloRun:
     """Read result.json and scores.parquet of a run; raise BadInput as ``read_run`` does."""
-    import pyarrow.parquet as pq
-
-    result = read_run(out, ApolloResult)
-    table = pq.read_table(out / "scores.parquet")
-    scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    run = ApolloRun(controlled(result), scores)
+    run = ApolloRun(controlled(read_run(out, ApolloResult)), read_scores(out))
     if not run.rows():
         raise BadInput(f"{out / 'result.json'} has no table rows for setting {run.main_setting!r}")
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from orchestrator.apollo.page.attacks import main_grid, matrix_grids, unlearner
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
@@ -185,7 +186,7 @@ def radius_grid(run: ApolloRun) -> Grid | None:
         moved = f"{row.median_unlearned_distance:.2f} / {row.median_retrained_distance:.2f}"
         for side, found in zip(WAYS, (row.under, row.over), strict=True):
             ends = bounds(Estimate(None, found.low, found.high)) or DASH
-            expected, refuted, undecided = counts(row.candidates, side)
+            expected, refuted, undecided = counts(row, side)
             flips = f"{found.flips} ({found.at_x})", number(found.flip), found.early
             said = expected, Entry(str(refuted), tone=red(refuted > 0)), undecided
             place = words(row.unlearner), REFERENCES[row.reference], moved, side.upper()
@@ -207,9 +208,12 @@ def exposure_lines(run: ApolloRun) -> list[str]:
     if not exposed:
         return []
     names = dict.fromkeys(row.unlearner for row in run.result.table if row.unlearner not in CONTROLS)
-    found, place = [point.unlearner for point in exposed.points], (exposed.setting, exposed.attack)
+    place = exposed.setting, exposed.attack
     void = {row.unlearner for row in run.result.table if row.void and (row.setting, row.attack) == place}
-    counted = {name: "void" if name in void else str(found.count(name)) for name in names}
+    rows = [row for row in run.result.discoveries if (row.setting, row.attack) == place]
+    listed = Counter(point.unlearner for point in exposed.points)  # the first versions had the list alone
+    found = {row.unlearner: row.discoveries - row.false for row in rows} if rows else listed
+    counted = {name: "void" if name in void else str(found.get(name, 0)) for name in names}
     told = ", ".join(f"{words(name)} {count}" for name, count in counted.items())
     head = f"deleted points that are found one by one ({words(exposed.attack)}, false discovery rate {exposed.fdr:g})"
     return [f"{head}: {told}"] if any(count != "0" for count in counted.values()) else []

@@ -67,9 +67,8 @@ def verdict(run: ApolloRun) -> list[Sentence]:
 
 def _scope(run: ApolloRun) -> Sentence:
     text = (
-        f"{SAYS} The controls are models of the plan’s own, trained on the target’s members and judged at the same "
-        "points by shadows of the same training sets. Shadows are trained and unlearned by the plan, which need not be "
-        "how the target was."
+        f"{SAYS} The controls are models trained by the plan on the target’s members, and judged on the same points. "
+        "Shadows are trained and unlearned by the plan, which may differ from how the target was made."
     )
     return Sentence("plain", "Scope", text)
 
@@ -83,9 +82,7 @@ def _retrain(run: ApolloRun) -> Sentence:
     rows = [row for row in run.rows() if row.unlearner == "retrain"]
     head = "Control: retrained from scratch"
     if not rows:
-        return Sentence(
-            "bad", head, "Not in this run: nothing shows that the audit finds nothing where there is nothing to find."
-        )
+        return Sentence("bad", head, "Not in this run, so false alarms of the audit itself would go unnoticed.")
     off = [row for row in rows if row.control == OFF_CHANCE]
     tests = len({(row.setting, row.attack) for row in run.result.table if row.unlearner == "retrain"})
     everywhere = "" if tests == len(rows) else f" over the {tests} of all settings"
@@ -94,15 +91,15 @@ def _retrain(run: ApolloRun) -> Sentence:
         return Sentence(
             "bad",
             head,
-            f"Differs from chance, which it must not, also after Holm’s correction{everywhere}: {found}. Forget and "
-            "unseen points differ in something other than unlearning; explain this before reading any other row.",
+            f"Differs from chance after Holm’s correction{everywhere}, which must not happen: {found}. Forgotten and "
+            "unseen points differ in something other than unlearning. Explain this before you read on.",
         )
     smallest = min(1.0 if row.control_p_holm is None else row.control_p_holm for row in rows)
     return Sentence(
         "good",
         head,
-        f"None of {len(rows)} attacks differs from chance (smallest Holm p = {smallest:.2f}{everywhere}), as it must "
-        "be.",
+        f"As it should be, none of {len(rows)} attacks differs from chance (smallest Holm p = {smallest:.2f}"
+        f"{everywhere}).",
     )
 
 
@@ -110,21 +107,21 @@ def _identity(run: ApolloRun) -> Sentence:
     rows = [row for row in run.rows() if row.unlearner == "identity"]
     head = "Control: nothing unlearned (identity)"
     if not rows:
-        return Sentence("bad", head, "Not in this run: a null result cannot be told from an audit without power.")
+        return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
     above = [row for row in rows if row.control == HELD]
     if not above:
         return Sentence(
             "bad",
             head,
-            "No attack lies above chance, by its test and by its interval, even where nothing was unlearned: this "
-            "audit has no power, and its null results mean nothing.",
+            "No attack is above chance, by its test and its interval, even where nothing was unlearned. This audit has "
+            "no power, and its null results mean nothing.",
         )
     best = max(above, key=lambda row: float(row.auc))
     return Sentence(
         "good",
         head,
-        f"{len(above)} of {len(rows)} attacks lie above chance, the strongest being {area(best)}: the audit sees "
-        f"memorised points.{_nulls(run, rows)}",
+        f"The audit recognises memorised points: {len(above)} of {len(rows)} attacks are above chance, the strongest "
+        f"is {area(best)}.{_nulls(run, rows)}",
     )
 
 
@@ -138,7 +135,7 @@ def _unlearner(run: ApolloRun, name: str) -> Sentence:
     )
     head = f"Given model, by shadows of {words(name)}" if run.given else heading(name)
     if not above:
-        return Sentence("plain", head, f"No attack lies above chance.{_nulls(run, rows)}{note}")
+        return Sentence("plain", head, f"No attack is above chance.{_nulls(run, rows)}{note}")
     found = "; ".join(_strongest(above, access) for access in sorted({row.access for row in above}, key=access_level))
     return Sentence("leak", head, f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
 
@@ -179,7 +176,7 @@ def _exposed(run: ApolloRun) -> list[Sentence]:
     )
     more = f" Points are found in other settings: {', '.join(elsewhere)} (table under Settings)." if elsewhere else ""
     if not any(row.discoveries for row in rows.values()):
-        text = "No point is detectable with that certainty; the signal above is one of averages."
+        text = "No single point is found with that certainty. Whatever leaks shows only on average."
         return [Sentence("leak" if elsewhere else "plain", head, text + more)]
     leaks = any(_found(row) for name, row in rows.items() if name not in CONTROLS)
     return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.{more}")]
@@ -204,10 +201,10 @@ def _luck(run: ApolloRun) -> Sentence:
     return Sentence(
         "plain",
         "Luck",
-        f"Of the {shown} intervals in the main table, about {luck:.0f} are expected to miss the truth by luck "
-        f"({percent(run.level, 0)} intervals; {luck_auc:.1f} of the {len(rows)} AUC intervals). “Above chance” is "
-        f"judged by permutation tests with Holm’s correction over the {len(rows)} rows, never by single intervals. "
-        "A null result is no proof of safety: it means that these attacks, with this number of points, found nothing.",
+        f"Of the {shown} intervals ({percent(run.level, 0)}) in the main table, about {luck:.0f} will miss the truth "
+        f"by chance ({luck_auc:.1f} of the {len(rows)} AUC intervals). “Above chance” therefore rests on permutation "
+        f"tests with Holm’s correction over the {len(rows)} rows, not on single intervals. A null result means that "
+        "these attacks found nothing with this many points. It does not prove safety.",
     )
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import SPARSE, Estimate, Span, keys
+from orchestrator.report.rows import OF_POINTS, SPARSE, Estimate, Span, counted, keys
 
 Floats = tuple[float, ...]
 Matrix = tuple[Floats, ...]
@@ -143,7 +143,7 @@ class ExposureList:
     attack: str
     fdr: float
     dependence: str
-    points: tuple[ExposedPoint, ...]
+    points: tuple[ExposedPoint, ...] = field(metadata=OF_POINTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,11 +219,11 @@ class RadiusSide:
     """
 
     intervals: int
-    low: float | None
-    high: float | None
+    low: float | None = field(metadata=counted("intervals"))
+    high: float | None = field(metadata=counted("intervals"))
     flips: int
     at_x: int
-    flip: float | None
+    flip: float | None = field(metadata=counted("flips"))
     early: int
     expected: int | None = field(default=None, metadata=SPARSE)
     refuted: int | None = field(default=None, metadata=SPARSE)
@@ -265,7 +265,7 @@ class RadiusRow:
     median_lipschitz_parameters: float
     median_unlearned_distance: float
     median_retrained_distance: float
-    candidates: RadiusPoints
+    candidates: RadiusPoints = field(metadata=OF_POINTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,7 +358,7 @@ class ApolloResult(FinishedRun):
     paper_rule: tuple[PaperRuleRow, ...] = ()
     budget: tuple[BudgetRow, ...] = ()
     radii: tuple[RadiusRow, ...] = ()
-    disclosure: tuple[RequestRow, ...] = ()
+    disclosure: tuple[RequestRow, ...] = field(default=(), metadata=OF_POINTS)
     disclosure_correlations: tuple[RequestCorrelationRow, ...] = ()
     best: tuple[BestRow, ...] = ()
     front: Front | None = field(default=None, metadata=SPARSE)

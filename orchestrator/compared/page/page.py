@@ -11,15 +11,16 @@ from orchestrator.report.grid import Column, Entry, Grid, Group, bold, left
 from orchestrator.report.numbers import DASH, entry, number, percent, small_p
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.style import INK, PAPER, SERIES
+from orchestrator.report.verdict_words import lines as verdict_lines
 from orchestrator.report.writing import draw, write_page
 
 MOST_LINES = 40
 GLOSSARY = {
-    "difference": "The second run minus the first: above 0 the attack does better on the second.",
-    "p (Holm)": "How often runs that do not differ would lie as far apart; corrected over all differences shown.",
-    "paired": "A target that both runs asked about the same points, with the same members, counts once, with its own "
-    "difference: what makes it easy or hard in both cancels. So does a point. What is not shared adds up, so that "
-    "unpaired intervals are wider.",
+    "difference": "The second run minus the first: above 0, the attack does better on the second.",
+    "p (Holm)": "How often runs that do not differ would be as far apart, corrected over all differences shown.",
+    "paired": "A target that both runs queried about the same points, with the same members, counts once, with its own "
+    "difference, so whatever makes it easy or hard in both cancels. The same holds for a point. What is not shared "
+    "adds up, so unpaired intervals are wider.",
     "auc": "Mean over targets of the chance that a member scores higher than a non-member.",
     "tpr, fpr": "Shares of members and of non-members that are called members, at a threshold that promises a "
     "false-positive rate, or by the attack’s own rule.",
@@ -60,19 +61,9 @@ def _line(row: DifferenceRow, several: bool) -> tuple[Entry, ...]:
 
 
 def verdict(run: CompareResult) -> list[Sentence]:
-    """Return how many differences are real, which is the largest, and what is paired."""
-    real = [row for row in run.table if row.differs]
-    count = f"{len(real)} of {len(run.table)} differences {'is' if len(real) == 1 else 'are'} real"
-    if real:
-        top = max(real, key=lambda row: abs(float(row.difference)))
-        head = Sentence("plain", count, f"The largest: {top.attack}, {top.name}, {entry(top.difference, signed=True)} "
-                        f"({top.second} − {top.first}).")  # fmt: skip
-    else:
-        widest = max((row.difference.high or 0.0) - (row.difference.low or 0.0) for row in run.table)
-        head = Sentence("plain", "No difference is real", f"After correction for {len(run.table)} comparisons. That is "
-                        f"no proof that runs are equal: intervals are up to {number(widest)} wide.")  # fmt: skip
+    """Return what is paired, and what intervals cover."""
     pairs = [Sentence("plain", f"{pair.second} and {pair.first}", pair.reason) for pair in run.pairs]
-    return [head, *pairs, Sentence("plain", "Intervals", run.covers)]
+    return [*pairs, Sentence("plain", "Intervals", run.covers)]
 
 
 def differences(run: CompareResult) -> Figure:
@@ -106,6 +97,7 @@ def write(run: CompareResult, out: Path) -> Path:
         "orchestrator.compared.page",
         run,
         draw({"differences": lambda: differences(run)}, out / "figures"),
+        answer=run.verdict,
         verdict=verdict(run),
         glossary=GLOSSARY,
         table_of_all=main_grid(run),
@@ -116,9 +108,8 @@ def write(run: CompareResult, out: Path) -> Path:
 
 def closing_lines(run: CompareResult) -> list[str]:
     """Return the lines below the table on a terminal."""
-    head = verdict(run)[0]
-    pairs = [line for pair in run.pairs for line in [pair_line(pair)]]
-    return [*pairs, *run.notes, run.covers, f"{head.head}. {head.text}"]
+    said = verdict_lines(run.verdict) if run.verdict else []
+    return [*map(pair_line, run.pairs), *run.notes, run.covers, *said]
 
 
 def pair_line(pair: PairRow) -> str:

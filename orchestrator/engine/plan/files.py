@@ -190,7 +190,7 @@ def file_text(path: Path, what: str) -> str:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise BadInput(f"{path}: more than {MOST_BYTES / 2**20:g} MiB; {what} is a short text, is this one?")
+            raise BadInput(f"{path}: more than {MOST_BYTES / 2**20:g} MiB, too large for {what}; check the path")
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not a text file (byte {error.start} is not UTF-8); {what} is YAML text") from None

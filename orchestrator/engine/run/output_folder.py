@@ -153,8 +153,13 @@ def keep_sweep(out: Path, sweep: Sweep) -> None:
 def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:
     """Write scores.parquet, plan.yaml and result.json, each whole or not at all."""
     write_whole(out / "scores.parquet", pack_table(scores))
-    write_whole(out / PLAN_FILE, plan.to_yaml().encode())
+    write_plan(out, plan)
     write_document(out, document)
+
+
+def write_plan(out: Path, plan: BasePlan) -> None:
+    """Write plan.yaml, whole or not at all."""
+    write_whole(out / PLAN_FILE, plan.to_yaml().encode())
 
 
 def write_document(out: Path, document: Mapping[str, Any]) -> None:

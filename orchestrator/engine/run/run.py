@@ -23,8 +23,9 @@ from orchestrator.engine.published import Published, bytes_of, listed
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
+from orchestrator.engine.run.drawing import Drawing, kept_elsewhere
 from orchestrator.engine.run.live import Live
-from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, write_document, write_outputs
+from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, write_document
 from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.searching import Searching
 from orchestrator.engine.run.standing import Left
@@ -64,15 +65,19 @@ def run_audit(
     *,
     rebuild: bool = False,
     pictures: bool = True,
+    aggregate_only: bool = False,
     gates: Sequence[Gate] = (),
 ) -> Result:
     """Carry out one audit and leave result, scores, figures, report and tracking in ``out``.
 
-    ``pictures`` False: no picture of a data point is in any of them. ``gates``: the limits that the result is put to,
-    and tells of (``gate`` in result.json).
+    ``pictures`` False: no picture of a data point is in any of them; ``aggregate_only``: nothing about a single one.
+    ``gates``: the limits that the result is held to (``gate`` in result.json).
     """
-    name = f"{plan.kind}-audit"
-    return Run(kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures, gates=gates).audit()
+    run = Run(
+        kind, plan, out, terminal, name=f"{plan.kind}-audit", rebuild=rebuild, pictures=pictures, gates=gates,
+        aggregate_only=aggregate_only,
+    )  # fmt: skip
+    return run.audit()
 
 
 def run_sweep(
@@ -86,13 +91,17 @@ def run_sweep(
     force: bool = False,
     pictures: bool = True,
     claim: Claim | None = None,
+    aggregate_only: bool = False,
 ) -> Result:
     """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``.
 
     ``force``: the journal of another search in ``out`` gives way. ``claim``: what makes ``out`` the folder of this run,
     where that must wait until a search has taken up its journal.
     """
-    run = Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep, pictures=pictures)
+    run = Run(
+        kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep, pictures=pictures,
+        aggregate_only=aggregate_only,
+    )  # fmt: skip
     return run.sweep(sweep, force=force, claim=claim)
 
 
@@ -123,11 +132,12 @@ class Run:
         sweep: Sweep | None = None,
         gates: Sequence[Gate] = (),
         pictures: bool = True,
+        aggregate_only: bool = False,
     ) -> None:
         self.begin = time.perf_counter()
         self.gates = gates
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
-        self.rebuild, self.pictures = rebuild, pictures
+        self.rebuild, self.pictures, self.aggregate_only = rebuild, pictures and not aggregate_only, aggregate_only
         check_uri(plan.tracking.uri)
         check_published(kind, plan)
         plan = with_digests(plan)
@@ -139,6 +149,7 @@ class Run:
         self.design = self.lay_out(self.plan, data, device)
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
         self.live = Live(kind, name, self.design.plan, out, self.store, terminal)
+        self.drawing = Drawing(out, private=False)
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
@@ -245,7 +256,7 @@ class Run:
 
     def look_for_copies(self) -> None:
         """Warn of copies across the borders of the first setting's design; the result says so too."""
-        self.copies = copy_warnings(self.base)
+        self.copies = copy_warnings(self.base, named=not self.aggregate_only)
         for text in self.copies:
             self.terminal.line(f"warning: {text}")
 
@@ -320,7 +331,10 @@ class Run:
             if search is not None:
                 document["search"] = search
             page = self.kind.open_page()
-            if not self.pictures:
+            if self.aggregate_only:
+                document = page.aggregates(document)
+                document["warnings"] += kept_elsewhere(self.out)
+            elif not self.pictures:
                 document = page.without_pictures(document)
             if verdict := page.verdict(document):
                 document["verdict"] = verdict
@@ -328,14 +342,16 @@ class Run:
                 document["gate"] = judged(self.gates, self.kind.headline, self.plan, document).to_json()
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             document["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-            write_outputs(self.out, document, scores, self.plan)
-            self.live.page.result_written()
-            advance(1)
-            self.report(document)
-            self.live.page.report_written()
-            advance(2)
-            self.track(document, settings)
-            advance(3)
+            with Drawing(self.out, private=self.aggregate_only) as self.drawing:
+                self.drawing.write(document, scores, self.plan)
+                self.live.page.result_written()
+                advance(1)
+                self.report(document)
+                self.drawing.publish()
+                self.live.page.report_written()
+                advance(2)
+                self.track(document, settings)
+                advance(3)
         return Result(document, scores)
 
     def beside(self, finished: Finished) -> dict[str, Any]:
@@ -345,7 +361,7 @@ class Run:
     def report(self, document: Mapping[str, Any]) -> None:
         """Write the figures and the page, with thumbnails of exposed points unless pictures stay away."""
         page = self.kind.open_page()
-        page.write(self.out, page.images(document, lambda: self.design.data) if self.pictures else None)
+        page.write(self.drawing.folder, page.images(document, lambda: self.design.data) if self.pictures else None)
 
     def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
         """Show how far ``settings`` are; track it, unless it is ``what`` comes first or what ``tuning`` measures."""
@@ -375,7 +391,8 @@ class Run:
                 self.live.tracking.stop()
                 where, models = self.plan.tracking, self.models_to_log(settings)
                 to_log = ToLog(models, self.plan, self.store) if models else None
-                tracked = log_result(self.kind, document, self.out, where.uri, where.experiment, to_log)
+                tables = self.kind.open_page().csv(self.drawing.folder)
+                tracked = log_result(self.kind, document, self.out, where.uri, where.experiment, to_log, tables)
         except TrackingFailed as error:
             document["warnings"].append(f"not tracked: {error}")
             write_document(self.out, document)

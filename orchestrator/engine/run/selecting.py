@@ -36,10 +36,14 @@ def run_selection(
     *,
     rebuild: bool = False,
     pictures: bool = True,
+    aggregate_only: bool = False,
 ) -> Result:
     """Choose among the settings of ``choice``, audit the targets with the winner, and leave the files of an audit."""
     name = f"tune-{choice.sweep}"
-    return Selecting(kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures).select(choice)
+    run = Selecting(
+        kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only
+    )
+    return run.select(choice)
 
 
 class Selecting(Run):

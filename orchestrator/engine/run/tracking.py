@@ -38,14 +38,21 @@ OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes 
 
 
 def log_result(
-    kind: Kind, result: Mapping[str, Any], out: Path, uri: str | None, experiment: str, models: ToLog | None = None
+    kind: Kind,
+    result: Mapping[str, Any],
+    out: Path,
+    uri: str | None,
+    experiment: str,
+    models: ToLog | None = None,
+    tables: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Log a finished run and return ``{"uri", "experiment", "parent", "children": {setting: run id}, "page"}``.
 
     "page" is the end of the address at which MLflow's page shows the run: settings compared, or the list of audits.
     With ``models`` "models" tells of those (``Logged``).
 
-    ``out`` holds result.json, scores.parquet, plan.yaml, report.html and figures/; its tables are logged as CSV.
+    ``out`` holds result.json, scores.parquet (unless the run keeps aggregates only), plan.yaml, report.html and
+    figures/. ``tables``: its tables as CSV, by name, where they are not to be made from ``out``.
     Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
     ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``);
     a run that is repeated elsewhere is another one with the same ``orch.plan_hash`` tag.
@@ -55,7 +62,7 @@ def log_result(
     with reached(where, f"{out} is complete"):
         run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment, result)
         try:
-            page = _log_runs(run, kind, result, out)
+            page = _log_runs(run, kind, result, out, tables)
             logged = log_models(run.client, run.experiment, run.children, run.parent, models) if models else None
         except BaseException as error:
             run.end(status_after(error))
@@ -215,7 +222,7 @@ def _left_open(client: MlflowClient, experiment: str, out: Path) -> tuple[list[A
     return list(client.search_runs([experiment], query)), token
 
 
-def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) -> str:
+def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, tables: Mapping[str, str] | None) -> str:
     """Fill the parent and the child run of each setting; return where MLflow's page shows them."""
     client, parent = run.client, run.parent
     population = {f"population.{name}": float(value) for name, value in result.get("population", {}).items()}
@@ -237,7 +244,7 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) ->
             client.log_artifact(parent, str(out / name))
     if (out / "figures").is_dir():
         client.log_artifacts(parent, str(out / "figures"), "figures")
-    for name, table in page.csv(out).items():
+    for name, table in (page.csv(out) if tables is None else tables).items():
         client.log_text(parent, table, f"tables/{name}.csv")
     for trial in told_of(result):
         run.log_trial(trial)
@@ -246,7 +253,8 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path) ->
         own = headline_of(kind, result, name)
         child = run.log_child(name, dict(entry["overrides"]), {**metrics(result, name), **own.numbers})
         run.tag_worst(child, own.worst)
-        _log_scores(client, child, out / "scores.parquet", name)
+        if (out / "scores.parquet").is_file():
+            _log_scores(client, child, out / "scores.parquet", name)
     views = views_of(result, parent, kind.headline.summary)
     arrange(client, run.experiment, views)
     return f"#/experiments/{run.experiment}/runs{views[-1].link}"

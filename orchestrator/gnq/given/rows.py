@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from orchestrator.gnq.given.plan import KIND
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate
+from orchestrator.report.rows import OF_POINTS, Estimate, counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class GroupRow:
     exposed: float
     exposed_points: int
     uniqueness: Estimate
-    highest: float
+    highest: float | None = field(metadata=OF_POINTS)
     bits: float
     loss: float
     accuracy: float
@@ -104,8 +104,8 @@ class GivenResult(FinishedRun):
 
     table: tuple[GroupRow, ...]
     separation: tuple[SeparationRow, ...] = ()
-    classes: tuple[ClassRow, ...] = ()
-    points: tuple[PointRow, ...] = ()
+    classes: tuple[ClassRow, ...] = field(default=(), metadata=counted("points"))
+    points: tuple[PointRow, ...] = field(default=(), metadata=OF_POINTS)
     targets: tuple[TargetRow, ...] = ()
     leverage: float = 0.75
     level: float = 0.95

@@ -18,7 +18,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import Wording, advice, number_of
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of
 from orchestrator.report.words import access_level
 
 
@@ -44,11 +44,11 @@ def wording(things: str) -> Wording:
         f"training {things} can be recognised",
         advice(
             "gnq",
-            leak=f"Treat what leaks as personal data where the {things} are. A defence helps only where its "
-            "difference from no defence is clear (table below) and its accuracy is still of use; leaving out exposed "
-            "points does not protect those that stay.",
-            untold="Do not rely on this run. Use more pools, points or shadow models (split.pools, split.train_size, "
-            "split.shadows), then read the verdict again.",
+            leak=f"If the {things} are personal data, treat what leaks as such. A defence helps only if it differs "
+            "clearly from no defence (table below) and its accuracy is still useful. Removing exposed points does not "
+            "protect the others.",
+            untold="Do not rely on this run. Repeat it with more pools, points or shadow models (split.pools, "
+            "split.train_size, split.shadows).",
         ),
     )
 
@@ -135,13 +135,13 @@ def controls(run: GnqRun, setting: str) -> list[Control]:
     name = "models that saw none of the points"
     rows = fair(of_setting(run.result.table, setting))
     if not rows:
-        text = "Nothing shows that the audit finds nothing where there is nothing to find."
+        text = "False alarms of the audit itself would go unnoticed."
         return [Control(name=name, of="truth", state=MISSING, text=text)]
     off = dict.fromkeys(words(row.attack) for row in rows if row.off)
     if off:
-        text = f"{', '.join(off)} tell points apart that these models never saw."
+        text = f"Points are “found” even there, by {', '.join(off)}."
         return [Control(name=name, of="truth", state=FAILED, text=text)]
-    return [Control(name=name, of="truth", state=HELD, text="Nothing is found where there is nothing to find.")]
+    return [Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")]
 
 
 def tested(run: GnqRun, setting: str, things: str) -> str:
@@ -158,9 +158,9 @@ def tested(run: GnqRun, setting: str, things: str) -> str:
 def certainty(run: GnqRun, setting: str) -> str:
     """Return how sure the verdict is."""
     count = pools(run, setting)
-    over = f"{percent(run.level, 0)} intervals over {count} pools of {noun(run.result.plan)}, all new"
-    over = over if count > 1 else "One pool gives no interval: other draws may differ"
+    over = f"{percent(run.level, 0)} intervals over {count} independent pools of {noun(run.result.plan)}"
+    over = over if count > 1 else "No interval, because there is only one pool; other draws may differ"
     return (
         f"{over}; {run.result.value(setting, 'split.shadows')} shadow models a pool, one plan seed. The strongest "
-        "attack is shown, picked afterwards, which leans high. “Would have been” means: four times in five."
+        f"attack is shown, picked afterwards, which overstates a little. {FOUR_IN_FIVE}"
     )

@@ -18,13 +18,13 @@ def control(run: GnqRun, setting: str) -> Sentence:
     head = "Control: models that saw no point"
     held = fair(of_setting(run.result.table, setting))
     if not held:
-        return Sentence("bad", head, "Not in this run: nothing shows that the comparisons are fair.")
+        return Sentence("bad", head, "Not in this run, so it is unknown whether the comparisons are fair.")
     broken = [row for row in held if row.off]
     tests = len(fair(run.result.table))
     rule = f"after Holm’s correction over {tests} fair comparisons" + (" of all settings" * (tests > len(held)))
     if not broken:
         least = min(row.p_holm or 0.0 for row in held)
-        text = f"In none of {len(held)} fair comparisons is the AUC off .500 {rule} (smallest p = {least:.2f})."
+        text = f"The AUC differs from .500 in none of {len(held)} fair comparisons {rule} (smallest p = {least:.2f})."
         return Sentence("good", head, text + _artefact(run, setting))
     names = {arm.arm: arm_words(arm) for arm in run.arms(setting)}
     said = "; ".join(
@@ -32,8 +32,8 @@ def control(run: GnqRun, setting: str) -> Sentence:
         for row in broken[:4]
     )
     text = (
-        f"In {len(broken)} of {len(held)} fair comparisons the AUC is off .500, also {rule}: {said}"
-        f"{'; …' if len(broken) > 4 else ''}. That is more than luck: the attacks or the comparison see "
+        f"The AUC differs from .500 in {len(broken)} of {len(held)} fair comparisons {rule}: {said}"
+        f"{'; …' if len(broken) > 4 else ''}. This is more than chance: the attacks or the comparison pick up "
         "something other than training."
     )
     return Sentence("bad", head, text + _artefact(run, setting))
@@ -45,9 +45,7 @@ def _artefact(run: GnqRun, setting: str) -> str:
         row = run.cell(setting, arm.arm, KEPT_UNFILTERED, run.judge, ("naive", "none"), "null")
         if row and row.auc.known:
             seen = f"{estimate(row.auc)} on such models ({arm_words(arm)})"
-            return (
-                f" Kept points against all non-members gives AUC {seen}: what differs from .500 is made by the filter."
-            )
+            return f" Kept points against all non-members: AUC {seen}. The difference from .500 comes from the filter."
     return ""
 
 
@@ -64,12 +62,12 @@ def predictions(run: GnqRun, setting: str) -> list[Sentence]:
         gains = [gain for gain in gains if gain.difference.known]
         parts.append(f"With {words(row.outcome)}: Spearman {estimate(row.spearman)}")
         if not gains:
-            parts[-1] += ", with no control beside it."
+            parts[-1] += ", without a control."
             continue
         least = min(gains, key=lambda gain: float(gain.difference))
         beaten.append(clear(least, run.level) > 0)
-        found = standing(least, run.level, "worse", "a gain", "no gain over it is shown")
-        parts[-1] += f"; best control {ranking_words(least.control)}, GNQ minus it {change(least)}: {found}."
+        found = standing(least, run.level, "worse", "a gain", "no gain is shown")
+        parts[-1] += f"; minus the best control ({ranking_words(least.control)}) {change(least)}: {found}."
     head = "Predictions by GNQ"
     return [Sentence("good" if beaten and all(beaten) else "plain", head, " ".join(parts))] if parts else []
 
@@ -77,13 +75,13 @@ def predictions(run: GnqRun, setting: str) -> list[Sentence]:
 def luck(run: GnqRun) -> Sentence:
     """Say how many intervals would miss the truth by luck, and what a null result is worth."""
     cells = sum(row.auc.low is not None for row in run.result.table)
-    missed = f"{expected_misses(cells, run.level):.1f} may miss the truth by luck"
+    missed = f"{expected_misses(cells, run.level):.1f} will miss the truth by chance"
     counted = (
         f"Of {cells} AUC intervals ({percent(run.level, 0)}) about {missed}." if cells else "There is no interval."
     )
     text = (
-        f"{counted} The headline of an arm is its strongest attack, picked afterwards, and leans high; arms and groups "
-        f"are compared by {words(run.judge)}, fixed by name. Bits are an estimate of a bound under the "
-        "Gaussian model, never a guarantee. A null result is no proof of safety."
+        f"{counted} The headline of an arm is its strongest attack, picked afterwards, which overstates. Arms and "
+        f"groups are compared by {words(run.judge)}, fixed beforehand. Bits estimate a bound under a Gaussian model "
+        "and are no guarantee. A null result is no proof of safety."
     )
     return Sentence("plain", "Luck", text)

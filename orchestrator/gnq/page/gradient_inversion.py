@@ -25,11 +25,11 @@ JUDGE = "ssim"
 """The measure of the verdict, fixed by name."""
 TERMS = {
     "Gradient inversion": (
-        "The attacker holds the weights at a step and the gradient that was sent from there, of one point or the mean "
-        "of a batch, as an observer of training does, and looks for inputs with that gradient. DLG: least squared "
-        "distance; cosine + TV: least angle and total variation (Geiping et al.); first layer: read off exactly where "
-        "the first layer is fully connected. Labels of single points are read off the gradient, those of batches are "
-        "given. Reconstructions of a batch are put in the order that fits the images best, the controls’ too."
+        "The attacker observes training: the weights at a step and the gradient sent from there, of one point or "
+        "averaged over a batch. The attack searches for inputs with that gradient. DLG: least squared distance; cosine "
+        "+ TV: least angle and total variation (Geiping et al.); first layer: exact, where the first layer is fully "
+        "connected. Labels of single points are read off the gradient, those of batches are given. Reconstructions of "
+        "a batch are ordered to fit the images best, those of the controls too."
     ),
 }
 """Terms of the glossary."""
@@ -137,7 +137,7 @@ def gradient_verdict(run: GnqRun, setting: str) -> list[Sentence]:
     parts = [
         f"{where(gain)}: SSIM {estimate(rows[*key(gain), OWN].ssim)}, by the control’s gradient "
         f"{estimate(rows[*key(gain), OTHER].ssim)}, difference {change(gain)}: "
-        f"{standing(gain, run.level, 'further from the point', 'closer to the point', 'not closer, a null result')}."
+        f"{standing(gain, run.level, 'further from the point', 'closer to the point', 'no closer, a null result')}."
         for gain in gains
         if gain.step == last
     ]
@@ -159,7 +159,7 @@ def foretold(run: GnqRun, setting: str) -> str:
         return ""
     least, most = (number(end) for end in (min(map(float, own)), max(map(float, own))))
     text = (
-        f"Over {len(own)} searches (checkpoint × batch size × method) Spearman of GNQ with SSIM is {least} to {most}."
+        f"Over {len(own)} searches (checkpoint × batch size × method), Spearman of GNQ with SSIM is {least} to {most}."
     )
     beside: dict[str, list[int]] = {}
     for row in of_setting(run.result.recovery_gains, setting):

@@ -27,11 +27,11 @@ JUDGE = "ssim_image"
 """The measure of the verdict, fixed by name."""
 TERMS = {
     "Model inversion": (
-        "The attacker holds the model and looks for the input that it takes for a class with most confidence (MI-Face: "
-        "1 − p plus total variation), from the mean of images that the target never saw. What is found may only "
-        "resemble the class. So it is set beside the class mean, and beside what the twin’s model gives, which never "
-        "saw the image. The start is the mean image before any search; removal at random shows what training without "
-        "some point does by itself."
+        "The attacker holds the model and searches for the input that it assigns to a class with most confidence "
+        "(MI-Face: 1 − p plus total variation), starting from the mean of images that the target never saw. The result "
+        "may only resemble the class. It is therefore compared with the class mean and with the result from the twin’s "
+        "model, which never saw the image. The start is the mean image before the search; removal at random shows what "
+        "training without some points does by itself."
     ),
     "SSIM, squared error": "Likeness of two images: SSIM is 1 for equal ones, the mean squared error 0.",
 }
@@ -91,10 +91,10 @@ def inversion_verdict(run: GnqRun, setting: str) -> list[Sentence]:
         f"{estimate(rows[NONE, TWIN].ssim_image)}. Difference {change(gain)}: {_nearer(gain, run.level)}."
     ]
     if gain.clear(run.level) <= 0 and gain.difference.low is not None:
-        parts.append("What is found is not shown to be more than the class.")
+        parts.append("This may show no more than what the class looks like.")
     for arm in run.arms(setting):
         if row := against.get((arm.arm, NONE)):
-            found = standing(row, run.level, "less like them", "more like them", "not told from it, a null result")
+            found = standing(row, run.level, "less like them", "more like them", "no difference is shown")
             beside = against.get((arm.arm, RANDOM))
             also = f" Against removal at random {change(beside)}." if beside else ""
             parts.append(f"With {arm_words(arm)} {change(row)} against no defence: {found}.{also}")
@@ -103,7 +103,7 @@ def inversion_verdict(run: GnqRun, setting: str) -> list[Sentence]:
 
 def _nearer(row: PairedRow, level: float) -> str:
     """Return whether the own model's reconstructions are nearer to the images than the twin's."""
-    return standing(row, level, "further from the images", "closer to the images", "not closer, a null result")
+    return standing(row, level, "further from the images", "closer to the images", "no closer, a null result")
 
 
 def inversion_pictures(run: GnqRun, setting: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import entry, estimate, or_dash, small_p
 from orchestrator.report.rows import Estimate
 
-UNCORRECTED = "by its interval, but not after Holm’s correction"
+UNCORRECTED = "by the interval, but not after Holm’s correction"
 
 
 def headline(arm: ArmRow | None) -> Entry:
@@ -42,7 +42,7 @@ def holm_p(row: PairedRow) -> str:
 def standing(row: PairedRow, level: float, below: str, above: str, neither: str) -> str:
     """Return in words where a paired difference lies, and whether that stands after Holm's correction."""
     if row.difference.low is None:
-        return "one pool gives no interval"
+        return "a single pool gives no interval"
     side = row.difference.side
     words = {-1: below, 1: above, 0: neither}[side]
     return words if row.clear(level) == side else f"{words} {UNCORRECTED}"

@@ -25,7 +25,7 @@ from orchestrator.gnq.page.tables import (
     way_grid,
 )
 from orchestrator.gnq.page.verdict import REMOVAL, verdict
-from orchestrator.gnq.result.rows import ExposedPointRow
+from orchestrator.gnq.result.rows import ExposedPointRow, GnqResult
 from orchestrator.report import writing
 from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
@@ -119,4 +119,6 @@ def _effort(run: GnqRun, setting: str) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_gnq_run, GnqRun.of, fill, images, all_grids, terminal_grids, lines, answer)
+PAGE = RunPage(
+    read_gnq_run, GnqRun.of, fill, images, all_grids, terminal_grids, lines, answer, form=lambda document: GnqResult
+)

@@ -17,10 +17,10 @@ from orchestrator.report.numbers import estimate, number
 from orchestrator.report.sentence import Sentence
 
 REMOVAL = (
-    "Removal lowers average exposure, mostly by leaving out exposed points; those kept are not protected and some "
-    "become exposed."
+    "Removal lowers the average exposure, mostly because exposed points are left out. The points kept are not "
+    "protected, and some become exposed."
 )
-DIVERGED = "Not judged: training diverged in some of its models; see the warnings."
+DIVERGED = "Not judged, because training diverged in some of its models; see the warnings."
 MOST_REMOVALS = 4
 """Removals with a sentence of their own, in the order of the plan."""
 
@@ -47,18 +47,20 @@ def published(run: GnqRun, setting: str) -> Sentence:
     arm = run.undefended(setting)
     best = arm.headline if arm else None
     if arm is None or best is None:
-        return Sentence("plain", head, "Not in this run: no attack was put to an undefended model.")
+        return Sentence("plain", head, "Not in this run: no undefended model was attacked.")
     accuracy = f"Its test accuracy is {estimate(arm.test_accuracy)}."
     attack = words(best.attack)
-    found = f"The strongest attack ({attack}) tells members from others with AUC {headline(arm)}; chance is .500."
+    found = f"The strongest attack ({attack}) tells members from non-members with AUC {headline(arm)}; chance is .500."
     if not best.auc.bounded:
-        return Sentence("plain", head, f"{found} One pool gives no interval; other draws may differ. {accuracy}")
+        return Sentence(
+            "plain", head, f"{found} A single pool gives no interval, and other draws may differ. {accuracy}"
+        )
     if best.auc.above(0.5):
         return Sentence("leak", head, f"{found} {accuracy}")
     if best.auc.below(0.5):
-        return Sentence("bad", head, f"{found} That is below chance: explain it before using the attack. {accuracy}")
-    excluded = f"above {number(best.auc.high)} is excluded" if best.auc.below(1.0) else "nothing is excluded"
-    null = f"A null result: not told from chance; {excluded}."
+        return Sentence("bad", head, f"{found} That is below chance; explain it before using the attack. {accuracy}")
+    excluded = f"an AUC above {number(best.auc.high)} is ruled out" if best.auc.below(1.0) else "no AUC is ruled out"
+    null = f"A null result: not above chance; {excluded}."
     return Sentence("plain", head, f"{found} {null} {accuracy}")
 
 
@@ -72,7 +74,7 @@ def removal_gain(run: GnqRun, setting: str, arm: ArmRow) -> Sentence:
         if row is None or not row.difference.known:
             parts.append(f"This run did not measure what {name} does.")
             continue
-        found = standing(row, run.level, "lower", "higher", "not told from it, a null result")
+        found = standing(row, run.level, "lower", "higher", "no difference is shown")
         parts.append(f"Against {name} {change(row)}: {found}.")
     helps = all(clear(row, run.level) < 0 for row in (base, random, loss))
     return Sentence("good" if helps else "plain", _title(arm), " ".join(parts))
@@ -87,17 +89,15 @@ def other_arm(run: GnqRun, setting: str, arm: ArmRow) -> Sentence:
     if arm.method == "dp_sgd":
         counted = f", counted by {arm.accountant.upper()}" if arm.accountant else ""
         delta = "" if arm.delta is None else f" (δ = {arm.delta:g}{counted})"
-        text += (
-            f" Its ε{delta} bounds every attack on every point, loosely where ε is large; removal has no such bound."
-        )
+        text += f" Its ε{delta} bounds every attack on every point, loosely where it is large. Removal gives no bound."
     else:
         if random is not None:
-            found = standing(random, run.level, "lower", "higher", "not told from it, a null result")
+            found = standing(random, run.level, "lower", "higher", "no difference is shown")
             text += f" Against noise on as many points at random {change(random)}: {found}."
-        text += " Noise on some gradients alone carries no such bound as ε."
+        text += " Noise on some gradients only gives no bound such as ε."
     control = arm.ranking == "random"
     if control:
-        text += " A control: chance says which points get it."
+        text += " This is a control: the points are chosen at random."
     helps = all(clear(row, run.level) < 0 for row in (base, *([random] if random else [])))
     return Sentence("good" if helps and not control else "plain", _title(arm), text)
 
@@ -107,7 +107,7 @@ def removal(run: GnqRun, setting: str) -> Sentence:
     parts = [REMOVAL]
     rows = [run.against(setting, arm)[0] for arm in run.removals(setting)]
     if rows and not any(row and row.difference.side < 0 for row in rows):
-        parts.append("In this run no lower average is shown.")
+        parts.append("This run shows no lower average.")
     for arm in run.removals(setting)[:1]:  # the others go the same way; the tables have them
         steps = _steps(run, setting, arm)
         if steps:
@@ -130,9 +130,9 @@ def _steps(run: GnqRun, setting: str, arm: ArmRow) -> str:
     after = run.kept(setting, arm)
     before = run.cell(setting, arm.arm, KEPT, run.judge, (after.shadows,), "before") if after else None
     told = (
-        (whole, "everybody without a defence"),
-        (before, "the points that stay, before any is removed"),
-        (after, "the same points in the new model" if before else "the points that stay, in the new model"),
+        (whole, "all points without a defence"),
+        (before, "the kept points before the removal"),
+        (after, "the same points in the new model" if before else "the kept points in the new model"),
     )
     return ", ".join(f"{text} {estimate(row.auc)}" for row, text in told if row and row.auc.known)
 
@@ -152,9 +152,10 @@ def _title(arm: ArmRow) -> str:
 def _change_words(run: GnqRun, setting: str, arm: ArmRow, base: ComparisonRow | None) -> str:
     """Return headline, change against no defence and cost in accuracy of one arm."""
     best = arm.headline
-    text = "No attack was put to it." if best is None else f"Headline AUC {headline(arm)} ({words(best.attack)})."
+    text = "It was not attacked." if best is None else f"Headline AUC {headline(arm)} ({words(best.attack)})."
     if base is None or not base.difference.known:
         return f"{text} Not compared with a model without a defence."
     cost = estimate(base.accuracy, signed=True)
-    found = standing(base, run.level, "lower", "higher", "not told from it, a null result")
-    return f"{text} By {words(run.judge)} {change(base)} against no defence: {found}. Test accuracy changes by {cost}."
+    found = standing(base, run.level, "lower", "higher", "no difference is shown")
+    by = f"by {words(run.judge)}"
+    return f"{text} Against no defence {change(base)} {by}: {found}. Test accuracy changes by {cost}."

@@ -15,7 +15,7 @@ from orchestrator.gnq.result.gradient_rows import (
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate, keys
+from orchestrator.report.rows import OF_POINTS, Estimate, keys
 
 Floats = tuple[float, ...]
 
@@ -293,14 +293,14 @@ class GnqResult(FinishedRun):
     gains: tuple[GainRow, ...]
     bins: tuple[BinRow, ...]
     levels: tuple[LevelRow, ...] = ()
-    points: tuple[ExposedPointRow, ...]
+    points: tuple[ExposedPointRow, ...] = field(metadata=OF_POINTS)
     traces: tuple[TraceRow, ...]
     inversions: tuple[InversionRow, ...] = ()
     inversion_gains: tuple[InversionGainRow, ...] = ()
-    inversion_pictures: tuple[InversionPicture, ...] = ()
+    inversion_pictures: tuple[InversionPicture, ...] = field(default=(), metadata=OF_POINTS)
     gradient_inversions: tuple[GradientInversionRow, ...] = ()
     gradient_inversion_gains: tuple[GradientInversionGainRow, ...] = ()
     recovery_correlations: tuple[RecoveryCorrelation, ...] = ()
     recovery_gains: tuple[RecoveryGainRow, ...] = ()
-    gradient_inversion_pictures: tuple[GradientInversionPicture, ...] = ()
+    gradient_inversion_pictures: tuple[GradientInversionPicture, ...] = field(default=(), metadata=OF_POINTS)
     level: float

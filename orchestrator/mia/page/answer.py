@@ -11,7 +11,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import ACCESS, Wording, advice, number_of, rounded
+from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
 
 LABELS = "labels"
 
@@ -37,10 +37,10 @@ def wording(things: str) -> Wording:
         f"training {things} can be recognised",
         advice(
             "mia",
-            leak=f"Treat the model as personal data where the {things} are: restrict access, or train with a defence "
-            "(less over-fitting, DP-SGD) and audit again. Who is recognised most surely stands under Exposed points.",
-            untold="Do not rely on this run. Use more pools, points or shadow models (split.pools, split.train_size, "
-            "split.shadows), then read the verdict again.",
+            leak=f"If the {things} are personal data, treat the model as such: restrict access, or train with a "
+            "defence (less over-fitting, DP-SGD) and audit again.",
+            untold="Do not rely on this run. Repeat it with more pools, points or shadow models (split.pools, "
+            "split.train_size, split.shadows).",
         ),
     )
 
@@ -52,7 +52,7 @@ def findings(run: MiaRun, setting: str) -> list[Finding]:
     judge = run.row(run.judge, setting)
     found = []
     if judge is None:
-        why = f"no result of {words(run.judge)}"
+        why = f"{words(run.judge)} has no result"
         found.append(Finding(setting=setting, subject="the model", level=UNTOLD, why=why))
     elif judge.access != LABELS or not of_labels:
         found.append(finding(run, judge, len(rows)))
@@ -100,7 +100,7 @@ def promises(run: MiaRun, setting: str) -> Control:
     name = "promised false-alarm rates"
     void = dict.fromkeys(words(row.attack) for row in of_setting(run.result.table, setting) if row.void)
     if void:
-        text = f"{', '.join(void)} raise more false alarms than promised; their hit rates are void, their AUCs stand."
+        text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."
         return Control(name=name, of="power", state=FAILED, text=text)
     return Control(name=name, of="power", state=HELD, text="No attack raises more false alarms than it promises.")
 
@@ -108,15 +108,20 @@ def promises(run: MiaRun, setting: str) -> Control:
 def power(run: MiaRun, setting: str) -> Control:
     """Say whether what the model must have memorised is found: points with a wrong label, or own models' members."""
     given = run.given
-    name = "models of the plan’s own" if given else "planted points with a wrong label"
+    name = "models trained by the plan" if given else "planted points with a wrong label"
     rows = list(of_setting(run.result.own, setting)) if given else list(of_setting(run.result.canaries, setting))
     if not rows:
-        return Control(name=name, of="power", state=MISSING, text="Nothing shows that a leak would be found.")
+        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
     row = next((each for each in rows if each.attack == run.judge), rows[0])
     reached = f"AUC {rounded(row.auc.value)}, {words(row.attack)}"
     if row.auc.above(0.5):
-        return Control(name=name, of="power", state=HELD, text=f"They are recognised ({reached}).")
-    return Control(name=name, of="power", state=FAILED, text=f"They are not recognised either ({reached}).")
+        return Control(name=name, of="power", state=HELD, text=f"As they should be, they are recognised ({reached}).")
+    return Control(
+        name=name,
+        of="power",
+        state=FAILED,
+        text=f"They are not recognised ({reached}), so the audit would not see a leak.",
+    )
 
 
 def of_given(run: MiaRun, setting: str) -> list[Control]:
@@ -124,12 +129,14 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
     found = []
     for row in of_setting(run.result.blind, setting):
         state = FAILED if row.differ else HELD
-        text = "Without the model, members look " + ("different from others." if row.differ else "like others.")
+        text = "Without the model, members look like others."
+        if row.differ:
+            text = "Members differ from others even without the model, so what is found may not be membership."
         found.append(Control(name="members without the model", of="truth", state=state, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
     if unlike:
         text = unlike[0][0].upper() + unlike[0][1:] + "."
-        found.append(Control(name="fit of the plan’s own models", of="power", state=FAILED, text=text))
+        found.append(Control(name="fit of models trained by the plan", of="power", state=FAILED, text=text))
     return found
 
 
@@ -145,10 +152,10 @@ def tested(run: MiaRun, things: str) -> str:
 def certainty(run: MiaRun) -> str:
     """Return how sure the verdict is."""
     row = run.rows()[0]
-    over = "points and shadow models of one given model" if run.given else f"{row.pools} pools of points, all new"
+    over = "points and shadow models of one given model" if run.given else f"{row.pools} independent pools of points"
     shadows = run.result.value(run.main_setting, "split.shadows")
     return (
-        f"{percent(run.level, 0)} intervals over {over}; {shadows} shadow models each, one plan seed. The verdict is "
-        f"that of {words(run.judge)}, fixed by name; all {len(run.attacks)} attacks are tested together (Holm). “Would "
-        "have been” means: four times in five."
+        f"{percent(run.level, 0)} intervals over {over}, {shadows} shadow models each, one plan seed. The verdict "
+        f"rests on {words(run.judge)}, chosen beforehand; the {len(run.attacks)} attacks are corrected together "
+        f"(Holm). {FOUR_IN_FIVE}"
     )

@@ -26,7 +26,7 @@ from orchestrator.mia.page.tables import (
     terminal_grids,
 )
 from orchestrator.mia.page.verdict import luck, verdict
-from orchestrator.mia.result.rows import ExposedPoint
+from orchestrator.mia.result.rows import ExposedPoint, MiaResult
 from orchestrator.report import writing
 from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
@@ -104,4 +104,6 @@ def _effort(run: MiaRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_mia_run, MiaRun.of, fill, images, all_grids, terminal_grids, lines, answer)
+PAGE = RunPage(
+    read_mia_run, MiaRun.of, fill, images, all_grids, terminal_grids, lines, answer, form=lambda document: MiaResult
+)

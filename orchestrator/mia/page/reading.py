@@ -23,7 +23,7 @@ from orchestrator.mia.result.rows import (
     OwnRow,
     ShadowRow,
 )
-from orchestrator.report.result import of_setting, read_run, run_of
+from orchestrator.report.result import of_setting, read_run, read_scores, run_of
 from orchestrator.report.words import access_level
 
 
@@ -138,10 +138,4 @@ def controlled(result: MiaResult) -> MiaResult:
 
 def read_mia_run(out: Path) -> MiaRun:
     """Read result.json and scores.parquet of a run; raise BadInput as ``read_run`` does."""
-    import pyarrow.parquet as pq
-
-    result = read_run(out, MiaResult)
-    table = pq.read_table(out / "scores.parquet")
-    return MiaRun(
-        controlled(result), {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    )
+    return MiaRun(controlled(read_run(out, MiaResult)), read_scores(out))

@@ -36,28 +36,28 @@ def leak(run: MiaRun) -> Sentence:
     head = "Training members"
     row = run.row(run.judge)
     if row is None:
-        return Sentence("bad", head, f"No result of {words(run.judge)}, the attack of this verdict: see the warnings.")
+        return Sentence(
+            "bad", head, f"{words(run.judge)}, the attack of this verdict, has no result; see the warnings."
+        )
     said = f"{words(row.attack)} tells members from non-members with AUC {estimate(row.auc)}; chance is .500."
     if row.above_chance:
-        return Sentence(
-            "leak", head, f"The model gives away who it was trained on. {said} {calls(row)}{strongest(run)}"
-        )
+        return Sentence("leak", head, f"The model reveals who it was trained on. {said} {calls(row)}{strongest(run)}")
     if not row.auc.bounded:
-        return Sentence("plain", head, f"{said} One pool gives no interval over pools. {calls(row)}")
+        return Sentence("plain", head, f"{said} A single pool gives no interval. {calls(row)}")
     excluded = f"; above {number(row.auc.high)} is excluded" if row.auc.below(1.0) else ""
-    return Sentence("plain", head, f"Not told from chance: {said[:-1]}{excluded}. {calls(row)}{strongest(run)}")
+    return Sentence("plain", head, f"Not above chance: {said[:-1]}{excluded}. {calls(row)}{strongest(run)}")
 
 
 def calls(row: MiaRow) -> str:
     """Return what calls at the promised rate find, and what they are worth."""
     if row.void:
-        return "Its calls are void: a promised rate is broken."
+        return "Its calls are void, because a promised rate is broken."
     rate = percent(row.promised_fpr, 0)
-    text = f"At a promised {rate} of false calls it recognises {estimate(row.tpr)} of the members."
+    text = f"At a promised false-positive rate of {rate} it recognises {estimate(row.tpr)} of the members."
     if row.worth_1.value is None or row.worth_10.value is None:
         return text
     one, ten = percent(row.worth_1.value, 0), percent(row.worth_10.value, 0)
-    return f"{text} If 1 % of the points asked about are members, {one} of its calls are right; if 10 %, {ten}."
+    return f"{text} If 1 % of the points in question are members, {one} of its calls are right; if 10 %, {ten}."
 
 
 def strongest(run: MiaRun) -> str:
@@ -66,7 +66,7 @@ def strongest(run: MiaRun) -> str:
     if best.attack == run.judge:
         return ""
     found = f"{words(best.attack)}, {estimate(best.auc)}"
-    return f" The highest AUC of all is that of {found}: picked afterwards, it flatters."
+    return f" The highest AUC is that of {found}; picked afterwards, it overstates."
 
 
 def labels_alone(run: MiaRun) -> Sentence | None:
@@ -76,7 +76,7 @@ def labels_alone(run: MiaRun) -> Sentence | None:
         return None
     listed = "; ".join(f"{words(row.attack)} AUC {estimate(row.auc)}" for row in rows)
     above = [row for row in rows if row.above_chance]
-    start = "Predicted classes are enough" if above else "Not told from chance"
+    start = "Predicted classes are enough" if above else "Not above chance"
     return Sentence("leak" if above else "plain", "Labels alone", f"{start}: {listed}.")
 
 
@@ -93,7 +93,7 @@ def promises(run: MiaRun) -> Sentence:
         who = f"{who}, and on {null} null models"
     if not broken:
         rule = f"none of {len(every)} attack × rate cells is above its promise after Holm’s correction"
-        return Sentence("good", head, f"They hold as far as this run can see: on {who}, {rule}.")
+        return Sentence("good", head, f"They hold as far as this run can see: {rule} (on {who}).")
     names = ", ".join(dict.fromkeys(f"{words(row.attack)} at {percent(row.promised_fpr, 0)}" for row in broken))
     text = f"Broken in {len(broken)} of {len(every)} cells: {names}. Their TPR and p-values are void."
     return Sentence("bad", head, text)
@@ -105,7 +105,7 @@ def power(run: MiaRun) -> Sentence:
         return own_power(run)
     head = "Control: canaries"
     if not run.canaries:
-        return Sentence("bad", head, "Not in this run: nothing shows what a null result would be worth.")
+        return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
     own = next((row for row in run.canaries if row.attack == run.judge), run.canaries[0])
     said = f"{words(own.attack)} finds points with a wrong label with AUC {estimate(own.auc)}"
     blind = [words(row.attack) for row in powerless(run.canaries)]
@@ -115,22 +115,22 @@ def power(run: MiaRun) -> Sentence:
     return Sentence(
         "bad",
         head,
-        f"{said}, which is not told from chance: the model memorises nothing, or the attack is blind.{rest}",
+        f"{said}, which is not above chance: the model memorises nothing, or the attack has no power.{rest}",
     )
 
 
 def own_power(run: MiaRun) -> Sentence:
     """Say whether attacks find members of the plan's own models, beside a given one."""
-    head = "Control: own models"
+    head = "Control: models trained by the plan"
     if not run.own:
-        return Sentence("bad", head, "Not in this run: nothing shows what a null result would be worth.")
+        return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
     row = next((each for each in run.own if each.attack == run.judge), run.own[0])
-    said = f"{words(row.attack)} judges two models of the plan’s own recipe with AUC {estimate(row.auc)}"
+    said = f"{words(row.attack)} reaches AUC {estimate(row.auc)} on two models trained by the plan"
     if unlike := unlike_fits([fit for fit in run.result.fit if fit.setting == run.main_setting]):
         return Sentence("bad", head, f"{said}, but {unlike[0]}.")
     if row.auc.above(0.5):
         return Sentence("good", head, f"The audit has power: {said}.")
-    text = f"{said}, which is not told from chance: the recipe memorises nothing, or the attack is blind."
+    text = f"{said}, which is not above chance: the recipe memorises nothing, or the attack has no power."
     return Sentence("bad", head, text)
 
 
@@ -138,11 +138,11 @@ def fair(run: MiaRun) -> Sentence | None:
     """Say whether members of a given model differ from others by what they are; None where targets were trained."""
     if run.blind is None:
         return None
-    head, said = "Control: without the model", f"by inputs and labels alone, AUC {estimate(run.blind.auc)}"
+    head, said = "Control: without the model", f"from inputs and labels alone (AUC {estimate(run.blind.auc)})"
     if run.blind.differ:
-        text = f"Members are told from non-members {said}: what attacks find may be that, and no membership."
+        text = f"Members differ from non-members {said}. What attacks find may be this difference, not membership."
         return Sentence("bad", head, text)
-    return Sentence("good", head, f"Members are not told from non-members {said}.")
+    return Sentence("good", head, f"Members cannot be told from non-members {said}.")
 
 
 def exposure(run: MiaRun) -> Sentence | None:
@@ -154,10 +154,10 @@ def exposure(run: MiaRun) -> Sentence | None:
     if row.void:
         return Sentence("bad", head, f"Void: the p-values of {words(row.attack)} do not hold.")
     if not row.discoveries:
-        text = f"{words(row.attack)} finds no single member with {percent(row.claimed_fdr, 0)} false ones allowed."
+        text = f"{words(row.attack)} finds no single member at a false discovery rate of {percent(row.claimed_fdr, 0)}."
         return Sentence("plain", head, text)
     text = (
-        f"{words(row.attack)} finds {row.discoveries} single points, {row.false} of them falsely "
+        f"{words(row.attack)} finds {row.discoveries} single points, {row.false} of them wrongly "
         f"({percent(row.fdp.value)}, allowed {percent(row.claimed_fdr, 0)}): {estimate(row.power)} of all members."
     )
     return Sentence("leak", head, text)
@@ -170,9 +170,9 @@ def bound(run: MiaRun) -> Sentence | None:
         return None
     told = "; ".join(f"{row.epsilon:.2f} from {row.right} of {row.guesses} right guesses" for row in rows)
     text = (
-        f"By guesses of {words(run.judge)} about pairs, training is not (ε, {rows[0].delta:g})-differentially private "
-        f"for ε below {told}. These shares of pairs were fixed beforehand; each holds by itself. It bounds this recipe "
-        "from below and says nothing of how much larger ε is."
+        f"Guesses by {words(run.judge)} about pairs show that training is not (ε, {rows[0].delta:g})-differentially "
+        f"private for ε below {told}. The shares of pairs were fixed beforehand, and each bound holds by itself. The "
+        "true ε of this recipe may be much larger."
     )
     return Sentence("plain", "Lower bound on ε", text)
 
@@ -182,11 +182,10 @@ def fit(run: MiaRun) -> Sentence | None:
     row = next((each for each in run.result.fit if (each.setting, each.group) == (run.main_setting, "target")), None)
     if row is None:
         return None
-    who = "The given model has" if run.given else "Targets have"
+    who = "the given model" if run.given else "the targets"
     text = (
-        f"{who} a training accuracy of {number(row.train_accuracy)} and a test accuracy of "
-        f"{number(row.test_accuracy)}: a gap of {number(row.gap)}, which alone would give an AUC of "
-        f"{number(0.5 + row.gap / 2)} (label gap)."
+        f"Training accuracy of {who}: {number(row.train_accuracy)}; test accuracy: {number(row.test_accuracy)}. The "
+        f"gap of {number(row.gap)} alone gives an AUC of {number(0.5 + row.gap / 2)} (label gap)."
     )
     return Sentence("plain", "Fit", text)
 
@@ -198,12 +197,12 @@ def luck(run: MiaRun) -> Sentence:
         return Sentence(
             "plain",
             "Scope",
-            f"{SAYS} Of {intervals} about {missed:.1f} may miss the truth by luck. A null result is no proof of "
+            f"{SAYS} Of {intervals} about {missed:.1f} will miss the truth by chance. A null result is no proof of "
             "safety: stronger attacks may come.",
         )
     text = (
-        f"Of {intervals} about {missed:.1f} may miss the truth by luck; attacks share models and points, so "
-        "that misses come together. Intervals speak about "
-        "further pools and models of this recipe. A null result is no proof of safety: stronger attacks may come."
+        f"Of {intervals} about {missed:.1f} will miss the truth by chance. Attacks share models and points, so misses "
+        "come together. Intervals are about further pools and models of this recipe. A null result is no proof of "
+        "safety: stronger attacks may come."
     )
     return Sentence("plain", "Luck", text)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate, Span
+from orchestrator.report.rows import OF_POINTS, Estimate, Span
 
 RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_high", "null_fpr", "roc_tpr")
 
@@ -207,7 +207,7 @@ class MiaResult(FinishedRun):
     shadows: tuple[ShadowRow, ...]
     epsilons: tuple[EpsilonRow, ...]
     discoveries: tuple[DiscoveryRow, ...]
-    exposed: tuple[ExposedPoint, ...]
+    exposed: tuple[ExposedPoint, ...] = field(metadata=OF_POINTS)
     fit: tuple[FitRow, ...]
     own: tuple[OwnRow, ...] = ()
     blind: tuple[BlindRow, ...] = ()

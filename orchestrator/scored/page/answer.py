@@ -5,15 +5,15 @@ from __future__ import annotations
 from orchestrator.report.numbers import percent
 from orchestrator.report.verdict import LEAK, MISSING, NONE_SEEN, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import Wording, advice
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 ADVICE = advice(
     "mia",
-    leak="Treat the models as personal data where their training data are: restrict access, or train with a defence "
+    leak="If the training data are personal data, treat the models as such: restrict access, or train with a defence "
     "and judge again.",
-    untold="Bring scores of more points and more target models, then judge again.",
-    none_seen="These scores speak against nothing. Other attacks may see more: no leak seen is no proof of none.",
+    untold="Judge scores of more points and more target models.",
+    none_seen="These scores show no leak. That is no proof: other attacks may find one.",
 )
 
 
@@ -21,7 +21,7 @@ def answer(run: ScoreResult) -> Verdict:
     """Return the verdict of a set of scores, one finding for each setting and attack."""
     first = {(row.setting, row.attack): row for row in reversed(run.table)}
     rows = list(reversed(first.values()))
-    text = "Scores come without null models or planted points: nothing shows what a null result is worth."
+    text = "Scores come without null models or planted points, so a null result may only mean a weak attack."
     return verdict_of(
         main=[finding(run, row, len(rows)) for row in rows],
         controls=[Control(name="controls of the audit", of="cells", state=MISSING, text=text)],
@@ -29,8 +29,8 @@ def answer(run: ScoreResult) -> Verdict:
         tested=f"Scores of {rows[0].targets} target models, {rows[0].members} members and {rows[0].non_members} "
         f"non-members, {len(rows)} attacks",
         access=(),
-        certainty=f"{run.covers} {percent(run.level, 0)} intervals; all attacks are tested together (Holm). “Would "
-        "have been” means: four times in five.",
+        certainty=f"{run.covers} {percent(run.level, 0)} intervals; the attacks are corrected together (Holm). "
+        f"{FOUR_IN_FIVE}",
     )
 
 

@@ -67,4 +67,5 @@ PAGE = RunPage(
     terminal_grids=lambda run: grids.terminal_grids(run.result),
     lines=lambda run: words.closing_lines(run.result),
     answer=lambda run: answer(run.result),
+    form=lambda document: ScoreResult,
 )

@@ -9,17 +9,17 @@ from orchestrator.scored.rows import ScoreResult, ScoreRow
 GLOSSARY = {
     "AUC": "The chance that a random member scores higher than a random non-member of the same target; 0.5 is "
     "guessing. Mean over targets.",
-    "p (Holm)": "How often membership dealt at random within each target would put the AUC as far from 0.5; corrected "
-    "for the number of attacks.",
-    "FPR, TPR": "Shares of non-members and of members that are called members. The threshold of each target is set by "
-    "one random half of its non-members and judged on the other, so that no point sets its own.",
+    "p (Holm)": "How often random membership within each target would put the AUC as far from 0.5, corrected for the "
+    "number of attacks.",
+    "FPR, TPR": "Shares of non-members and of members that are called members. Each target’s threshold is set on one "
+    "random half of its non-members and judged on the other, so no point sets its own.",
     "read off its own ROC": "The TPR that most tools report: the threshold is chosen on the points that it judges, "
     "which flatters the attack where points are few.",
-    "PPV": "Positive predictive value: how many of those called members are, if only 1 % or 10 % of those whom an "
-    "attacker asks about are members. Its interval is a box of those of TPR and FPR, wide rather than short.",
-    "ε at least": "Differential privacy with a smaller ε would make so many right guesses about pairs improbable. It "
-    "holds where the members were drawn by lot from the points, each as likely as any other (a split by date, source "
-    "or name is none), and the attack learned nothing from who was drawn.",
+    "PPV": "Positive predictive value: the share of “member” calls that are right if only 1 % or 10 % of the points in "
+    "question are members. Its interval combines those of TPR and FPR and is rather wide.",
+    "ε at least": "With a smaller ε, so many right guesses about pairs would be unlikely. The bound holds if the "
+    "members were drawn at random from the points, each as likely as any other (not split by date, source or name), "
+    "and if the attack learned nothing from the draw.",
 }
 
 
@@ -35,7 +35,7 @@ def verdict(run: ScoreResult) -> list[Sentence]:
         found = Sentence("leak", head, f"The highest AUC is {_area(best)}, by {best.attack}.")
     else:
         p = small_p(best.auc_p_holm)
-        text = f"The highest AUC is {_area(best)}, by {best.attack}; p = {p}. That proves no privacy."
+        text = f"The highest AUC is {_area(best)}, by {best.attack}; p = {p}. This does not prove privacy."
         found = Sentence("plain", "No attack is above chance", text)
     return [found, _rate(best, run), Sentence("plain", "Intervals", run.covers), _epsilon(run)]
 
@@ -57,7 +57,7 @@ def _rate(row: ScoreRow, run: ScoreResult) -> Sentence:
     return Sentence(
         "plain",
         "In a crowd",
-        told + (f"; of those that it calls, members are {' and '.join(worth)}." if worth else "."),
+        told + (f". Of its “member” calls, {' and '.join(worth)} are right." if worth else "."),
     )
 
 
@@ -68,7 +68,7 @@ def _epsilon(run: ScoreResult) -> Sentence:
     best = max(run.epsilons, key=lambda row: row.at_least)
     text = (
         f"{best.right} right of {best.guesses} guesses about {best.pairs} pairs give ε ≥ {best.at_least:.2f} at δ = "
-        f"{best.delta:g} ({best.attack}), if the members were drawn by lot."
+        f"{best.delta:g} ({best.attack}), if the members were drawn at random."
     )
     return Sentence("plain", "Privacy", text)
 

@@ -7,7 +7,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import ACCESS, Wording, advice, number_of, rounded
+from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
@@ -15,7 +15,7 @@ from orchestrator.tmia.result.controls import fair
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell
 
-WHOSE = {"I": "Teacher", "II": "Student, about its teacher’s {things}", "III": "Student"}
+WHOSE = {"I": "Teacher", "II": "Student, asked about its teacher’s {things}", "III": "Student"}
 """Mode → whose training points are asked about, and of whom."""
 
 
@@ -42,10 +42,10 @@ def wording(things: str) -> Wording:
         f"training {things} can be recognised",
         advice(
             "tmia",
-            leak=f"Treat the models that leak as personal data where the {things} are: restrict access, or train with "
-            "a defence (less over-fitting, DP-SGD) and audit again. Who is recognised stands under Exposed points.",
-            untold="Do not read this as all clear. Use more targets, candidates or reference models (split.targets, "
-            "split.candidates, split.reference_models), then read the verdict again.",
+            leak=f"If the {things} are personal data, treat the models that leak as such: restrict access, or train "
+            "with a defence (less over-fitting, DP-SGD) and audit again.",
+            untold="This is no all-clear. Repeat the audit with more targets, candidates or reference models "
+            "(split.targets, split.candidates, split.reference_models).",
         ),
     )
 
@@ -94,13 +94,15 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
     rows = fair(run.rows(setting))
     name = "models that saw none of the candidates"
     if not rows:
-        found = [Control(name=name, of="cells", state=MISSING, text="Nothing shows that false alarms are as promised.")]
+        found = [
+            Control(name=name, of="cells", state=MISSING, text="It is unknown whether false alarms are as promised.")
+        ]
     else:
         off = dict.fromkeys(words(row.attack) for row in rows if row.null_fpr_off)
         beta = percent(rows[0].beta)
         text = f"They are called members no more often than promised ({beta})."
         if off:
-            text = f"{', '.join(off)} call them members more often than promised ({beta}); what rests on that is void."
+            text = f"More often called members than promised ({beta}) by {', '.join(off)}; these results are void."
         found = [Control(name=name, of="cells", state=FAILED if off else HELD, text=text)]
     return [*found, *of_given(run, setting)]
 
@@ -110,13 +112,14 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
     if not isinstance(run.result, GivenResult):
         return []
     off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
-    text = f"{', '.join(off)} call them members too often." if off else "They are called members no more than promised."
+    text = "They are called members no more often than promised."
+    text = f"Called members too often by {', '.join(off)}." if off else text
     found = [Control(name="the model’s known non-members", of="cells", state=FAILED if off else HELD, text=text)]
     for row in run.result.alike:
         if row.setting == setting:
-            text = "Models that saw neither " + (
-                "tell members apart all the same." if row.differ else "see no difference."
-            )
+            text = "Models that saw neither see no difference."
+            if row.differ:
+                text = "Models that saw neither can tell them apart, so what is found may not be membership."
             state = FAILED if row.differ else HELD
             found.append(Control(name="members are like non-members", of="truth", state=state, text=text))
     return found
@@ -149,9 +152,9 @@ def certainty(run: TmiaRun) -> str:
     given = isinstance(run.result, GivenResult)
     over = "candidates and reference models" if given else "targets, candidates and reference models"
     fit = any(row.flag for row in run.result.fit if row.group == "target" and row.setting in run.shown)
-    flag = " The models are over-fitted: what is found may be that, and simpler attacks would see it too." * fit
+    flag = " The models are over-fitted, which simpler attacks would find as well." * fit
     return (
         f"{percent(run.level, 0)} intervals over {over} ({look_up(plan, 'split.reference_models')} reference models, "
-        "one plan seed). Attacks and selection of the verdict are fixed by name; single intervals are not corrected "
-        f"for their number. “Would have been” means: four times in five.{flag}"
+        "one plan seed), not corrected for their number. The verdict’s attacks and selection were fixed beforehand. "
+        f"{FOUR_IN_FIVE}{flag}"
     )

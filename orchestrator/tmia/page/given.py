@@ -39,8 +39,8 @@ def own_rate(run: TmiaRun, setting: str) -> list[Sentence]:
     names = ", ".join(f"{words(row.attack)} × {words(row.selection)}" for row in off[:6]) + ", …" * (len(off) > 6)
     text = (
         f"Known non-members of the target are called members more often than {level} in {len(off)} of {len(rows)} "
-        f"cells, also after Holm’s correction: {names}.{read} Reference models are not like the target, or it is surer "
-        "than most models of its kind: precision and coverage are void there and must not be quoted."
+        f"cells after Holm’s correction: {names}.{read} Either the reference models are unlike the target, or it is "
+        "more confident than most models of its kind. Precision and coverage are void there and must not be quoted."
     )
     return [Sentence("bad", head, text)]
 
@@ -54,7 +54,7 @@ def beside(run: TmiaRun, setting: str) -> list[Sentence]:
 
 def positive(run: TmiaRun, setting: str) -> list[Sentence]:
     """Say what the attacks of the verdict find in the controls, whose candidates are known."""
-    head = f"Power: models of the plan’s recipe{named(run, setting)}"
+    head = f"Power: models trained by the plan{named(run, setting)}"
     parts = []
     for attack in run.judges:
         own = run.cell(setting, run.main_selection, attack)
@@ -66,11 +66,11 @@ def positive(run: TmiaRun, setting: str) -> list[Sentence]:
                 f"{number(own.coverage.value)})."
             )
     if not parts:
-        text = "No control in this run: nothing shows what the attacks could have found, so a null result says little."
+        text = "Not in this run, so a null result may only mean that the attacks have no power."
         return [Sentence("bad", head, text)]
     text = (
-        "Trained by the plan on half of the same candidates and judged in the same way under "
-        f"{words(run.main_selection)}. {' '.join(parts)} Where these are at chance too, a null result says that the "
+        "Models trained by the plan on half of the same candidates, judged in the same way under "
+        f"{words(run.main_selection)}. {' '.join(parts)} If these are at chance too, a null result means that the "
         "attacks are weak here, not that the target is safe."
     )
     return [Sentence("plain", head, text)]
@@ -81,14 +81,12 @@ def alike(result: GivenResult, setting: str, beyond: str) -> list[Sentence]:
     head = f"Members and non-members{beyond}"
     found = []
     for row in (row for row in result.alike if row.setting == setting):
-        told = f"Reference models, which saw none of them, tell the two apart with AUC {estimate(row.auc)} (99 %)"
+        told = f"Reference models, which saw neither, tell the two apart with AUC {estimate(row.auc)} (99 %)"
         if row.differ:
-            text = (
-                f"{told}: the lists are not of one distribution, and what attacks find may be that, not the training."
-            )
+            text = f"{told}. The two lists differ in themselves, and what attacks find may be this difference."
             found.append(Sentence("bad", head, text))
         else:
-            found.append(Sentence("good", head, f"{told}, which holds ½: nothing shows that the lists differ."))
+            found.append(Sentence("good", head, f"{told}. This interval contains ½: no difference is shown."))
     return found
 
 
@@ -117,6 +115,6 @@ def control_grids(run: TmiaRun) -> list[Grid]:
             for row in controls(run, setting)
         ]
         if body:
-            title = f"{setting}: models of the plan’s own recipe, judged as the target is"
+            title = f"{setting}: models trained by the plan, judged like the target"
             found.append(grid(f"controls-{setting}", title, columns, body))
     return found

@@ -28,7 +28,7 @@ from orchestrator.tmia.page.tables import (
     terminal_grids,
 )
 from orchestrator.tmia.page.verdict import verdict
-from orchestrator.tmia.result.given_rows import GivenResult
+from orchestrator.tmia.result.given_rows import GivenResult, result_form
 from orchestrator.tmia.result.rows import RecognisedPoint
 
 if TYPE_CHECKING:
@@ -95,4 +95,7 @@ def _effort(run: TmiaRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, void_lines, answer)
+PAGE = RunPage(
+    read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, void_lines, answer,
+    form=lambda document: result_form(document["plan"]),
+)  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from orchestrator.report.result import SettingRow, look_up, main_setting, read_result, run_of
+from orchestrator.report.result import SettingRow, look_up, main_setting, read_result, read_scores, run_of
 from orchestrator.report.words import access_level
 from orchestrator.tmia.result.controls import judged
 from orchestrator.tmia.result.given_rows import result_form
@@ -107,15 +107,15 @@ class TmiaRun:
 
 def read_tmia_run(out: Path) -> TmiaRun:
     """Read result.json and, of scores.parquet, the rows of LOSSES; BadInput for unfinished runs and other kinds."""
+    document = read_result(out)
+    result = controlled(run_of(document, result_form(document["plan"]), str(out / "result.json")))
+    if result.aggregate_only:  # nothing is drawn of single scores
+        return TmiaRun(result)
     import pyarrow.parquet as pq
 
-    document = read_result(out)
-    result = run_of(document, result_form(document["plan"]), str(out / "result.json"))
     chosen = [name for name in pq.read_schema(out / "scores.parquet").names if name.startswith("q_")]
     columns = ["setting", "group", "member", "statistic", *chosen]
-    table = pq.read_table(out / "scores.parquet", columns=columns, filters=[("attack", "==", LOSSES)])
-    scores = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-    return TmiaRun(controlled(result), scores)
+    return TmiaRun(result, read_scores(out, columns, filters=[("attack", "==", LOSSES)]))
 
 
 def controlled(result: TmiaResult) -> TmiaResult:

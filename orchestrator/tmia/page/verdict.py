@@ -43,7 +43,7 @@ def detectable(row: TmiaCell, level: float) -> float | None:
 
 def verdict(run: TmiaRun) -> list[Sentence]:
     """Return the statements about a run, in the order in which they should be read."""
-    sentences = [setting_sentence(run, setting) for setting in run.shown]
+    sentences = [part for setting in run.shown for part in setting_sentences(run, setting)]
     sentences += [control(run, setting) for setting in run.shown]
     sentences += [part for setting in run.shown for part in own_rate(run, setting)]
     sentences += [part for setting in run.shown for part in beside(run, setting)]
@@ -60,49 +60,53 @@ def control(run: TmiaRun, setting: str) -> Sentence:
     rows = [row for row in run.rows(setting) if row.promised is not None]
     held = fair(rows)
     if not held:
-        return Sentence("bad", head, "Not in this run: nothing shows that the false-positive rate β is kept.")
+        return Sentence("bad", head, "Not in this run, so it is unknown whether the false-positive rate β is kept.")
     above = [row for row in held if row.null_fpr_off]
     spoken = [row for row in held if row.attack in run.judges and row.selection == run.main_selection]
     seen = "; ".join(f"{words(row.attack)} {null_rate(row)}" for row in spoken)
     counts = f"{held[0].null_models} models that saw no candidate"
     level = f"{held[0].beta * 100:g}\N{NO-BREAK SPACE}%"
-    read = f" Rate found on them under {words(run.main_selection)}: {seen}." if seen else ""
+    read = f" Found under {words(run.main_selection)}: {seen}." if seen else ""
     tests = len(fair(run.result.table))
     rule = f"after Holm’s correction over {tests} attack × selection cells" + (" of all settings" * (tests > len(held)))
     if not above:
         text = (
-            f"The level β = {level} holds as far as this run can see: in none of {len(held)} cells is the rate on "
-            f"{counts} above it {rule} (smallest p = {min(row.null_fpr_p_holm or 0.0 for row in held):.2f}).{read} An "
-            "excess inside these intervals cannot be excluded."
+            f"The level β = {level} holds as far as this run can see: on {counts} the rate is above it in none of "
+            f"{len(held)} cells {rule} (smallest p = {min(row.null_fpr_p_holm or 0.0 for row in held):.2f}).{read} A "
+            "small excess, within these intervals, remains possible."
         )
         return Sentence("good", head, text)
     names = ", ".join(f"{words(row.attack)} × {words(row.selection)}" for row in above[:6])
     names += ", …" if len(above) > 6 else ""
     text = (
         f"{counts.capitalize()} are called members more often than β = {level} in {len(above)} of {len(held)} cells, "
-        f"also {rule}: {names}.{read} There the p-values are too small: precision and coverage are void "
-        "and must not be quoted."
+        f"{rule}: {names}.{read} Their p-values are too small, so their precision and coverage are void and must not "
+        "be quoted."
     )
     return Sentence("bad", head, text)
 
 
-def setting_sentence(run: TmiaRun, setting: str) -> Sentence:
-    """Say what the attacks of the verdict find in one setting under the main selection: labels, then posteriors."""
+def setting_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
+    """Say what is found in one setting under the main selection, then each attack of the verdict: labels first."""
     mode = run.mode(setting)
     head = f"Attack {mode}{named(run, setting)}"
     found = [run.cell(setting, run.main_selection, attack) for attack in run.judges]
     rows = [row for row in found if row]
     if not rows:
-        return Sentence("plain", head, f"No attack of this run has a result under {words(run.main_selection)}.")
+        return [Sentence("plain", head, f"No attack of this run has a result under {words(run.main_selection)}.")]
     leaks = [means(row) for row in rows if finds(row)]
-    answer = "No member is recognised beyond chance: a null result."
+    answer = "Members are not recognised better than by chance: a null result."
     if leaks:
         answer = f"Members can be recognised {' and '.join(leaks)}."
-    where = f"Asked about the {rows[0].candidates} candidates chosen by {words(run.main_selection)}."
+    where = f"{rows[0].candidates} candidates, selected by {words(run.main_selection)}."
     if run.main_selection in (ALL, NONE):
-        where = f"Asked about {rows[0].candidates} candidates."
-    told = [said(row, run.level) for row in rows]
-    return Sentence("leak" if leaks else "plain", head, " ".join([answer, where, *told]))
+        where = f"{rows[0].candidates} candidates."
+    first = Sentence("leak" if leaks else "plain", head, f"{answer} {where}")
+    each = [
+        Sentence("leak" if finds(row) else "plain", f"{head}, {means(row)} ({words(row.attack)})", said(row, run.level))
+        for row in rows
+    ]
+    return [first, *each]
 
 
 def means(row: TmiaCell) -> str:
@@ -112,23 +116,22 @@ def means(row: TmiaCell) -> str:
 
 def said(row: TmiaCell, level: float) -> str:
     """Return what one cell says: precision, coverage, false positives; for a null what it could have seen."""
-    who = f"{means(row).capitalize()} ({words(row.attack)})"
     called = row.true_positives + row.false_positives
-    lost = f" Pairs without a statistic, which count as not called: {row.failed}." if row.failed else ""
+    lost = f" Pairs without a statistic count as not called: {row.failed}." if row.failed else ""
     if row.void:
         where = "null models" if row.null_fpr_off else "the target’s own non-members"
         given = isinstance(row, GivenCell) and row.auc.bounded
-        scores = f" Its scores rest on no level: AUC {rate(row.auc)}." if given else ""
-        return f"{who}: void, the level β does not hold on {where}.{scores}"
+        scores = f" The AUC of its scores, which needs no level, is {rate(row.auc)}." if given else ""
+        return f"Void: the level β does not hold on {where}.{scores}"
     if not row.pairs:
-        return f"{who}: no pair was attacked, precision and coverage are undefined."
+        return "No pair was attacked, so precision and coverage are undefined."
     if not called:
-        return f"{who}: none of {row.pairs} pairs is called a member, so that precision is undefined (0/0).{lost}"
+        return f"None of {row.pairs} pairs is called a member, so precision is undefined (0/0).{lost}"
     expected = row.expected_false_positives
-    luck = "" if expected is None else f", where β allows {expected:.1f}"
+    luck = "" if expected is None else f" (β allows {expected:.1f})"
     text = (
-        f"{who}: of {called} answers “member” {row.true_positives} are right, precision {rate(row.precision)}; "
-        f"coverage {rate(row.coverage)} of the member pairs; false positives: {row.false_positives}{luck}."
+        f"{row.true_positives} of {called} “member” calls are right: precision {rate(row.precision)}, chance "
+        f"{number(row.chance)}. Coverage {rate(row.coverage)}; false positives: {row.false_positives}{luck}."
     )
     return f"{text}{power(row, level)}{lost}"
 
@@ -139,37 +142,34 @@ def power(row: TmiaCell, level: float) -> str:
     if finds(row) or seen is None:
         return ""
     if misleads(row):
-        return " That lies below chance: calls are wrong more often than guesses. Explain this before using the attack."
+        return " That is below chance: calls are wrong more often than guesses. Explain this before using the attack."
     beyond = f"below {number(seen)}" if seen < 1.0 else "of any size"
-    excluded = f"above {number(row.precision.high)} is excluded" if row.precision.below(1.0) else "none is excluded"
-    text = (
-        f" Not told from chance ({number(row.chance)}): with {row.pairs} pairs and so wide an interval, a precision "
-        f"{beyond} could have gone unnoticed; {excluded}."
-    )
+    excluded = f"above {number(row.precision.high)} is ruled out" if row.precision.below(1.0) else "none is ruled out"
+    text = f" Not above chance. With {row.pairs} pairs, a precision {beyond} could have been missed; {excluded}."
     if row.auc.above(0.5):
         over = row.resampled if isinstance(row, GivenCell) else "targets alone"
-        text += f" Its scores lean the right way all the same: AUC {rate(row.auc)}, over {over}."
+        text += f" Its scores still point the right way: AUC {rate(row.auc)}, over {over}."
     return text
 
 
 def selection_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
     """Say what selecting candidates adds to attacking everybody, both intervals beside each other."""
-    parts = []
+    found = []
     for attack in run.judges:
         base = run.cell(setting, NONE, attack) or run.cell(setting, ALL, attack)
         chosen = [row for name in run.selectors if (row := run.cell(setting, name, attack))]
         if base is None or not chosen:
             continue
-        listed = "; ".join(f"{words(row.selection)} (|Q| = {row.candidates}) {both(row)}" for row in chosen)
+        listed = ", ".join(f"{words(row.selection)} (|Q| = {row.candidates}) {both(row)}" for row in chosen)
         clear = [words(row.selection) for row in chosen if above(row, base)]
         worse = [words(row.selection) for row in chosen if above(base, row)]
-        gain = "intervals overlap: no gain shown"
+        gain = "No gain is shown, since intervals overlap."
         if clear:
-            gain = f"more precise beyond both intervals: {', '.join(clear)}"
-        loss = f"; less precise: {', '.join(worse)}" if worse else ""
-        parts.append(f"{words(attack)}: {words(base.selection)} {both(base)}; {listed} ({gain}{loss}).")
-    head = f"Gain by selection{named(run, setting)}"
-    return [Sentence("plain", head, "Precision / coverage. " + " ".join(parts))] if parts else []
+            gain = f"More precise, with disjoint intervals: {', '.join(clear)}."
+        loss = f" Less precise: {', '.join(worse)}." if worse else ""
+        text = f"{gain}{loss} Precision / coverage: {words(base.selection)} {both(base)}, {listed}."
+        found.append(Sentence("plain", f"Gain by selection{named(run, setting)}, {words(attack)}", text))
+    return found
 
 
 def both(row: TmiaCell) -> str:
@@ -198,7 +198,7 @@ def other_attacks(run: TmiaRun, setting: str) -> list[Sentence]:
     if null:
         parts.append(f"Not above: {', '.join(words(row.attack) + ' ' + rate(row.precision) for row in null)}.")
     if void:
-        parts.append(f"Void, since the level does not hold: {', '.join(void)}.")
+        parts.append(f"Void, because the level does not hold: {', '.join(void)}.")
     if silent:
         parts.append(f"Precision undefined (0/0): {', '.join(silent)}.")
     return [Sentence("plain", f"Other attacks on the same candidates{named(run, setting)}", " ".join(parts))]
@@ -225,7 +225,7 @@ def fit_sentence(run: TmiaRun) -> Sentence:
     flagged = {(row.setting, row.side): 0.0 for row in measured if row.flag}
     limit = f"{GAP * 100:g} points"
     if not gaps:
-        return Sentence("bad", "Fit", "Not in this run: nothing shows how far training and test accuracy lie apart.")
+        return Sentence("bad", "Fit", "Not in this run, so the gap between training and test accuracy is unknown.")
     if not flagged:
         text = f"Normal: training accuracy is at most {100 * max(gaps):.1f} points above test accuracy (limit {limit})."
         return Sentence("good", "Fit", text)
@@ -234,8 +234,8 @@ def fit_sentence(run: TmiaRun) -> Sentence:
             flagged[row.setting, row.side] = max(flagged[row.setting, row.side], row.gap or 0.0)
     listed = [f"{setting} ({side} side) {100 * gap:.1f}" for (setting, side), gap in flagged.items()]
     text = (
-        f"Not normal: training accuracy exceeds test accuracy by more than {limit}: {', '.join(listed)}. What is found "
-        "there may be plain over-fitting, which simpler attacks see as well; it is no result about well-fitted models."
+        f"Over-fitted: training accuracy exceeds test accuracy by more than {limit}: {', '.join(listed)}. Simpler "
+        "attacks find over-fitting as well, so this says nothing about well-fitted models."
     )
     return Sentence("bad", "Fit", text)
 
@@ -245,9 +245,9 @@ def luck(run: TmiaRun) -> Sentence:
     cells = sum(row.precision.low is not None for row in run.result.table)
     missed = expected_misses(cells, run.level)
     text = (
-        f"Of {cells} precision intervals ({percent(run.level, 0)}) about {missed:.1f} may miss the truth by luck; "
-        "cells share models and points, so that misses come together. The attacks and the selection of the verdict "
-        "are fixed by name; the best cell of the table, picked afterwards, flatters the attacker. A null result is no "
-        "proof of safety."
+        f"About {missed:.1f} of {cells} precision intervals ({percent(run.level, 0)}) will miss the truth by chance. "
+        "Cells share models and points, so misses come together. The verdict’s attacks and selection were "
+        "fixed beforehand; the best cell of the table, picked afterwards, overstates. A null result is no proof of "
+        "safety."
     )
     return Sentence("plain", "Luck", text)

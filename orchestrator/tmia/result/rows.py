@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun, SettingRow
-from orchestrator.report.rows import Estimate, Span
+from orchestrator.report.rows import OF_POINTS, Estimate, Span
 
 Floats = tuple[float, ...]
 GAP = 0.05
@@ -142,7 +142,7 @@ class ReconstructionRow:
     rmse: float
     source: str
     curve: Confidences
-    points: Confidences
+    points: Confidences = field(metadata=OF_POINTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,5 +177,5 @@ class TmiaResult(FinishedRun):
     fit: tuple[FitRow, ...]
     selections: tuple[SelectionRow, ...]
     reconstruction: tuple[ReconstructionRow, ...]
-    exposed: tuple[RecognisedPoint, ...]
+    exposed: tuple[RecognisedPoint, ...] = field(metadata=OF_POINTS)
     level: float

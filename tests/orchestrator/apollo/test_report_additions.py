@@ -90,7 +90,7 @@ def test_without_discoveries_the_verdict_says_so(whole, result):
     changed = result | {"discoveries": none, "exposed": result["exposed"] | {"points": []}}
     run = ApolloRun.of(changed, read_apollo_run(whole).scores)
     said = next(sentence for sentence in verdict(run) if sentence.head.startswith("Single deleted points"))
-    assert said.kind == "plain" and "No point is detectable" in said.text
+    assert said.kind == "plain" and "No single point is found" in said.text
 
 
 def markdown(run):

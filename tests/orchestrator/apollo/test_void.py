@@ -139,7 +139,7 @@ def test_where_shadows_are_unlike_the_targets_an_interval_above_the_promise_void
     result = SimpleNamespace(table=judged_alone, exposed=None)
     run: Any = SimpleNamespace(rows=lambda: judged_alone, result=result, fpr=0.05, level=0.95, given=False)
     (broken,), (kept,) = promise_sentences(run)
-    assert broken.kind == kept.kind == "bad" and "Not kept in 1 of 41 rows, by their intervals" in kept.text
+    assert broken.kind == kept.kind == "bad" and "Not kept in 1 of 41 rows, judged by their intervals" in kept.text
 
 
 def test_an_attack_that_is_void_in_many_rows_is_warned_of_once() -> None:

@@ -205,7 +205,7 @@ def test_settings_taken_together_keep_their_targets_apart(done, context):
 
 def test_the_page_says_what_was_known_before_unlearning(done):
     _, result, page, _ = done
-    assert "Known before unlearning" in page and "under the Gaussian model, never a guarantee" in page
+    assert "Known before unlearning" in page and "rests on a Gaussian model and is no guarantee" in page
     assert page.count("(control)</th>") >= 4
     row = next(row for row in result.document["disclosure_correlations"] if row["unlearner"] == "gradient_ascent")
     assert f"{abs(row['spearman']):.3f}".removeprefix("0") + ' <span class="ci">[' in page

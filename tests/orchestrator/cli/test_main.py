@@ -132,7 +132,9 @@ def test_audit_runs_the_plan_and_ends_with_the_table_the_report_and_last_the_ver
     assert "LiRA" in printed
     *_, report, verdict, advice = printed.splitlines()
     assert report == "report: runs/apollo/report.html"
-    assert verdict.startswith("Verdict: Gradient ascent (AUC ") and advice.startswith("What to do: ")
+    assert verdict.startswith(
+        "Verdict: Deleted images can still be recognised: Gradient ascent (AUC "
+    ) and advice.startswith("What to do: ")
 
 
 def test_json_alone_goes_to_standard_output(calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,13 +176,34 @@ def test_page_table_and_file(
     assert [row.p_holm >= row.p for row in result.table if row.p_holm is not None and row.p is not None] == [True] * 6
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page and "Paired: all 6 targets" in page
+    verdict = result.verdict
+    assert verdict is not None and len(verdict.findings) == 6 and verdict.level == "real difference"
+    assert verdict.headline in page and f"Verdict: {verdict.headline}" in " ".join(shown.split())
+    real = [row for row in result.table if row.differs]
+    assert verdict.headline.startswith(f"{len(real)} of 6 differences are real: loss, auc (")
+    assert f"{6 - len(real)} cannot be told from zero: differences of at least ." in verdict.headline
+    for row, found in zip(result.table, verdict.findings, strict=True):
+        assert (found.level == "real difference") == row.differs == (found.seen_from is None)
+        assert row.differs or (found.seen_from or 0.0) > max(row.difference.errors)
 
 
 def test_a_run_beside_itself_differs_in_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [run(tmp_path / name, "toy", rows(1, 0.0)) for name in ("a", "b")]
     result = told(capsys, *folders)
     assert [(row.difference.value, row.p) for row in result.table] == [(0.0, 1.0)] * 2
-    assert not any(row.differs for row in result.table)
+    assert not any(row.differs for row in result.table) and result.verdict is not None
+    assert result.verdict.headline.startswith("No difference is real after correction for 2 comparisons.")
+    assert "Do not conclude that nothing differs" in result.verdict.advice
+
+
+def test_a_run_that_kept_no_scores_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [run(tmp_path / name, "toy", rows(1, 0.0)) for name in ("a", "b")]
+    document = json.loads((tmp_path / "b" / "result.json").read_text())
+    (tmp_path / "b" / "result.json").write_text(json.dumps(document | {"aggregate_only": True}))
+    (tmp_path / "b" / "scores.parquet").unlink()
+    assert main(["compare", *folders]) == 2
+    error = capsys.readouterr().err
+    assert "was run with --aggregate-only and kept no scores" in error and error.count("\n") == 1
 
 
 def test_scores_from_elsewhere_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -227,7 +227,7 @@ def test_the_verdict_counts_where_gnq_differs_from_controls(finished: Result) ->
     for row in told["gradient_inversion_gains"]:
         row["low"] = -0.1
     plain, _ = gradient_verdict(GnqRun.of(told), "base")
-    assert plain.kind == "plain" and "not closer, a null result" in plain.text
+    assert plain.kind == "plain" and "no closer, a null result" in plain.text
     older = {name: value for name, value in told.items() if not name.startswith(("gradient", "recovery"))}
     assert gradient_verdict(GnqRun.of(older), "base") == []
 

@@ -55,14 +55,14 @@ def test_the_verdict_says_what_the_published_model_gives_away(run):
     said = sentence(run, "Published")
     assert said.kind == "leak" and f"AUC {number(arm.headline.auc.value)}" in said.text
     null = sentence(with_headline(run, "none", low=0.46, high=0.55), "Published")
-    assert null.kind == "plain" and "A null result: not told from chance; above .550 is excluded." in null.text
+    assert null.kind == "plain" and "A null result: not above chance; an AUC above .550 is ruled out." in null.text
     wide = sentence(with_headline(run, "none", low=0.2, high=1.06), "Published")
-    assert "not told from chance; nothing is excluded." in wide.text
+    assert "not above chance; no AUC is ruled out." in wide.text
     assert sentence(with_headline(run, "none", low=0.3, high=0.4), "Published").kind == "bad"
     alone = sentence(with_headline(run, "none", low=None, high=None), "Published")
-    assert alone.kind == "plain" and "One pool gives no interval" in alone.text
+    assert alone.kind == "plain" and "A single pool gives no interval" in alone.text
     silent = changed(run, "arms", {"arm": "none"}, headline=None)
-    assert "no attack was put to" in sentence(silent, "Published").text
+    assert "no undefended model was attacked" in sentence(silent, "Published").text
 
 
 def test_removal_is_called_better_than_a_control_only_beyond_interval_and_holm(run):
@@ -75,7 +75,7 @@ def test_removal_is_called_better_than_a_control_only_beyond_interval_and_holm(r
     assert "−.050 [−.080, −.020]" in better.text and "Test accuracy changes by" in better.text
     uncorrected = said(-0.08, -0.02, 0.2)
     assert uncorrected.kind == "plain" and uncorrected.text.count("but not after Holm’s correction") == 3
-    assert said(-0.08, 0.02, 0.01).text.count("not told from it, a null result") == 3
+    assert said(-0.08, 0.02, 0.01).text.count("no difference is shown") == 3
     assert said(0.02, 0.08, 0.01).text.count(": higher.") == 3
     below, above = (
         PairedRow(difference=Estimate(low, low, high), p=None, p_holm=0.05)
@@ -103,10 +103,12 @@ def test_noise_helps_by_a_score_only_beyond_the_same_noise_at_random(run):
 
     assert said().kind == "good" and "Against noise on as many points at random −.050 [−.080, −.020]" in said().text
     beside |= {"difference": 0.0, "low": -0.02, "high": 0.02, "p_holm": 1.0}
-    assert said().kind == "plain" and "not told from it, a null result. Noise on some gradients" in said().text
+    assert said().kind == "plain" and "no difference is shown. Noise on some gradients" in said().text
     control = sentence(GnqRun.of(result), "Noise 1 on 20\N{NO-BREAK SPACE}% at random")
-    assert control.kind == "plain" and control.text.endswith("A control: chance says which points get it.")
-    assert "−.050 [−.080, −.020] against no defence: lower" in control.text and "at random" not in control.text
+    assert control.kind == "plain" and control.text.endswith("This is a control: the points are chosen at random.")
+    assert (
+        "Against no defence −.050 [−.080, −.020] by LiRA: lower" in control.text and "at random −" not in control.text
+    )
 
 
 def test_comparisons_are_those_of_one_attack_on_contributors_with_shadows_that_know(run):
@@ -120,15 +122,15 @@ def test_comparisons_are_those_of_one_attack_on_contributors_with_shadows_that_k
 
 def test_removal_is_never_sold_as_more_than_it_is(run):
     said = sentence(run, "Removal").text
-    assert said.startswith(REMOVAL) and "In this run no lower average" not in said
+    assert said.startswith(REMOVAL) and "shows no lower average" not in said
     kept = run.cell("base", GNQ, "kept", "lira", ("adaptive",))
     assert estimate(kept.auc) in said
     seen = next(row.onion for row in run.result.arms if row.arm == GNQ)
     assert f"{number(seen.before)} before, {estimate(seen.after)} after" in said
     nothing = changed(run, "comparisons", {"arm": GNQ, "against": "none"}, low=-0.02, high=0.01)
-    assert "In this run no lower average is shown." in sentence(nothing, "Removal").text
+    assert "This run shows no lower average." in sentence(nothing, "Removal").text
     whole = " ".join(part.text for part in verdict(run))
-    assert "removal has no such bound" in sentence(run, "DP-SGD").text and "as DP" not in whole
+    assert "Removal gives no bound" in sentence(run, "DP-SGD").text and "as DP" not in whole
 
 
 def test_kept_points_are_compared_before_and_after_with_shadows_that_know_as_much(run):
@@ -136,11 +138,11 @@ def test_kept_points_are_compared_before_and_after_with_shadows_that_know_as_muc
     after = estimate(run.cell("base", GNQ, "kept", "lira", ("adaptive",)).auc)
     alike = with_knowing_shadows(run, auc=0.585, auc_low=0.57, auc_high=0.6)
     said = sentence(alike, "Removal").text
-    steps = f"the points that stay, before any is removed .585 [.570, .600], the same points in the new model {after}"
+    steps = f"the kept points before the removal .585 [.570, .600], the same points in the new model {after}"
     assert steps in said
     assert estimate(naive.auc) not in said
     older = sentence(run, "Removal").text  # naive shadows alone
-    assert "before any is removed" not in older and f"the points that stay, in the new model {after}" in older
+    assert "before the removal" not in older and f"the kept points in the new model {after}" in older
     arm = next(row for row in run.result.arms if row.arm == GNQ)
     lines = [row[1:] for row in tables.way_grid(alike, "base", arm).texts if row[2] == "before removal"]
     assert [(row[0], row[2]) for row in lines] == [
@@ -155,14 +157,14 @@ def test_the_control_alarms_where_models_that_saw_nothing_are_told_apart(run):
     held = changed(run, "table", null, auc=0.5, auc_low=0.48, auc_high=0.52)
     assert sentence(held, "Control").kind == "good"
     broken = sentence(changed(run, "table", null, auc=0.6, auc_low=0.58, auc_high=0.62), "Control")
-    assert broken.kind == "bad" and "more than luck" in broken.text
+    assert broken.kind == "bad" and "more than chance" in broken.text
     unfair = changed(held, "table", null | {"group": "kept_unfiltered"}, auc=0.6, auc_low=0.58, auc_high=0.62)
     said = sentence(unfair, "Control")  # that comparison is filtered on one side and need not hold
     assert said.kind == "good" and "AUC .600 [.580, .620] on such models" in said.text
     place = {"moment": "null", "group": "contributors", "attack": "lira", "shadows": "naive", "arm": "none"}
     one = changed(held, "table", place, auc=0.9, auc_low=0.88, auc_high=0.92)
     assert sentence(one, "Control").kind == "bad"  # few enough for luck, but not by so much
-    assert "In 1 of" in sentence(one, "Control").text
+    assert "in 1 of 51 fair comparisons" in sentence(one, "Control").text
     (warning,) = control_warnings(one.result.table)
     assert warning.startswith("control failed: setting base") and "in 1 of" in warning
     lucky = changed(held, "table", place, auc=0.52, auc_low=0.505, auc_high=0.535)
@@ -181,7 +183,7 @@ def test_gnq_is_measured_against_its_best_control(run):
     tied = changed(beaten, "gains", {"control": "loss_log"}, difference=0.001, low=-0.01, high=0.012)
     said = sentence(tied, "Predictions by GNQ")
     assert said.kind == "plain"
-    assert "best control loss, GNQ minus it +.001 [−.010, +.012]: no gain over it is shown" in said.text
+    assert "minus the best control (loss) +.001 [−.010, +.012]: no gain is shown" in said.text
 
 
 def test_intervals_end_where_the_scale_ends() -> None:

@@ -28,7 +28,7 @@ def test_a_choice_by_the_lowest_says_that_lower_was_wanted() -> None:
     chosen, gain, optimism = sentences(LOWEST)
     assert "Lower was wanted: a gain is below zero." in chosen.text
     assert (gain.head, "−" in gain.text) == ("A gain on the targets", True)
-    assert optimism.text.endswith("Lower was wanted: scores at selection below those on targets are too good.")
+    assert optimism.text.endswith("Lower was wanted, so scores at selection below those on targets are too good.")
     table = judged_grid(LOWEST)
     assert table.title.endswith("defended.lira.adaptive.auc, lower wanted")
     assert "optimism" not in str(table.columns)

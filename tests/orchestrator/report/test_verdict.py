@@ -28,9 +28,9 @@ def test_the_headline_names_leaks_and_what_a_null_result_would_have_seen() -> No
     found = judge(ASCENT, TUNED, SCRUB, controls=(control("truth", HELD), control("power", HELD)))
     assert found.level == LEAK and found.advice == "Retrain."
     assert found.headline == (
-        "Gradient ascent: deleted images can still be recognised (AUC .61 [.59, .63], from predicted classes alone). "
-        "Fine-tuning, SCRUB: no leak seen; one of AUC ≥ .57 would have been."  # the weaker one's power, rounded up
-    )
+        "Deleted images can still be recognised: Gradient ascent (AUC .61 [.59, .63], from predicted classes alone). "
+        "No leak seen: Fine-tuning, SCRUB; an AUC of .57 or more would have been seen."
+    )  # the power of the weaker one, rounded up
     assert read_row(Verdict, write_row(found), "verdict") == found
 
 
@@ -44,10 +44,10 @@ def test_a_failed_control_takes_back_what_rests_on_it(of: str, state: str) -> No
 
 
 def test_a_null_result_without_power_is_none() -> None:
-    for seen, size in ((0.9, "AUC below .90"), (1.2, "any size"), (None, "any size")):
+    for seen, size in ((0.9, "with an AUC below .90"), (1.2, "of any size"), (None, "of any size")):
         blunt = Finding(setting="base", subject="SCRUB", level=NONE_SEEN, chance=0.5, seen_from=seen)
         found = judge(blunt)
-        assert found.level == UNTOLD and f"a leak of {size} could have gone unnoticed" in found.headline
+        assert found.level == UNTOLD and f"could have missed a leak {size}" in found.headline
     assert judge(SCRUB).level == NONE_SEEN
     assert judge(SCRUB, blunt).level == UNTOLD and judge().level == UNTOLD
 
@@ -60,7 +60,7 @@ def test_a_failed_control_is_what_the_advice_and_the_last_lines_are_about() -> N
         "Control failed: control of power. So it came out.",
         f"What to do: {found.advice}",
     ]
-    assert judge(TUNED, controls=(control("cells", FAILED),)).advice.startswith("Nothing speaks against")
+    assert judge(TUNED, controls=(control("cells", FAILED),)).advice.startswith("This audit gives no reason")
 
 
 def test_a_trial_run_says_that_it_means_nothing_whatever_it_found() -> None:
@@ -76,7 +76,7 @@ def test_settings_of_a_sweep_count_by_their_own_controls() -> None:
         "c": ([Finding(setting="c", subject="SCRUB", level=LEAK)], [control("truth", FAILED)]),
     }
     found = judge(SCRUB, controls=(control("truth", HELD),), others=others)
-    assert found.level == NONE_SEEN and found.headline.endswith("A leak is seen in 1 of all 3 settings.")
+    assert found.level == NONE_SEEN and found.headline.endswith("A leak is seen in 1 of 3 settings.")
     assert [each.level for each in found.findings] == [NONE_SEEN, LEAK, UNTOLD]
     assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other setting: c.")
 

@@ -130,7 +130,7 @@ def test_the_verdict_says_whom_it_is_about(finished: tuple[Result, Path]) -> Non
     said = {part.head: part.text for part in verdict(TmiaRun.of(finished[0].document))}
     assert said["Scope"] == SAYS
     assert "known non-members" in said["Control: the target’s non-members"].lower()
-    assert "half of the same candidates" in said["Power: models of the plan’s recipe"]
+    assert "half of the same candidates" in said["Power: models trained by the plan"]
     assert "tell the two apart with AUC" in said["Members and non-members"]
     assert any(grid.file == "controls-I" for grid in PAGE.grids(finished[1]))
 

@@ -67,6 +67,12 @@ def sentence(run, start):
     return next(part for part in verdict(run) if part.head.startswith(start))
 
 
+def by_attack(run, setting):
+    """Return what is said of each attack of the verdict in a setting, by what it goes by."""
+    start = f"Attack {run.mode(setting)} ({setting}), "
+    return {part.head.removeprefix(start): part for part in verdict(run) if part.head.startswith(start)}
+
+
 def test_the_page_is_one_closed_file_without_network(page):
     assert_closed(page)
     assert "&lt;script&gt;alert(1)" in page
@@ -95,11 +101,12 @@ def test_the_verdict_names_what_is_found_and_from_what(run):
     row = run.cell("I", "kmeans", "tmia_distance")
     assert finds(row) and said.kind == "leak" and "recognised from labels alone and from posteriors." in said.text
     calls = row.true_positives + row.false_positives
-    assert f"of {calls} answers “member” {row.true_positives} are right" in said.text
-    assert rate(row.precision) in said.text and rate(row.coverage) in said.text
-    assert said.text.index("From labels alone") < said.text.index("From posteriors")
-    assert "without a statistic" not in sentence(changed(run, failed=0), "Attack I (I)").text
-    assert "not called: 2." in sentence(changed(run, attack="tmia_distance", failed=2), "Attack I (I)").text
+    labels, posteriors = by_attack(run, "I").items()
+    assert (labels[0], posteriors[0]) == ("from labels alone (TMIA, distance)", "from posteriors (TMIA, posteriors)")
+    assert labels[1].kind == "leak" and f"{row.true_positives} of {calls} “member” calls are right" in labels[1].text
+    assert rate(row.precision) in labels[1].text and rate(row.coverage) in labels[1].text
+    assert "without a statistic" not in by_attack(changed(run, failed=0), "I")[labels[0]].text
+    assert "not called: 2." in by_attack(changed(run, attack="tmia_distance", failed=2), "I")[labels[0]].text
 
 
 def test_a_null_result_is_called_one_with_the_power_it_had(run):
@@ -109,16 +116,19 @@ def test_a_null_result_is_called_one_with_the_power_it_had(run):
     assert said.kind == "plain" and "a null result" in said.text
     found = detectable(row, run.level)
     assert math.isclose(found, row.chance + 0.12 * (1 + ndtri(0.8) / ndtri(0.975)))
-    assert f"a precision below {number(found)} could have gone unnoticed; above .610 is excluded" in said.text
-    assert f"with {row.pairs} pairs" in said.text and "lean the right way" not in said.text
-    assert "lean the right way" in sentence(changed(run, "II", **fields | {"auc_low": 0.52}), "Attack II").text
+    told = by_attack(null, "II")["from posteriors (TMIA, posteriors)"]
+    assert f"a precision below {number(found)} could have been missed; above .610 is ruled out" in told.text
+    assert f"With {row.pairs} pairs" in told.text and "point the right way" not in told.text
+    leaning = by_attack(changed(run, "II", **fields | {"auc_low": 0.52}), "II")
+    assert all("point the right way" in part.text for part in leaning.values())
 
 
 def test_nobody_called_is_undefined_and_not_zero(run):
     nothing = dict.fromkeys(("precision", "precision_low", "precision_high"))
     empty = changed(run, "I", true_positives=0, false_positives=0, **nothing)
     said = sentence(empty, "Attack I (I)")
-    assert said.kind == "plain" and "precision is undefined (0/0)" in said.text
+    assert said.kind == "plain"
+    assert all("precision is undefined (0/0)" in part.text for part in by_attack(empty, "I").values())
     assert "Precision undefined (0/0)" in sentence(empty, "Other attacks").text
     assert "| undefined |" in markdown(empty)
     assert figures.precision_and_coverage(empty, "I") is not None
@@ -129,7 +139,7 @@ def test_a_selection_of_nobody_is_reported(run):
     null = dict.fromkeys(("null_fpr", "null_fpr_low", "null_fpr_high"))
     counts = dict.fromkeys(("candidates", "true_positives", "false_positives", "members", "non_members"), 0)
     nobody = changed(run, **rates, **null, **counts, auc=None, auc_low=None, auc_high=None)
-    assert "no pair was attacked" in sentence(nobody, "Attack I (I)").text
+    assert all("No pair was attacked" in part.text for part in by_attack(nobody, "I").values())
     assert sentence(nobody, "Control").kind == "bad"
     assert figures.precision_and_coverage(nobody, "I") is None
 
@@ -155,8 +165,8 @@ def test_a_broken_level_voids_precision_coverage_and_recognised_points(run):
     assert said.startswith("Promised rates did not hold on null models for TMIA, distance × ")
     assert said.endswith("(promised .050): their precision and coverage are void and must not be quoted")
     assert not any("did not hold" in line for line in PAGE.closing_lines(run.result.document()))
-    text = sentence(late, "Attack I (I)").text
-    assert "(TMIA, distance): void" in text and "from labels alone and" not in text
+    told = by_attack(late, "I")["from labels alone (TMIA, distance)"]
+    assert told.text.startswith("Void") and "from labels alone" not in sentence(late, "Attack I (I)").text
     lines = [line for line in markdown(late).splitlines() if "| TMIA, distance | labels |" in line]
     assert lines and all(line.split(" | ")[4:6] == ["void", "void"] for line in lines)
     points = [grid for grid in tables.recognised_grids(late, {}) if grid.title.startswith("I: TMIA, distance")]
@@ -182,9 +192,9 @@ def test_selection_is_called_a_gain_only_beyond_both_intervals(run):
     apart = changed(changed(run, **base), "I")
     rows = apart.result.document()["table"]
     table = [row | ({"precision_low": 0.75} if row["selection"] == "kmeans" else {}) for row in rows]
-    assert "intervals overlap: no gain shown" in sentence(apart, "Gain by selection (I)").text
+    assert "No gain is shown, since intervals overlap" in sentence(apart, "Gain by selection (I)").text
     said = sentence(with_fields(run, table=table), "Gain by selection (I)")
-    assert "more precise beyond both intervals: k-means distance" in said.text
+    assert "More precise, with disjoint intervals: k-means distance" in said.text
 
 
 def test_models_that_are_not_normally_fitted_are_named(run):

@@ -33,4 +33,5 @@ PAGE = RunPage(
     all_grids=lambda run: [grid(run)],
     terminal_grids=lambda run: [grid(run)],
     lines=lambda run: [],
+    form=lambda document: ToyResult,
 )

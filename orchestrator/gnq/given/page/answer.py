@@ -11,7 +11,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
 from orchestrator.report.verdict import HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import verdict_of
-from orchestrator.report.verdict_words import Wording, advice
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
 
 MEMBERS, CONTROLS = "members", "controls"
 
@@ -33,14 +33,16 @@ def answer(run: GivenResult) -> Verdict:
 
 def wording(things: str) -> Wording:
     """Return how an audit of a given model by gradient uniqueness speaks."""
-    further = "Audit it with attacks as well (orch audit mia with the same section target): exposure is no attack."
+    further = (
+        "Audit it with attacks as well (orch audit mia with the same section target): exposure alone is no attack."
+    )
     return Wording(
         f"training {things} can be told from others by their loss",
         advice(
             "gnq",
-            leak=f"Treat the model as personal data where the {things} are. {further}",
+            leak=f"If the {things} are personal data, treat the model as such. {further}",
             untold=further,
-            none_seen=f"This is the weakest attack there is. {further}",
+            none_seen=f"This was the weakest possible attack. {further}",
         ),
     )
 
@@ -72,7 +74,7 @@ def by_loss(run: GivenResult, setting: str, row: SeparationRow) -> Finding:
 def exposed(setting: str, row: GroupRow, things: str) -> Finding:
     """Return how many training points stand out; what that gives away, no attack has said."""
     some = f"{row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out by their gradients"
-    why = f"{some}, which no attack has put to use" if row.exposed_points else "no attack was made"
+    why = f"{some}, but no attack has made use of that" if row.exposed_points else "no attack was made"
     return Finding(setting=setting, subject=f"Outstanding {things}", level=UNTOLD, why=why)
 
 
@@ -81,9 +83,9 @@ def control(run: GivenResult, setting: str) -> Control:
     row = next((row for row in of_setting(run.table, setting) if row.group == CONTROLS), None)
     name = "points that the model was not trained on"
     if row is None:
-        text = "Nothing shows what the same measure gives on points that the model never saw."
+        text = "It is unknown how points that the model never saw compare."
         return Control(name=name, of="cells", state=MISSING, text=text)
-    text = f"Measured beside: {row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out among themselves."
+    text = f"For comparison, {row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out among themselves."
     return Control(name=name, of="cells", state=HELD, text=text)
 
 
@@ -99,6 +101,6 @@ def tested(run: GivenResult, setting: str, things: str) -> str:
 def certainty(run: GivenResult) -> str:
     """Return how sure the verdict is."""
     return (
-        f"{percent(run.level, 0)} intervals over these points; one model, so that nothing is said about others of the "
-        "same training. “Would have been” means: four times in five."
+        f"{percent(run.level, 0)} intervals over these points of one model. They say nothing about other models of the "
+        f"same training. {FOUR_IN_FIVE}"
     )

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
 from orchestrator.gnq.given.page.answer import answer
 from orchestrator.gnq.given.page.figures import distribution
 from orchestrator.gnq.given.page.tables import (
@@ -26,7 +24,7 @@ from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
 from orchestrator.report.pictures import Images, pixels_of
-from orchestrator.report.result import of_setting, read_run, run_of
+from orchestrator.report.result import of_setting, read_run, read_scores, run_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +36,9 @@ if TYPE_CHECKING:
 def fill(run: GivenResult, out: Path, images: Images) -> Path:
     """Write the figure and the page of a run under ``out``; ``images`` are shown beside the most exposed points."""
     setting = run.main_setting
-    makers = {"distribution": lambda: distribution(uniqueness(out, setting), run.leverage)}
+    makers: writing.Makers = {"distribution": lambda: distribution(uniqueness(out, setting), run.leverage)}
+    if run.aggregate_only:  # its bins show single scores
+        makers = {}
     return writing.write_page(
         out,
         "orchestrator.gnq.given.page",
@@ -62,8 +62,8 @@ def fill(run: GivenResult, out: Path, images: Images) -> Path:
 
 def uniqueness(out: Path, setting: str) -> dict[str, NDArray[np.float64]]:
     """Return the gradient uniqueness of the points of each group, from the scores of the run in ``out``."""
-    table = pq.read_table(out / "scores.parquet", columns=["setting", "group", "uniqueness"])
-    groups, values, settings = (table[name].to_numpy() for name in ("group", "uniqueness", "setting"))
+    table = read_scores(out, ["setting", "group", "uniqueness"])
+    groups, values, settings = (table[name] for name in ("group", "uniqueness", "setting"))
     return {group: values[(groups == group) & (settings == setting)] for group in dict.fromkeys(groups.tolist())}
 
 
@@ -94,4 +94,5 @@ PAGE = RunPage(
     terminal_grids=terminal_grids,
     lines=lambda run: [ONE],
     answer=answer,
+    form=lambda document: GivenResult,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.gnq.given.page.words import GROUPS, SCORES
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
-from orchestrator.report.numbers import entry, number, percent
+from orchestrator.report.numbers import entry, number, or_dash, percent
 from orchestrator.report.pictures import Images, thumbnail
 from orchestrator.report.result import of_setting
 from orchestrator.report.rows import Estimate
@@ -44,7 +44,7 @@ def group_grid(run: GivenResult, setting: str) -> Grid:
         [
             GROUPS[row.group],
             *shared(row),
-            f"{row.highest:.3g}",
+            or_dash(row.highest, "{:.3g}".format),
             number(row.bits),
             f"{row.loss:.3g}",
             number(row.accuracy),

@@ -11,37 +11,37 @@ GROUPS = {"members": "training points", "controls": "controls"}
 SCORES = {"loss": "loss", "squared_norm": "‖g‖²", "uniqueness": "GNQ"}
 CHANCE = 0.5
 ONE = (
-    "One model, these points: the numbers say nothing about other models, of the same training either. Exposure is no "
-    "attack: how well it predicts attacks was measured on models that were trained for it (docs/results/gnq.md)."
+    "The numbers hold for this model and these points, not for other models, not even of the same training. Exposure "
+    "is no attack. How well it predicts attacks was measured on models trained for that purpose (docs/results/gnq.md)."
 )
 
 GLOSSARY = {
     "GNQ": (
-        "Gradient uniqueness, gᵀ(S + λI)⁻¹g with S the sum of ggᵀ over the other scored points: how badly a point’s "
-        "gradient is made up of theirs. λ is relative to the mean of ‖g‖², so that points that the model has come to "
-        "rest at have a GNQ near 0."
+        "Gradient uniqueness, gᵀ(S + λI)⁻¹g with S the sum of ggᵀ over the other scored points: how poorly a point’s "
+        "gradient is explained by theirs. λ is relative to the mean of ‖g‖², so points whose gradient has vanished "
+        "have a GNQ near 0."
     ),
     "Leverage": (
-        "GNQ/(1 + GNQ): the part that a point has in fitting its own gradient, from 0 (others make it up) to 1 "
-        "(nothing else has a part in it). ¾ is a GNQ of 3, and ½·log₂(1 + GNQ) one bit at one look: all that there is "
-        "to tell about membership."
+        "GNQ/(1 + GNQ): the share of its own gradient that a point explains itself, from 0 (the others explain all) to "
+        "1 (they explain nothing). ¾ is a GNQ of 3, for which ½·log₂(1 + GNQ) is one bit at one look: all there is to "
+        "know about membership."
     ),
     "Bits": (
         "min(1, Σ ½·log₂(1 + GNQ)) over the given checkpoints: an estimate under a Gaussian model of what these steps "
-        "can tell about whether the point was used, never a guarantee. From the final weights alone it leaves out the "
-        "whole training."
+        "can reveal about whether the point was used. It is no guarantee. The final weights alone leave out the whole "
+        "training."
     ),
     "Training points": "The points that the section target names as members.",
     "Controls": (
-        "Points of the same data set that the model was not trained on, scored among each other in the same way: the "
-        "measure on points that the model holds nothing of. Their gradients do not vanish as those of members do."
+        "Points of the same data set that the model was not trained on, scored among each other in the same way. Their "
+        "gradients do not vanish as those of members do."
     ),
     "AUC": (
-        "How often a member has the lower value than a control, ties by half: .500 where the score does not tell them "
-        "apart. By the loss this is the simplest membership attack. Intervals are over these points."
+        "How often a member has a lower value than a control, ties counted half: .500 if the score does not tell them "
+        "apart. With the loss, this is the simplest membership attack. Intervals are over these points."
     ),
     "Vanished": "Points whose gradient is smaller than the rounding of float32 weights (‖g‖/‖w‖ < 1.2e-7).",
-    "Copied": "Points that equal another one of their group: each makes up the gradient of the other.",
+    "Copied": "Points that equal another one of their group: each explains the gradient of the other.",
 }
 
 
@@ -60,10 +60,11 @@ def verdict(run: GivenResult) -> list[Sentence]:
 def exposure(run: GivenResult, row: GroupRow) -> Sentence:
     """Say how many training points stand out."""
     share = percent(1 - run.leverage, 0)
+    highest = "" if row.highest is None else f", the highest {row.highest:.3g}"
     found = (
-        f"Of {row.points} training points, the gradients of {row.exposed_points} ({percent(row.exposed)}) are made up "
-        f"of those of the others by less than {share} (leverage {run.leverage:g} or more). The median GNQ is "
-        f"{row.uniqueness.value:.3g}, the highest {row.highest:.3g}."
+        f"{row.exposed_points} of {row.points} training points ({percent(row.exposed)}) stand out: the other gradients "
+        f"explain less than {share} of theirs (leverage {run.leverage:g} or more). The median GNQ is "
+        f"{row.uniqueness.value:.3g}{highest}."
     )
     return Sentence("leak" if row.exposed_points else "good", "Exposed points", found)
 
@@ -71,8 +72,8 @@ def exposure(run: GivenResult, row: GroupRow) -> Sentence:
 def beside(members: GroupRow, controls: GroupRow) -> Sentence:
     """Say what the same measure gives on points that the model was not trained on."""
     text = (
-        f"Among {controls.points} points that the model was not trained on, the same measure finds "
-        f"{controls.exposed_points} ({percent(controls.exposed)}; median GNQ {controls.uniqueness.value:.3g}). Median "
+        f"Of {controls.points} points that the model was not trained on, {controls.exposed_points} stand out in the "
+        f"same way ({percent(controls.exposed)}; median GNQ {controls.uniqueness.value:.3g}). Median "
         f"loss {members.loss:.3g} on training points, {controls.loss:.3g} on controls; accuracy "
         f"{number(members.accuracy)} and {number(controls.accuracy)}."
     )
@@ -90,7 +91,7 @@ def apart(run: GivenResult) -> list[Sentence]:
     text = f"AUC at which a lower score tells training points from controls: {told}."
     if rows["uniqueness"].auc.holds(CHANCE):
         text += (
-            " GNQ does not tell the two apart: at these weights points stand out by what they are, whether the model "
+            " GNQ does not tell the two apart: at these weights, points stand out for what they are, whether the model "
             "was trained on them or not."
         )
     return [Sentence("leak" if seen else "plain", "Membership by the simplest attack", text)]
@@ -99,7 +100,7 @@ def apart(run: GivenResult) -> list[Sentence]:
 def at_rest(members: GroupRow) -> Sentence:
     """Say that the model has come to rest at some points."""
     text = (
-        f"The gradients of {percent(members.vanished)} of the training points are below the rounding of the weights: "
-        "their order among themselves is noise."
+        f"The gradients of {percent(members.vanished)} of the training points are below the rounding of the weights, "
+        "so the order of these points is noise."
     )
     return Sentence("bad", "Vanished gradients", text)

@@ -1,0 +1,80 @@
+"""Where the page of a run is drawn: in its own folder, or privately where no score may be left there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from orchestrator.engine.run.output_folder import REPORT_FILE, write_document, write_outputs, write_plan, write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from orchestrator.engine.plan.base import BasePlan
+
+FIGURES = "figures"
+SCORES_FILE = "scores.parquet"
+ARTIFACTS = "mlartifacts"
+"""Where MLflow keeps the files of runs that are tracked in a database beside the result."""
+
+
+class Drawing:
+    """``folder`` holds all that a page is drawn from: ``out`` itself, or a temporary folder that others cannot read.
+
+    With ``private`` no score is written into ``out``, and those of an earlier run there are deleted with its figures.
+    """
+
+    def __init__(self, out: Path, *, private: bool) -> None:
+        self.out = self.folder = out
+        self.temporary: TemporaryDirectory[str] | None = None
+        if private:
+            self.temporary = TemporaryDirectory(prefix="orch-")
+            self.folder = Path(self.temporary.name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.temporary is not None:
+            self.temporary.cleanup()
+
+    def write(self, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:
+        """Write scores.parquet, plan.yaml and result.json into ``folder``, the latter two into ``out`` as well."""
+        write_outputs(self.folder, document, scores, plan)
+        if self.temporary is not None:
+            forget(self.out)
+            write_plan(self.out, plan)
+            write_document(self.out, document)
+
+    def publish(self) -> None:
+        """Copy page and figures into ``out`` where they were drawn elsewhere."""
+        if self.temporary is None or not (self.folder / REPORT_FILE).is_file():
+            return
+        if (self.folder / FIGURES).is_dir():
+            shutil.copytree(self.folder / FIGURES, self.out / FIGURES, dirs_exist_ok=True)
+        write_whole(self.out / REPORT_FILE, (self.folder / REPORT_FILE).read_bytes())
+
+
+def forget(out: Path) -> None:
+    """Delete what an earlier run left in ``out`` about single points: its scores, and its page and figures."""
+    for name in (SCORES_FILE, REPORT_FILE):
+        (out / name).unlink(missing_ok=True)
+    for file in (out / FIGURES).glob("*.*"):
+        if file.suffix in (".svg", ".png", ".csv"):
+            file.unlink()
+
+
+def kept_elsewhere(out: Path) -> list[str]:
+    """Return a warning where earlier runs that were tracked below ``out`` keep scores there."""
+    if any((out / ARTIFACTS).rglob(SCORES_FILE)):
+        return [
+            f"{out / ARTIFACTS} keeps the scores of an earlier run, which this run leaves alone; delete that folder, "
+            "or choose another --out, before you hand the folder on"
+        ]
+    return []
