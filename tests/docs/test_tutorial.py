@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def test_its_files_make_a_model_that_its_plan_takes(
     for name, text in files_of(PAGE).items():
         Path(name).write_text(text)
     for command in ("make_data.py", "train.py --epochs 1"):
-        subprocess.run(f"python {command}", shell=True, check=True)
+        subprocess.run([sys.executable, *command.split()], check=True)
     assert len(Path("members.txt").read_text().split()) == 1000
     for line in ("check python:my_net:Net --data npz:patients.npz", "validate audit.yaml --allow-code"):
         assert any(f"orch {line}\n" in step.commands for step in steps())
