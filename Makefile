@@ -1,4 +1,4 @@
-# make demo    one whole audit on the embedded data; the report is in demo-out/
+# make demo    one audit under four settings, on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
@@ -32,7 +32,7 @@ endef
 .SILENT: lint
 
 demo: $(STAMP)
-	@$(BIN)/orch sweep apollo-ablation --out $(OUT)
+	@$(BIN)/orch sweep apollo-demo --out $(OUT)
 
 # Style, contracts and types are checked while the tests run.
 test: $(STAMP)

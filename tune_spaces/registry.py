@@ -24,8 +24,9 @@ class Sweep:
     "attacks", or "utility" when only the unlearned targets' accuracies are compared and nothing is attacked.
     ``trade`` names a risk of a setting and what it costs to lower it, of which the Pareto front is told; of Apollo
     ``METHOD.ATTACK.auc`` and ``METHOD.utility.test_accuracy``, as two metrics of a file may be. ``search`` says how the
-    settings of a sweep in a file or on the command line are drawn; an adaptive one has none beforehand. ``text``: the
-    file, "" for a sweep that a function makes.
+    settings of a sweep in a file or on the command line are drawn; an adaptive one has none beforehand. ``ahead``: on
+    one machine the first setting is done before the others, and its tables are printed. ``text``: the file, "" for a
+    sweep that a function makes.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Sweep:
     measures: Literal["attacks", "utility"] = "attacks"
     trade: tuple[str, str] | None = None
     search: Search | None = None
+    ahead: bool = False
     text: str = ""
 
     def settings(self, plan: Mapping[str, Any]) -> Settings:

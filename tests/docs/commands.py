@@ -24,6 +24,7 @@ SOURCES = sorted(
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)(orch(?:\s[^`]+)?)\1(?!`)")
 BARE = re.compile(r"(?:^|[(\"])(orch [^`()\"]+)", re.MULTILINE)  # a line, a bracket or quotes that hold a command
+FILE = re.compile(r"# ([\w-]+\.(?:py|yaml))\n")  # the first line of a block that is a file of the reader's
 ALSO = re.compile(r"`(orch ls) \w+`((?: · `\w+`)+)")  # a list of what else the command takes
 PROGRAMS = ("orch", "make", "python", "pytest", "mlflow")
 LINE = re.compile(rf"(?:\$ )?((?:[A-Z_]+=\S+ )*(?:\S*/)?(?:{'|'.join(PROGRAMS)})(?: .*)?)$")
@@ -64,6 +65,12 @@ def split_line(line: str) -> Iterator[tuple[str, ...]]:
 def without_marks(text: str) -> str:
     """Return the comments of a file, without the marks before them."""
     return "\n".join(line.lstrip().lstrip("#").strip() for line in text.splitlines() if line.lstrip().startswith("#"))
+
+
+def files_of(path: Path) -> dict[str, str]:
+    """Return the files that a page has its reader write: name → text, which begins with the name in a comment."""
+    blocks = (block for language, block in BLOCK.findall(path.read_text()) if language in ("python", "yaml"))
+    return {found[1]: block for block in blocks if (found := FILE.match(block))}
 
 
 def in_blocks(path: Path) -> Iterator[Command]:

@@ -23,7 +23,7 @@ from orchestrator.engine.gate import gates_of
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sweep_files import is_sweep
 from orchestrator.kinds import KINDS, kind_named, load_plan
-from tests.docs.commands import ROOT, Command, named, named_tests, python_blocks, told
+from tests.docs.commands import ROOT, Command, files_of, named, named_tests, python_blocks, told
 from tune_spaces.registry import Sweep
 
 QUICK = ("ls", "cp", "validate")
@@ -82,9 +82,9 @@ def base_plan(name: str, values: dict[str, Any]) -> str | None:
         ),
     }
     source = values.get("source")
-    if source is None or stands_for_something(source):
+    if source is None or (stands_for_something(source) and not Path(source).is_file()):
         return default[name]() if name in default else None
-    return str(ROOT / source) if source.endswith(".yaml") else str(source)
+    return str(ROOT / source) if "/" in source else str(source)
 
 
 def sweep_told(values: dict[str, Any], *, tune: bool = False) -> Sweep:
@@ -122,7 +122,13 @@ def check(name: str, values: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("command", [*ORCH, *NAMED], ids=str)
-def test_the_command_line_takes_what_readers_are_told(command: Command) -> None:
+def test_the_command_line_takes_what_readers_are_told(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if command.path.suffix == ".md":
+        for name, text in files_of(command.path).items():
+            Path(name).write_text(text)
     parsed = parse(command.words[1:], command.whole)
     if parsed is not None and parsed.parent is not None:
         check(str(parsed.info_name), parsed.params)
@@ -147,7 +153,8 @@ def test_commands_of_seconds_do_what_they_say_one_after_the_other(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     words = [command.words[1:] for command in ORCH if command.path == path and {*command.words[1:2]} & {*QUICK[1:]}]
-    for line in words:
+    own = files_of(path) if path.suffix == ".md" else {}  # they stand on further files of the page
+    for line in (each for each in words if not {*each} & own.keys()):
         assert main(list(line)) == 0, line
 
 
@@ -168,7 +175,9 @@ def test_other_programs_have_what_they_are_asked_for(command: Command) -> None:
         assert module is not None and module.origin is not None
         assert {word for word in rest if word.startswith("--")} <= options_of(Path(module.origin))
     elif program == "python":
-        in_a_page = any(f"python {rest[0]}" in block for _, block in python_blocks())
+        in_a_page = any(f"python {rest[0]}" in block for _, block in python_blocks()) or rest[0] in files_of(
+            command.path
+        )
         assert (ROOT / rest[0]).is_file() or in_a_page
     else:
         assert (Path(sys.executable).parent / program).is_file()
@@ -184,7 +193,10 @@ def options_of(file: Path) -> set[str]:
 
 @pytest.mark.parametrize(("path", "block"), list(python_blocks()), ids=lambda value: getattr(value, "name", ""))
 def test_python_on_the_pages_imports_what_is_there(path: Path, block: str) -> None:
+    own = {Path(name).stem for name in files_of(path)}
     for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.ImportFrom) and node.module in own:
+            continue
         if isinstance(node, ast.Import):
             assert all(importlib.util.find_spec(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -70,6 +70,14 @@ def test_the_ablation_follows_the_plan_in_hand():
             assert width * steps == pytest.approx(base.epsilon * base.steps)
 
 
+def test_the_demo_is_the_plan_and_settings_of_the_ablation():
+    _, settings = settings_of("apollo-demo")
+    _, ablation = settings_of("apollo-ablation")
+    assert list(settings) == ["base", "m=4", "epsilon=1", "T=1"]
+    assert settings["base"] == {} and settings.items() <= ablation.items()
+    assert "base" in SWEEPS["apollo-demo"].settings(load_plan("apollo-smoke").resolved())
+
+
 def test_the_seeds_are_the_five_fixed_beforehand():
     _, settings = settings_of("apollo-seeds")
     assert [changes["seed"] for changes in settings.values()] == [0, 1, 2, 3, 4]

@@ -187,8 +187,23 @@ class Run:
             self.tell_models(settings)
             with self.session(settings):
                 counts = self.crew.prepare(settings)
+                if sweep.ahead and self.plan.compute.address is None:
+                    self.ahead(settings, counts)
                 self.crew.trials(sweep, settings)
             return self.finish(settings, counts, sweep)
+
+    def ahead(self, settings: Sequence[Setting], counts: dict[str, int]) -> None:
+        """Do the first of several settings and print its tables, unless all are done."""
+        first = settings[:1]
+        if not self.stored.lacks(job for setting in settings for job in setting.jobs):
+            return
+        self.crew.attack(first)
+        finished = Finished(
+            self.name, first, self.kind.scores(first, self.store, False), self.store, self.design, counts
+        )
+        self.terminal.line(f"setting {first[0].name}, before the other {len(settings) - 1}:")
+        for table in self.kind.open_page().tables({**head(finished), **self.kind.summarise(finished)}):
+            self.terminal.table(table)
 
     def search(self, sweep: Sweep, search: Search, *, force: bool, claim: Claim | None = None) -> Result:
         """Run the trials of a search, each chosen by what earlier ones came to; whole ones are the settings."""

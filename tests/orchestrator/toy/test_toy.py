@@ -113,6 +113,30 @@ def test_it_is_swept_and_settings_share_what_they_can(finished: Result, bench: B
     assert (document["name"], document["makes"]) == ("toy-sweep", "a table")
 
 
+def test_the_first_setting_of_a_sweep_is_told_before_the_others_go_on(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, out, sweep = (
+        bench.plan(compute__store=str(bench.place / "ahead")),
+        bench.place / "ahead-out",
+        toy_sweep(bench),
+    )
+    for ahead in (replace(sweep, ahead=True), sweep):
+        document = run_sweep(kind_named("toy"), ahead, plan, out, Terminal(claim_folder(out, plan))).to_json()
+        told = capsys.readouterr().out
+        if ahead.ahead:
+            first, others = (
+                told.index("setting base, before the other 2:"),
+                told.index("settings: 3, 1 reused, 2 to run"),
+            )
+            value = f"{document['table'][0]['auc']:.3f}".removeprefix("0")
+            assert "loss" in told[first:others] and value in told[first:others]
+        else:
+            assert "before the other" not in told  # nothing is left
+    run_sweep(kind_named("toy"), replace(sweep, ahead=True), plan, out, Terminal(claim_folder(out, plan)))
+    assert "before the other" not in capsys.readouterr().out
+
+
 def test_it_is_tracked_with_its_numbers_plan_and_files(finished: Result, bench: Bench) -> None:
     from mlflow import MlflowClient
 
