@@ -78,15 +78,21 @@ def all_attacks() -> str:
 
 def attack_page(kind: Kind, name: str, attack: Any) -> str:
     """Return the page of one attack."""
-    said = parts(attack_doc(attack))
+    said = parts_of(attack)
     facts = [
         ("audit", f"[`{kind.name}`](../../plans/{kind.name}.md)"),
         ("access", ACCESS[attack.access]),
         ("name in a plan", f"`audit.attacks: [{name}]`"),
         ("code", code(source_of(attack))),
     ]
-    blocks = [f"## {heading(label)}\n\n{prose(said[label])}" for label in LABELS if label in said]
-    return page(f"{kind.name}: {name}", prose(said[""]), table(("", ""), facts), *blocks, settings_table(attack))
+    blocks = [f"## {heading(label)}\n\n{prose(begun(said[label]))}" for label in LABELS if label in said]
+    return page(f"{name} ({kind.name})", prose(said[""]), table(("", ""), facts), *blocks, settings_table(attack))
+
+
+def begun(text: str) -> str:
+    """Return a text that begins with a capital letter, unless it begins with a formula or with code."""
+    word = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if word.strip(",:").isalpha() and word != "log" else text
 
 
 def heading(label: str) -> str:
@@ -94,9 +100,13 @@ def heading(label: str) -> str:
     return {"Deviations": "Deviations from the source", "Not for": "When not to use it"}.get(label, label)
 
 
-def attack_doc(attack: Any) -> str:
-    """Return the docstring of an attack: that of its class."""
-    return doc_of(attack if isinstance(attack, type) else type(attack))
+def parts_of(attack: Any) -> dict[str, str]:
+    """Return the parts of an attack's docstring; those that it leaves out are its parent's."""
+    kind = attack if isinstance(attack, type) else type(attack)
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        found |= parts(doc_of(base)) if base.__module__.startswith("audits.") and "__doc__" in vars(base) else {}
+    return found
 
 
 def all_methods() -> str:

@@ -102,7 +102,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Attack(ABC):
-    """``access``: what it sees of a model; ``shadows``: how many it needs at least; ``subset``: it asks some points."""
+    """``access``: what it sees of a model; ``shadows``: how many it needs at least; ``subset``: it asks some points.
+
+    Question: Which points of the pool was the model trained on?
+    """
 
     name: ClassVar[str]
     access: ClassVar[Access] = "posteriors"
