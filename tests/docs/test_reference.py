@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,6 +27,7 @@ from orchestrator.engine.plan.sections import Compute, Section
 from orchestrator.kinds import KINDS, kind_named
 from tune_spaces import SWEEPS
 
+pages_of_components = functools.cache(components.pages)
 ALL_ATTACKS = [
     (kind.name, name, attacks[name]) for kind, attacks in components.registries("attacks") for name in attacks
 ]
@@ -41,7 +43,7 @@ def test_every_attack_says_what_it_asks_how_it_scores_whose_it_is_and_when_to_le
     assert [label for label in LABELS if not said.get(label, "").strip()] == []
     assert said[""].strip()
     assert attack.access in components.ACCESS
-    page = components.pages()[f"reference/attacks/{kind}/{name}.md"]
+    page = pages_of_components()[f"reference/attacks/{kind}/{name}.md"]
     assert [page.count(f"\n## {components.heading(label)}\n") for label in LABELS] == [1] * len(LABELS)
 
 
@@ -63,7 +65,7 @@ def test_an_attack_without_its_parts_is_noticed() -> None:
 
 
 def test_every_registered_thing_has_its_page() -> None:
-    pages = components.pages()
+    pages = pages_of_components()
     for name in UNLEARNERS:
         page = pages[f"reference/unlearners/{name}.md"]
         for field in dataclasses.fields(UNLEARNERS[name]):
