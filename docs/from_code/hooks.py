@@ -64,7 +64,12 @@ def folder(place: str) -> list[Any]:
     inside = [name.removeprefix(place) for name in known if name.startswith(place)]
     pages = [f"{place}{name}" for name in inside if "/" not in name]
     below = list(dict.fromkeys(name.partition("/")[0] for name in inside if "/" in name))
-    return [*pages, *({name: folder(f"{place}{name}/")} for name in below)]
+    return [*pages, *({name: named(f"{place}{name}/")} for name in below)]
+
+
+def named(place: str) -> list[Any]:
+    """Return the pages of a folder within another one, called by their files' names."""
+    return [{Path(page).stem: page} if isinstance(page, str) else page for page in folder(place)]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -18,9 +18,9 @@ def prose(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return text in which no character means anything to Markdown or HTML."""
+    """Return text in which no character means anything to Markdown or HTML, but asterisks around a word."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
-    return re.sub(r"([*_\[\]\\])", r"\\\1", safe)
+    return re.sub(r"(?<!\w)\\\*(\w+)\\\*(?!\w)", r"*\1*", re.sub(r"([*_\[\]\\])", r"\\\1", safe))
 
 
 def code(value: object) -> str:

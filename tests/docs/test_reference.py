@@ -182,4 +182,5 @@ def test_types_are_said_in_words_with_what_they_allow() -> None:
 
 def test_text_is_shown_as_it_is_written() -> None:
     assert prose("p_y < 1 and a|b, ``p_y | x``, see :class:`Y`") == r"p\_y &lt; 1 and a&#124;b, ``p_y | x``, see `Y`"
+    assert prose("*kept* points, K* and *") == r"*kept* points, K\* and \*"
     assert table(("a", "b"), [("1\n2", "`x`")]) == "| a | b |\n| --- | --- |\n| 1 2 | `x` |"

@@ -80,7 +80,7 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
 
 def test_pages_are_read_as_code_hosts_read_them(site: Path) -> None:
     """Lists and tables without an empty line before them, or with narrow indents, would be left in paragraphs."""
-    left = re.compile(r"<p>(?:(?!</p>).)*?\n\s*(?:[-*] |\d+\. |\|)", re.DOTALL)
+    left = re.compile(r"<p>(?:(?!</p>).)*?\n\s*(?:[-*] |\|[ :|-]*---)", re.DOTALL)
     pages = {
         str(page.relative_to(site)): mark[0][-80:]
         for page in site.rglob("*.html")
