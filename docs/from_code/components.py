@@ -57,8 +57,8 @@ def registries(what: str) -> list[tuple[Kind, Registry[Any]]]:
 
 def all_attacks() -> str:
     """Return the page that lists all attacks by kind of audit."""
-    rows = [(code(name), text.partition(": ")[2]) for name, text in ACCESS.items()]
-    blocks = [table(("access", "the attacker sees"), rows)]
+    accesses = [(code(name), text.partition(": ")[2]) for name, text in ACCESS.items()]
+    blocks = []
     for kind, attacks in registries("attacks"):
         rows = [
             (f"[`{name}`]({kind.name}/{name}.md)", str(attacks[name].access), first(attacks[name])) for name in attacks
@@ -69,9 +69,7 @@ def all_attacks() -> str:
         "An attack declares the access that it needs and is shown no more of the target than that. It returns a score "
         "for each point, higher where it takes the point for a member (or for a forgotten one); decisions come from "
         "thresholds that are fixed before the target is asked ([how](../../explanation/promises.md)).",
-        table(
-            ("access", "the attacker sees"), [(code(name), text.partition(": ")[2]) for name, text in ACCESS.items()]
-        ),
+        table(("access", "the attacker sees"), accesses),
         *blocks,
     )
 
