@@ -1,4 +1,5 @@
-// Tables that scroll sideways can be reached by the keyboard.
+// Tables and code that scroll sideways can be reached by the keyboard.
 new MutationObserver(() => {
-  for (const table of document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex])")) table.tabIndex = 0;
+  const wide = ".md-typeset__scrollwrap:not([tabindex]), pre > code:not([tabindex])";
+  for (const each of document.querySelectorAll(wide)) each.tabIndex = 0;
 }).observe(document.documentElement, { childList: true, subtree: true });
