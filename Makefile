@@ -2,6 +2,7 @@
 # make test    what CI runs: lint, types, import contracts, all tests
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
+# make docs    the documentation as a site, in site/; open site/index.html
 # make clean   remove what the commands above have made, the environment too
 #
 # PYTHON=...   the Python (3.11 or newer) that makes the environment
@@ -27,7 +28,7 @@ define NEWLINE
 
 endef
 
-.PHONY: demo test gpu lint install clean
+.PHONY: demo test gpu lint docs install clean
 .DELETE_ON_ERROR:
 .SILENT: lint
 
@@ -45,6 +46,10 @@ gpu: $(STAMP)
 
 lint: $(STAMP)
 	$(LINT)
+
+# Warnings (broken links and anchors, pages outside of the navigation) are errors.
+docs: $(STAMP)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 install: $(STAMP)
 
@@ -68,4 +73,4 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OUT) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -17,18 +17,11 @@ ACCOUNTANTS = ("prv", "rdp")
 class Recipe:
     """Everything that decides a training run but its data, its architecture and its seed.
 
-    ``epochs`` passes over the data; ``learning_rate`` the initial step size; ``momentum`` is read by SGD only;
-    ``schedule`` is stepped once per epoch (``loop.make_schedule``); ``label_smoothing`` in [0, 1); ``augment`` adds
-    random shifts by up to ``augment_shift`` pixels and, with ``flip``, horizontal flips; ``random_crop`` shows random
-    parts of images at full size, of at least that share of their area (``audits.data.views``). Off by default,
-    as in the reference of Apollo: the last epoch is kept and nothing is selected on held-out points.
+    Augmentation is off by default (``augment_shift``, ``flip``, ``random_crop``: ``audits.data.views``), as in the
+    reference of Apollo; the last epoch is kept and nothing is selected on held-out points.
 
-    Differentially private training (DP-SGD, see ``private``) is asked for by ``noise_multiplier`` (the noise's standard
-    deviation over ``max_grad_norm``) or by ``target_epsilon``, from which the noise is worked out for the size of the
-    training set; then ``max_grad_norm`` bounds the gradient of each point, ``batch_size`` is the expected one, and
-    ``delta`` of the guarantee is a tenth of 1/points unless given. ``private_engine`` is who bounds the gradients:
-    "fast" (``engines/fast.py``), or "opacus", which is slower and gives the same up to rounding. ``accountant`` counts
-    the privacy spent, and so decides the noise for a target: "prv", or "rdp", which is looser (``accounting``).
+    Differentially private training (DP-SGD, see ``private``) is asked for by ``noise_multiplier`` or by
+    ``target_epsilon``, from which the noise is worked out for the size of the training set.
 
     ``fit``: a user's own training in the place of our loop, ``python:module:name``, with ``settings`` of its own
     (``audits.training.own``).
@@ -37,26 +30,46 @@ class Recipe:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    """The optimiser."""
     learning_rate: float = 2e-3
+    """Initial step size, above 0."""
     epochs: int = 60
+    """Passes over the data, 0 or more."""
     batch_size: int = 64
+    """Points a step, 1 or more; in private training the expected number."""
     weight_decay: float = 1e-2
+    """Weight decay, 0 or more."""
     momentum: float = 0.9
+    """Momentum of SGD, below 1; others do not read it."""
     schedule: Literal["constant", "cosine", "one_cycle"] = "constant"
+    """How the step size falls; stepped once per epoch."""
     label_smoothing: float = 0.0
+    """Label smoothing, below 1."""
     clip_norm: float | None = None
+    """Largest norm of a step's gradient, null for no limit; not in private training."""
     augment_shift: int = 0
+    """Pixels by which images are shifted at random, up to."""
     flip: bool = False
+    """Flip images horizontally at random."""
     random_crop: float | None = None
+    """Smallest share of an image's area that a random crop shows, above 0 up to 1; null for none."""
     dtype: Literal["float32", "bfloat16"] = "float32"
+    """Number format of the forward pass; private training allows float32 only."""
     noise_multiplier: float | None = None
+    """DP-SGD: standard deviation of the noise over ``max_grad_norm``; needs that, excludes ``target_epsilon``."""
     target_epsilon: float | None = None
+    """DP-SGD: the ε for which the noise is worked out; needs ``max_grad_norm``, excludes ``noise_multiplier``."""
     max_grad_norm: float | None = None
+    """DP-SGD: bound of the gradient of each point; only with one of the two above."""
     delta: float | None = None
+    """DP-SGD: δ of the guarantee; null for a tenth of 1/points."""
     private_engine: Literal["fast", "opacus"] = "fast"
+    """DP-SGD: who bounds the gradients (``engines/fast.py``); opacus is slower and gives the same up to rounding."""
     accountant: Literal["prv", "rdp"] = "prv"
+    """DP-SGD: how the privacy spent is counted (``accounting``); rdp is looser."""
     fit: str | None = None
     settings: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Settings of ``fit``; only with it."""
 
     @property
     def private(self) -> bool:

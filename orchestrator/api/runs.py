@@ -65,7 +65,10 @@ def audit(
     quiet:
         Print nothing.
 
-    Raises ``audits.errors.BadInput`` (one line) for what the command line refuses with exit code 2.
+    Raises
+    ------
+    audits.errors.BadInput
+        One line, for what the command line refuses with exit code 2.
     """
     found = planned(plan, {**given_values(target, members, data), **(values or {})}, workers, store)
     check_against_data(found)

@@ -32,12 +32,19 @@ class Search(Section):
     """Apollo's search: weights α and β, radius step ε in the ``norm``, steps T, step size, shadows used."""
 
     alpha: Annotated[float, Field(ge=0)] = 1.0
+    """Weight α of the shadows that had the point."""
     beta: Annotated[float, Field(ge=0)] = 4.0
+    """Weight β of the shadows that never saw it."""
     epsilon: Annotated[float, Field(gt=0)] = 0.1
+    """Width ε of a shell: the radius grows by it with each step, in units of the inputs."""
     steps: Positive = 5
+    """Steps T; a candidate costs 1 + 4·T labels."""
     learning_rate: Annotated[float, Field(gt=0)] = 0.1
+    """Size of the gradient step before the projection."""
     norm: Literal["l2", "linf"] = "l2"
+    """Norm by which shells are measured; the paper's is l2."""
     shadows: Annotated[int, Field(ge=4)] | None = None
+    """Shadows of a set that draw the walks, null for all."""
 
 
 class Audit(Section):
@@ -52,6 +59,7 @@ class Audit(Section):
     """
 
     kind: Literal["apollo"] = "apollo"
+    """The kind of audit."""
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = (
         "apollo",
         "apollo_offline",
@@ -66,6 +74,7 @@ class Audit(Section):
         "rmia",
         "loss_threshold",
     )
+    """The attacks that run, by name."""
     search: Search = Search()
     population: Positive = 200
     queries: Positive | None = None
@@ -73,9 +82,13 @@ class Audit(Section):
     radii: bool = False
     disclosure: bool = False
     fpr: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.05,)
+    """Promised false-positive rates: decisions are made at each."""
     level: Share = 0.95
+    """Confidence of intervals, and of the tests of controls."""
     bootstrap: Annotated[int, Field(ge=20)] = 2000
+    """Draws of the bootstrap."""
     permutations: Annotated[int, Field(ge=20)] = 2000
+    """Permutations of membership, for p-values and bands."""
 
     @property
     def query_budget(self) -> int:
@@ -89,7 +102,9 @@ class UnlearningMethod(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     method: Annotated[str, Field(min_length=1)]
+    """The method, by name. Its settings stand beside it in the same entry."""
     given_label: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] | None = Field(default=None, alias="as")
+    """A name of its own, for tables: needed where a method stands there twice."""
 
     @property
     def label(self) -> str:
@@ -149,11 +164,15 @@ class ApolloPlan(BasePlan):
     model: Model = Model()
     recipe: Recipe = Recipe()
     shadow_model: Model | None = None
+    """Architecture of the shadows, null for that of the targets."""
     shadow_recipe: Recipe | None = None
+    """Recipe of the shadows, complete, null for that of the targets."""
     unlearning: Annotated[tuple[UnlearningMethod, ...], Field(min_length=1)] = Field(default_factory=default_unlearning)
+    """Methods that are audited, each with its settings; the controls are added if they are missing."""
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
+    """Every random choice is derived from it."""
 
     _untuned: frozenset[str] = PrivateAttr(default=frozenset())
 

@@ -29,13 +29,16 @@ class ForgetClasses(Section):
     """Forget a target's training points of these classes (indices or names), or a fraction of them."""
 
     classes: Annotated[tuple[Annotated[int | str, PlainValidator(checked_class)], ...], Field(min_length=1)]
+    """Indices or names of the classes."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of their points that is forgotten."""
 
 
 class ForgetIds(Section):
     """Forget these points of the data set, on which every target trains."""
 
     ids: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+    """Ids of the points."""
 
 
 def checked_forget(value: Any) -> float | ForgetClasses | ForgetIds:
@@ -93,8 +96,11 @@ class Candidates(Section):
     """Points per target on which the attacks decide: forgotten, never seen and, if any, retained ones."""
 
     forget: Positive = 50
+    """Candidates among the forgotten points, a target."""
     unseen: Positive = 50
+    """Candidates among points of the test pool, a target."""
     retained: Annotated[int, Field(ge=0)] = 0
+    """Candidates among the points that are kept, a target; with them attacks tell three groups apart."""
 
 
 class Split(Section):
@@ -105,19 +111,30 @@ class Split(Section):
     """
 
     targets: Positive = 8
+    """Target models, each with training points of its own."""
     train_size: Positive = 500
+    """Points that a model trains on."""
     target_pool: Positive = 4000
+    """Points of pool (a), from which targets train."""
     shadow_pool: Positive = 18000
+    """Points of pool (b), in two disjoint halves, from which shadows train."""
     test_pool: Positive = 2000
+    """Points of pool (c): never-seen candidates, and a measure of accuracy."""
     forget: Annotated[
         float | ForgetClasses | ForgetIds, PlainValidator(checked_forget), PlainSerializer(written_forget)
     ] = 0.1
+    """What a target forgets: a share of its training points, classes, or ids of points (a file of ids is read into the
+    plan)."""
     candidates: Candidates = Candidates()
     shadows: Annotated[int, Field(ge=4)] = 16
+    """Shadows of a set, half of them on each half of the pool; a multiple of 4, of 8 with retained candidates."""
     offline_shadows: Annotated[int, Field(ge=0)] = 8
+    """Shadows that train on no candidate, half of them on each half of the pool; even."""
     targets_per_shadow_set: Positive = 1
+    """Targets that share a set of shadows. Above 1 intervals hold for these shadows."""
     points: Literal["random", "memorised", "exposed"] = "random"
     ranking_models: Positive = 32
+    """Models by which points are ranked."""
 
     @property
     def forget_share(self) -> float | None:

@@ -37,11 +37,17 @@ class Inversion(Section):
     """
 
     images: Positive = 1
+    """Images that are sought, a target."""
     steps: Annotated[int, Field(ge=0)] = 300
+    """Steps of the search."""
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.02
+    """Step size, in units of the inputs."""
     tv: NotNegative = 0.1
+    """Weight of the total variation."""
     starts: Positive = 4
+    """Starting images: the mean one, and others with noise on it."""
     spread: NotNegative = 0.1
+    """Standard deviation of that noise, in units of the inputs."""
 
     @property
     def settings(self) -> InversionSettings:
@@ -58,13 +64,18 @@ class GradientInversion(Section):
     """
 
     points: Positive = 16
+    """Points of a target that are sought."""
     batches: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1, 8)
     methods: Annotated[tuple[str, ...], Field(min_length=1)] = ("dlg", "geiping")
     looks: Annotated[tuple[int, ...], Field(min_length=1)] = (0, -1)
     steps: Annotated[int, Field(ge=0)] = 300
+    """Evaluations of the cost after the first one."""
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    """Step size of ``geiping``, in units of the inputs."""
     tv: NotNegative = 1e-2
+    """Weight of the total variation in ``geiping``."""
     starts: Positive = 1
+    """Random inputs to start from; the one that ends at least cost counts."""
 
     @property
     def settings(self) -> GradientInversionSettings:
@@ -88,16 +99,20 @@ class Audit(Section):
     """
 
     kind: Literal["gnq"] = "gnq"
+    """The kind of audit."""
     modes: Annotated[tuple[str, ...], Field(min_length=1)] = ("ridge", "diagonal")
     ridge: Annotated[float, Field(gt=0)] = 1e-3
     checkpoints: Positive = 8
     in_batch: bool = False
     looks: Literal["together", "apart"] = "together"
     look_shards: Positive = 1
+    """Jobs that share out the rows of a Gram matrix where looks are taken apart."""
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ("loss", "lira", "rmia", "shadow_posterior", "white_box")
+    """The attacks that judge the defences, by name."""
     bins: Annotated[int, Field(ge=2)] = 5
     onion: Positive = 4
     level: Share = 0.95
+    """Confidence of intervals, and of the tests of controls."""
     held_out: Annotated[int, Field(ge=0)] = 0
     inversion: Inversion | None = None
     gradient_inversion: GradientInversion | None = None
@@ -109,10 +124,15 @@ class Split(Section):
     RENAMED: ClassVar[dict[str, str]] = {"seeds": "pools"}
 
     pools: Positive = 5
+    """Pools of points that share none; intervals are over them."""
     train_size: Annotated[int, Field(ge=4)] = 1000
+    """Points that a model trains on: half of a pool."""
     shadows: Annotated[int, Field(ge=4)] = 16
+    """Shadows of a pool; even."""
     test: Positive = 2000
+    """Points outside of all pools, a measure of accuracy."""
     classes: Classes = None
+    """The classes of the data set that take part; they are numbered anew."""
 
 
 class Defence(Section):
@@ -123,8 +143,11 @@ class Defence(Section):
     """
 
     method: Literal["remove", "noise", "dp_sgd"]
+    """What is done."""
     ranking: str | None = None
+    """The ranking by which points are removed or get noise."""
     share: Share | None = None
+    """The share of points."""
     strength: Annotated[float, Field(gt=0)] | None = None
     recipe: Recipe | None = None
 
@@ -175,9 +198,11 @@ class GnqPlan(BasePlan):
     model: Model = Model()
     recipe: Recipe = WATCHED
     defences: tuple[Defence, ...] = DEFENCES
+    """Defences that are compared with none."""
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
+    """Every random choice is derived from it."""
 
     @property
     def arms(self) -> dict[str, Defence | None]:

@@ -39,6 +39,7 @@ class HopSkipJump(Section):
     """
 
     points: Annotated[int, Field(ge=2)] = 200
+    """Points of each pool that are asked about."""
     schedule: Literal["rank", "plain", "absolute"] = "rank"
 
 
@@ -50,15 +51,22 @@ class Audit(Section):
     """
 
     kind: Literal["mia"] = "mia"
+    """The kind of audit."""
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ATTACKS
+    """The attacks that run, by name."""
     fpr: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.01, 0.05)
+    """Promised false-positive rates: decisions are made at each. The gate looks at the first one."""
     judge: str = "rmia"
+    """The attack of the exposure list and of the verdict."""
     fdr: Share = 0.1
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
     hop_skip_jump: HopSkipJump = HopSkipJump()
     level: Share = 0.95
+    """Confidence of intervals, and of the tests of controls."""
     bootstrap: Annotated[int, Field(ge=20)] = 2000
+    """Draws of the bootstrap."""
     permutations: Annotated[int, Field(ge=20)] = 2000
+    """Permutations of membership, for p-values and bands."""
 
 
 class Split(Section):
@@ -73,13 +81,17 @@ class Split(Section):
     """
 
     pools: Positive = 6
+    """Pools of points that share none; intervals are over them."""
     train_size: Annotated[int, Field(ge=4)] = 1000
+    """Points that a model trains on: half of a pool."""
     shadows: Annotated[int, Field(ge=0)] = 16
+    """Shadows of a pool; even."""
     strangers: Annotated[int, Field(ge=0)] = 10
     null_models: Annotated[int, Field(ge=0)] = 4
     canaries: Annotated[int, Field(ge=0)] = 20
     test: Annotated[int, Field(ge=4)] = 2000
     classes: Classes = None
+    """The classes of the data set that take part; they are numbered anew."""
 
 
 class GivenTarget(Target):
@@ -102,10 +114,13 @@ class MiaPlan(BasePlan):
     model: Model = Model()
     recipe: Recipe = TRAINED
     shadow_model: Model | None = None
+    """Architecture of the shadows, null for that of the targets."""
     shadow_recipe: Recipe | None = None
+    """Recipe of the shadows, complete, null for that of the targets."""
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
+    """Every random choice is derived from it."""
 
     @property
     def judge(self) -> str:

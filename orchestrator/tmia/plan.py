@@ -40,38 +40,51 @@ class Alpha(Section):
     """Where selectors cut: above a ``quantile`` of the reference samples' scores, an ``absolute`` score, or by size."""
 
     quantile: Share | None = None
+    """Cut above this quantile of the reference samples' scores."""
     absolute: float | None = None
+    """Cut above this score."""
     size: Positive | None = None
+    """So many candidates with the largest scores."""
 
 
 class HopSkipJump(Section):
     """How many labels a signed distance may cost: ``rank`` 316, ``plain`` 3 734, ``absolute`` 3 899 a point."""
 
     schedule: Literal["rank", "plain", "absolute"] = "rank"
+    """How the search spends its labels: rank is enough for ranks, absolute for distances."""
 
 
 class Reconstruction(Section):
     """The map from distance to confidence, and the attacker's points and reference models that it is fitted to."""
 
     map: Literal["logistic", "isotonic", "polynomial"] = "logistic"
+    """Form of the map from distance to confidence."""
     degree: Positive = 3
+    """Degree of the polynomial."""
     pairs: Literal["reference", "paper"] = "reference"
+    """Whose distances it is fitted to: the reference models' (reference) or the target's (paper)."""
     points: Annotated[int, Field(ge=4)] = 40
+    """The attacker's points that it is fitted to."""
     models: Positive = 20
+    """Reference models that it is fitted to."""
 
 
 class Noise(Section):
     """Noise votes: standard deviation in units of the inputs, and noisy copies of each point."""
 
     sigma: Annotated[float, Field(gt=0)] = 0.1
+    """Standard deviation of the noise, in units of the inputs."""
     copies: Positive = 32
+    """Noisy copies of a point."""
 
 
 class Neighbourhood(Section):
     """Selector ``neighbours``: cosine distance of features up to which points are neighbours, and how few are rare."""
 
     delta: Annotated[float, Field(gt=0, le=2)] = 0.02
+    """Cosine distance of features up to which points are neighbours."""
     rare: Annotated[float, Field(gt=0)] = 0.1
+    """Expected neighbours in the training set below which a candidate is rare."""
 
 
 class Audit(Section):
@@ -88,21 +101,30 @@ class Audit(Section):
     RENAMED: ClassVar[dict[str, str]] = {"contrast_samples": "reference_samples", "pool": "asked"}
 
     kind: Literal["tmia"] = "tmia"
+    """The kind of audit."""
     mode: Mode = "I"
+    """Attack I: a teacher about its training set; II: a student about its teacher's; III: a student about its own."""
     star: Star | None = None
     selectors: Annotated[tuple[str, ...], Field(min_length=1)] = ("none", "kmeans", "reference_loss", "neighbours")
+    """Selectors of candidates, by name; each makes a selection of its own."""
     alpha: Alpha = Alpha(quantile=0.95)
+    """Where selectors cut."""
     neighbours: Neighbourhood = Neighbourhood()
     beta: Share = 0.05
+    """Level of the tests: a candidate is called a member where p ≤ β."""
     pool_correction: bool = True
     attacks: Annotated[tuple[str, ...], Field(min_length=1)] = ATTACKS
+    """The attacks that run, by name."""
     asked: Positive = 320
     hop_skip_jump: HopSkipJump = HopSkipJump()
+    """How many labels a signed distance may cost: ``rank`` 316, ``plain`` 3 734, ``absolute`` 3 899 a point."""
     reconstruction: Reconstruction = Reconstruction()
     noise: Noise = Noise()
     reference_samples: Positive = 4000
     level: Share = 0.95
+    """Confidence of intervals, and of the tests of controls."""
     bootstrap: Annotated[int, Field(ge=20)] = 1000
+    """Draws of the bootstrap."""
 
     @property
     def y_star(self) -> Star:
@@ -118,13 +140,22 @@ class Split(Section):
     }  # fmt: skip
 
     targets: Positive = 40
+    """Target models; even."""
     reference_models: Positive = 100
+    """Reference models n_ref: no p-value is below 1/(n_ref + 1)."""
     null_models: Annotated[int, Field(ge=0)] = 20
+    """Models that saw no candidate and are judged, the control of promised rates."""
     candidates: Positive = 1000
+    """Points asked about; even. Each target trains on half of them."""
     train_size: Positive = 2000
+    """Points that a model trains on."""
     attacker_points: Positive = 30000
+    """Points of the attacker's pool, best ten training sets or more."""
     filler: Annotated[int, Field(ge=0)] | None = None
+    """Points that targets and null models train on beside the candidates are drawn from so many; null: all that are
+    left."""
     classes: Classes = None
+    """The classes of the data set that take part; they are numbered anew."""
 
 
 class Transfer(Section):
@@ -137,7 +168,9 @@ class Transfer(Section):
 
     data: Data | None = None
     classes: Classes = None
+    """The classes of its data that take part."""
     train_size: Positive = 1000
+    """Points that a model of the other side trains on."""
     n_frozen: Annotated[int, Field(ge=0)] = 0
     recipe: Recipe | None = None
     teacher: str | None = None
@@ -171,6 +204,7 @@ class TmiaPlan(BasePlan):
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
+    """Every random choice is derived from it."""
 
     @property
     def transferred(self) -> bool:

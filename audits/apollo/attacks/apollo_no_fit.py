@@ -16,9 +16,19 @@ from audits.queries.access import Access
 class ApolloNoFit(Attack):
     """Control: the labels that ``apollo`` asks, without its fit; what ``apollo`` gains over it, the calibration adds.
 
-    Score: share of true labels at x and along the online walk (arXiv 2506.09923, section 4) minus the mean confidence
-    of the shadows that drew it and never saw the point. The formula is that of ``apollo_offline``, whose walks are
-    drawn without any candidate.
+    Question: What does the calibration of ``apollo`` add to the labels that it asks?
+
+    Score: share of true labels at x and along the online walk minus the mean confidence of the shadows that drew it and
+    never saw the point. The formula is that of ``apollo_offline``, whose walks are drawn without any candidate.
+
+    Source: the walks of arXiv 2506.09923, section 4; the score is difficulty calibration (Watson et al., arXiv
+    2111.08440) with labels in place of the loss.
+
+    Deviations: the paper has no such control.
+
+    Cost: nothing beside ``apollo``, whose labels it reads.
+
+    Not for: a result of its own; it stands beside ``apollo``.
     """
 
     access: ClassVar[Access] = "labels"

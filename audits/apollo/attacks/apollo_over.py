@@ -17,10 +17,19 @@ class ApolloOver(Attack):
     """Apollo online, rule OVER (arXiv 2506.09923, section 5): "forgotten" iff the label is not y where shadows that
     never saw the point are sure of it.
 
-    It finds methods that unlearn too much; a point that the target still remembers it calls unseen, and its AUC is then
-    below ½. Score: the share of τ (``paper_rule.THRESHOLDS``) that say so, mean over the walks of both halves.
-    Deviation: the paper picks τ on the judged points; here the null of pseudo-targets decides, and the best τ is shown
+    Question: Did unlearning move the boundary near the point too far?
+
+    Score: the share of τ (``paper_rule.THRESHOLDS``) by which the rule says "forgotten", mean over the walks of both
+    halves. A point that the target still remembers is called unseen, and the AUC is then below ½.
+
+    Source: Apollo, arXiv 2506.09923, section 5, rule OVER.
+
+    Deviations: the paper picks τ on the judged points; here the null of pseudo-targets decides, and the best τ is shown
     beside its permutation band.
+
+    Cost: nothing beside ``apollo``, whose labels it reads.
+
+    Not for: methods that unlearn too little, which ``apollo_under`` finds.
     """
 
     access: ClassVar[Access] = "labels"

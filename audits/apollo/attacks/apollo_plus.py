@@ -21,6 +21,16 @@ class ApolloPlus(Attack):
 
     Score: the target's mean standing over the committees' ladders, weighed as in the calibrated rule against the
     point's own mean standings over pseudo-targets with and without it.
+
+    Source: ours; ladders run across the decision boundaries of committees of shadows, and each is searched by
+    bisection.
+
+    Deviations: none, since there is no paper.
+
+    Cost: up to ``audit.queries`` labels a point (by default those of ``apollo``), each depending on those before;
+    ``split.shadows`` models trained and unlearned for each set of targets.
+
+    Not for: recorded answers, since it asks about inputs of its own making, one after the other.
     """
 
     access: ClassVar[Access] = "labels"

@@ -74,7 +74,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Attack(ABC):
-    """An attack reads evidence of the kinds ``reads`` within its declared access; one finding for all candidates."""
+    """An attack reads evidence of the kinds ``reads`` within its declared access; one finding for all candidates.
+
+    Question: Was the point unlearned, or did the model never train on it?
+    """
 
     name: ClassVar[str]
     access: ClassVar[Access]

@@ -20,9 +20,19 @@ from audits.queries.access import Access
 class BoundaryDistance(Attack):
     """Boundary distance (Choquette-Choo et al., arXiv 2007.14321) at equal queries, with the calibrated rule.
 
-    Deviations: the distance is weighed against the point's own mean distances over pseudo-targets with and without it,
-    each half of the shadows apart, in place of one threshold for all points; a wrong label gives minus the distance to
-    the true class, not zero; every model is asked within the same small budget, so distances are upper bounds.
+    Score: log-odds of "forgotten" by a logistic regression on the target's signed distance to its decision boundary,
+    beside the point's own mean distances over pseudo-targets with and without it.
+
+    Source: Choquette-Choo et al., arXiv 2007.14321.
+
+    Deviations: the distance is weighed against the point's own mean distances over pseudo-targets, each half of the
+    shadows apart, in place of one threshold for all points; a wrong label gives minus the distance to the true class,
+    not zero; every model is asked within the same small budget, so distances are upper bounds.
+
+    Cost: as many labels a point as ``apollo``, of the target and of every pseudo-target; ``split.shadows`` models
+    trained and unlearned for each set of targets.
+
+    Not for: recorded answers, and models behind a limit of requests: each label decides what is asked next.
     """
 
     access: ClassVar[Access] = "labels"

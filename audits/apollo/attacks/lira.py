@@ -22,11 +22,19 @@ from audits.signals.likelihood_ratio import log_likelihood_ratio
 class LiRA(Attack):
     """Context: LiRA online by an auditor who does not model unlearning, on the model that is published.
 
-    Score: log N(φ; μ_in, σ²_in) − log N(φ; μ_out, σ²_out) of φ = log(p_y/(1 − p_y)) (arXiv 2112.03570, algorithm 1),
-    where in and out are *original* shadows, trained with and without the point, so that it equals ``u_lira`` for
-    ``identity``; a shadow that keeps the point for good speaks for neither. Variances are pooled over points, as the
-    paper advises for few shadows. Deviations: no augmented queries; the null judges unlearned shadows that never saw a
-    point, each by all the others.
+    Question: Does an attack that knows nothing of unlearning still take the point for a member?
+
+    Score: log N(φ; μ_in, σ²_in) − log N(φ; μ_out, σ²_out) of φ = log(p_y/(1 − p_y)), where in and out are *original*
+    shadows, trained with and without the point, so that it equals ``u_lira`` for ``identity``; a shadow that keeps the
+    point for good speaks for neither. Variances are pooled over points, as the paper advises for few shadows.
+
+    Source: Carlini et al., arXiv 2112.03570, algorithm 1.
+
+    Deviations: no augmented queries; the null judges unlearned shadows that never saw a point, each by all the others.
+
+    Cost: posteriors at the point; ``split.shadows`` models trained and unlearned for each set of targets.
+
+    Not for: judging unlearning: it mistakes what unlearning does to every point for a trace. ``u_lira`` models it.
     """
 
     access: ClassVar[Access] = "posteriors"

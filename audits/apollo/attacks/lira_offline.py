@@ -19,9 +19,19 @@ from audits.signals.likelihood_ratio import surprise
 class LiRAOffline(Attack):
     """Context: LiRA offline, the one-sided test against original shadows that never saw the point.
 
-    Score: −log Pr[Z > φ], Z ~ N(μ_out, σ²_out), φ = log(p_y/(1 − p_y)) (arXiv 2112.03570, section VI, states
-    1 − Pr[Z > φ]: the same order, which rounds to 1). Variance pooled over points. Deviation: the null judges
-    unlearned shadows that never saw a point, each by all the others.
+    Question: Is the model more confident of the point than models that never saw it?
+
+    Score: −log Pr[Z > φ], Z ~ N(μ_out, σ²_out), φ = log(p_y/(1 − p_y)); variance pooled over points.
+
+    Source: Carlini et al., arXiv 2112.03570, section VI, which states 1 − Pr[Z > φ]: the same order, which rounds to 1.
+
+    Deviations: the null judges unlearned shadows that never saw a point, each by all the others.
+
+    Cost: posteriors at the point; ``split.shadows`` models trained and unlearned for each set of targets, of which it
+    reads those that never saw the point.
+
+    Not for: judging unlearning, as ``lira``; it cannot tell a method that lowers every confidence from one that
+    forgets.
     """
 
     access: ClassVar[Access] = "posteriors"

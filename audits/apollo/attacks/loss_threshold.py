@@ -16,7 +16,17 @@ from audits.signals.confidence import scaled
 class LossThreshold(Attack):
     """Context: the target's confidence in the true label, one threshold for all points (Yeom et al., arXiv 1709.01604).
 
-    Scored by log(p/(1−p)), which orders points as the loss does. The null are unlearned shadows that never saw a point.
+    Score: log(p_y/(1 − p_y)), which orders points as the loss does. The null are unlearned shadows that never saw a
+    point.
+
+    Source: Yeom et al., arXiv 1709.01604.
+
+    Deviations: the threshold keeps a promised rate; the paper's is the mean training loss.
+
+    Cost: posteriors at the point; unlearned shadows for the null alone.
+
+    Not for: the exposure of single points: easy points that were never seen look remembered. With shadows of another
+    recipe its promised rate breaks first.
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -16,8 +16,18 @@ from audits.queries.access import Access
 class Oslo(Attack):
     """OSLO (Peng et al., arXiv 2405.16978), strictly offline: one label per half of the shadows, two in all, no fit.
 
-    Score: share of right labels minus the confidence of the validation models, which breaks the paper's ties between
-    points that were not fooled. The null comes from unlearned offline shadows of the other half of the pool.
+    Score: share of right labels minus the confidence of the validation models at the same inputs. The null comes from
+    unlearned offline shadows of the other half of the pool.
+
+    Source: Peng et al., arXiv 2405.16978: the smallest transferable perturbation that fools models which never saw the
+    point.
+
+    Deviations: the confidence breaks the paper's ties between points that were not fooled; two inputs, one a half, in
+    place of one.
+
+    Cost: 2 labels a point; ``split.offline_shadows`` models; gradient steps through them for each input.
+
+    Not for: few offline shadows, some of which make the perturbation while the others validate it.
     """
 
     access: ClassVar[Access] = "labels"

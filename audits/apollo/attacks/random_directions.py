@@ -14,7 +14,20 @@ from audits.queries.access import Access
 @ATTACKS.register("random_directions")
 @dataclass(frozen=True)
 class RandomDirections(Attack):
-    """Control: Apollo's queries and calibration along random directions; what Apollo gains over it, the search adds."""
+    """Control: Apollo's queries and calibration along random directions; what Apollo gains over it, the search adds.
+
+    Question: What does the adversarial search of ``apollo`` add over noise of the same size?
+
+    Score: that of ``apollo``, with walks in random directions at the radii that its search travelled.
+
+    Source: the control is ours; calibration as in ``apollo``.
+
+    Deviations: none, since there is no paper.
+
+    Cost: as ``apollo``, without its gradient steps.
+
+    Not for: a result of its own; it stands beside ``apollo``.
+    """
 
     access: ClassVar[Access] = "labels"
     reads: ClassVar[tuple[str, ...]] = ("random",)

@@ -22,12 +22,20 @@ from audits.signals.rmia import dominance, evidence_of, log_mean
 class RMIA(Attack):
     """RMIA online (Zarifzadeh et al., arXiv 2312.03262) with unlearned shadows as references.
 
-    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)) over population points z that no model trained on, p being the probability
-    of the true class; p(x): half the mean over references inside, half over those outside; p(z): the mean over all of
-    them, which never saw z. Score: the mean over z of LR/(LR + γ), γ = 1. Deviations: this is the soft form of the
-    paper's share of z with LR ≥ γ, of which Z points give Z + 1 values only; for one target it orders points alike. No
-    augmented queries. The null judges each unlearned shadow that never saw a point by all the others, and the target in
-    its place (``outside``). A candidate pays one query and its share of those at the population points.
+    Score: the mean over population points z of LR/(LR + γ), γ = 1, LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being
+    the probability of the true class. No model trained on z. p(x): half the mean over references inside, half over
+    those outside; p(z): the mean over all of them.
+
+    Source: Zarifzadeh et al., arXiv 2312.03262.
+
+    Deviations: this is the soft form of the paper's share of z with LR ≥ γ, of which Z points give Z + 1 values only;
+    for one target it orders points alike. No augmented queries. The null judges each unlearned shadow that never saw a
+    point by all the others, and the target in its place (``outside``).
+
+    Cost: posteriors at the point and a share of those at ``audit.population`` other points; ``split.shadows`` models
+    trained and unlearned for each set of targets.
+
+    Not for: labels alone, and data without points to spare: the population must be nobody's training data.
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -24,9 +24,17 @@ class RULI(Attack):
 
     Score: log Q_u(φ) − log Q_h(φ), φ = log(p_y/(1 − p_y)); Q_u and Q_h are Gaussian kernel densities per sample, of
     bandwidth 1 as in the reference, over unlearned shadows that had the point and forgot it (u) and that never had it
-    (held out, h). The reference's Q_u/(Q_u + Q_h) orders points alike. Deviations: the shadows are halves (thirds with
-    the retained, when the plan has such candidates) of a balanced design; φ is not clipped at 1e-6. The null judges
-    each unlearned shadow that never saw a point by all the others. RULI's choice of vulnerable points is the plan's.
+    (held out, h). The reference's Q_u/(Q_u + Q_h) orders points alike.
+
+    Source: Naderloui et al., arXiv 2506.13009, game 2, and its public code.
+
+    Deviations: the shadows are halves (thirds with the retained, when the plan has such candidates) of a balanced
+    design; φ is not clipped at 1e-6. The null judges each unlearned shadow that never saw a point by all the others.
+    RULI's choice of vulnerable points is the plan's (``split.points``).
+
+    Cost: posteriors at the point; ``split.shadows`` models trained and unlearned for each set of targets.
+
+    Not for: few shadows: a density per sample from a handful of values is noise, where ``u_lira`` pools its variances.
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -20,10 +20,17 @@ class ULiRA(Attack):
     """U-LiRA (Hayes et al., arXiv 2403.01218; Kurmanji et al., arXiv 2302.09880), variances pooled over points.
 
     Score: log N(φ; μ_in, σ²_in) − log N(φ; μ_out, σ²_out), φ = log(p_y/(1 − p_y)); in: unlearned shadows that had
-    trained on the point and forgot it; out: unlearned shadows that never had it. Deviations: one forget set per shadow
-    that holds all its candidates, not one per candidate; pooled variances, as arXiv 2112.03570 advises for few
-    shadows. The null judges each unlearned shadow that never saw a point by all the others, and the target in its
-    place (``outside``).
+    trained on the point and forgot it; out: unlearned shadows that never had it.
+
+    Source: Hayes et al., arXiv 2403.01218; Kurmanji et al., arXiv 2302.09880; pooled variances as arXiv 2112.03570
+    advises for few shadows.
+
+    Deviations: one forget set per shadow that holds all its candidates, not one per candidate. The null judges each
+    unlearned shadow that never saw a point by all the others, and the target in its place (``outside``).
+
+    Cost: posteriors at the point; ``split.shadows`` models trained and unlearned for each set of targets.
+
+    Not for: labels alone; shadows of another recipe than the target, whose confidences are not comparable.
     """
 
     access: ClassVar[Access] = "posteriors"

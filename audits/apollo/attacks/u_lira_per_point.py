@@ -14,8 +14,10 @@ from audits.apollo.attacks.u_lira import ULiRA
 class ULiRAPerPoint(ULiRA):
     """``u_lira`` with mean and variance per point and side: more faithful with many shadows, noisier with few.
 
-    Variances are maximum-likelihood estimates, as in Apollo's public reference; where a side has one shadow only (four
-    shadows, leave-one-out), the pooled variance stands in.
+    Deviations: variances are maximum-likelihood estimates, as in Apollo's public reference; where a side has one shadow
+    only (four shadows, leave-one-out), the pooled variance stands in. Else those of ``u_lira``.
+
+    Not for: few shadows, of which ``u_lira`` makes more.
     """
 
     pooled: ClassVar[bool] = False

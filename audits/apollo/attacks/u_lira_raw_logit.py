@@ -21,10 +21,16 @@ class ULiRARawLogit(Attack):
 
     Score: log N(z_y; μ_in, σ²_in) − log N(z_y; μ_out, σ²_out) of the raw logit z_y, normal distributions fitted per
     point; in: unlearned shadows that had the point; out: *original* shadows that never had it, as the reference names
-    them (on its first run they have been unlearned in place). A logit carries a shift that the softmax removes, which
-    weakens the attack. Deviations: the log of the reference's ratio, so nothing divides by zero; the null judges
-    unlearned shadows that never saw a point, each by all the others, where the reference picks thresholds on the
-    judged points.
+    them (on its first run they have been unlearned in place).
+
+    Source: the public code beside arXiv 2506.09923, ``attacks/ULiRA.py``.
+
+    Deviations: the log of the reference's ratio, so nothing divides by zero; the null judges unlearned shadows that
+    never saw a point, each by all the others, where the reference picks thresholds on the judged points.
+
+    Cost: logits at the point; ``split.shadows`` models trained and unlearned for each set of targets.
+
+    Not for: anything but parity: a logit carries a shift that the softmax removes, which weakens the attack.
     """
 
     access: ClassVar[Access] = "logits"

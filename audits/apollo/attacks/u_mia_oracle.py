@@ -21,18 +21,27 @@ from audits.queries.access import Access
 class UMIAOracle(Attack):
     """Parity: U-MIA as beside Apollo (arXiv 2506.09923; LiouTang/Unlearn-Apollo-Attack, ``attacks/UMIA.py``).
 
-    The SVC (see ``u_mia.fit``) learns from the target's own answers with the truth about its candidates, as the
-    reference does with 200 real members of the forget set; on log-probabilities in the order of the classes, which are
-    the reference's logits up to a shift of each row. Deviations: every candidate is judged by a fit to the other folds;
-    the score is its rank within its fold by distance from the boundary, (0, 1) in steps of half a rank: distances of
-    two folds come from two fits, each of which has learnt from the other's points, and pooled they put a useless
-    classifier below .5. Folds hold equal shares of both groups: otherwise a fold rich in one group is judged by a fit
-    poor in it, to the same effect. Targets that share a shadow set share the fit.
+    Question: How well could a classifier do that is told who was forgotten, of the other candidates?
 
-    Retained candidates are judged and not learnt from. The null are the scores of the never-seen candidates: decisions
-    are in-sample, as the reference's are, so that at most one candidate fewer than promised is found by construction.
-    Shadows cannot stand in: a fit to one model's answers judges other models differently (5 % promised was found as
-    22 %, fashion14, three targets).
+    Score: the rank of a candidate within its fold by distance from the boundary of an SVC (see ``u_mia.fit``), (0, 1)
+    in steps of half a rank. The SVC learns from the target's own answers with the truth about its candidates, as the
+    reference does with 200 real members of the forget set; on log-probabilities in the order of the classes, which are
+    the reference's logits up to a shift of each row.
+
+    Source: the public code beside arXiv 2506.09923, ``attacks/UMIA.py``.
+
+    Deviations: every candidate is judged by a fit to the other folds. Distances of two folds come from two fits, each
+    of which has learnt from the other's points, and pooled they put a useless classifier below .5; hence ranks. Folds
+    hold equal shares of both groups: otherwise a fold rich in one group is judged by a fit poor in it, to the same
+    effect. Targets that share a shadow set share the fit. Retained candidates are judged and not learnt from.
+
+    The null are the scores of the never-seen candidates: decisions are in-sample, as the reference's are, so that at
+    most one candidate fewer than promised is found by construction. Shadows cannot stand in: a fit to one model's
+    answers judges other models differently (5 % promised was found as 22 %, fashion14, three targets).
+
+    Cost: posteriors at the point, and the truth about the other candidates; no shadows.
+
+    Not for: a claim about an attacker: nobody has that truth. ``u_mia_shadow`` does without it.
     """
 
     access: ClassVar[Access] = "oracle"

@@ -19,13 +19,21 @@ from audits.queries.access import Access
 class UMIAShadow(Attack):
     """U-MIA (Kurmanji et al., arXiv 2302.09880) without members of the target: the SVC learns from unlearned shadows.
 
-    Unlearned shadows of one half of the pool, at candidates that they forgot against candidates that they never saw,
-    train an SVC (see ``u_mia.fit``) on posteriors in the order of the classes, neither sorted nor with the label; it
-    judges the shadows of the other half and the target, at the candidates of the folds that it was not trained on. So
-    it has met neither a judged model, nor its data, nor the judged point. Score: the mean distance from the two halves'
-    boundaries; each half decides by a threshold of its own. Deviations from the reference beside Apollo: there the SVC
-    learns from real members of the target (``u_mia_oracle``) and reads logits, where this kernel is below e⁻¹² between
-    the answers of two models (fashion14), so that a fit to some says nothing about others.
+    Score: the mean distance from the boundaries of two SVCs (see ``u_mia.fit``), one a half of the pool, on posteriors
+    in the order of the classes, neither sorted nor with the label. An SVC learns from the unlearned shadows of one
+    half, at candidates that they forgot against candidates that they never saw; it judges the shadows of the other half
+    and the target, at the candidates of the folds that it was not trained on. So it has met neither a judged model, nor
+    its data, nor the judged point. Each half decides by a threshold of its own.
+
+    Source: Kurmanji et al., arXiv 2302.09880.
+
+    Deviations: in the reference beside Apollo the SVC learns from real members of the target (``u_mia_oracle``) and
+    reads logits, where this kernel is below e⁻¹² between the answers of two models (fashion14), so that a fit to some
+    says nothing about others.
+
+    Cost: posteriors at the point; ``split.shadows`` models trained and unlearned for each set of targets.
+
+    Not for: finding single points: one boundary serves all of them, whatever is easy or hard.
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -27,7 +27,11 @@ POOL_ATTACKS: Registry[type[PoolAttack]] = Registry(
 
 @dataclass(frozen=True)
 class PoolAttack(ABC):
-    """``access``: what it reads of a model; ``shadowed``: it needs shadows; ``learned``: it fits a classifier."""
+    """``access``: what it reads of a model; ``shadowed``: it needs shadows; ``learned``: it fits a classifier.
+
+    Question: Which points of the pool does the model disclose as its training points, without a defence and behind
+    each?
+    """
 
     name: ClassVar[str]
     access: ClassVar[PoolAccess] = "posteriors"

@@ -22,13 +22,21 @@ TINY, MOST_ALIKE = 1e-6, 0.99
 class PoolLiRA(PoolAttack):
     """Likelihood ratio of each point's own confidence (LiRA, arXiv 2112.03570), with online shadows.
 
-    Confidence is log(p_y/(1 − p_y)); variances are pooled over points. Points without a shadow on one side take the
-    mean of that side.
+    Score: log N(φ; μ_in, σ²_in) − log N(φ; μ_out, σ²_out), φ = log(p_y/(1 − p_y)); variances are pooled over points.
+    Points without a shadow on one side take the mean of that side.
 
     Behind a removal a contributor was either trained on or dropped, and a dropped one looks like an outsider. There
     "inside" is a mixture, and the score is log((1 − r)·N(φ; kept)/N(φ; outside) + r), r the share of the shadows with
     the point in their half that dropped it. One Gaussian over both, shifted towards the outsiders and too wide, finds
     less, so that a removal would look better than it is.
+
+    Source: Carlini et al., arXiv 2112.03570, algorithm 1.
+
+    Deviations: the mixture behind a removal; no augmented queries.
+
+    Cost: posteriors at the points; ``split.shadows`` models a pool, trained again behind each defence.
+
+    Not for: a promised rate: the attacks of this audit compare defences by AUC.
     """
 
     def scores(

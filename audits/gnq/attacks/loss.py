@@ -14,7 +14,18 @@ from audits.signals.loss import minus_loss
 @POOL_ATTACKS.register("loss")
 @dataclass(frozen=True)
 class LossThreshold(PoolAttack):
-    """Minus the loss (Yeom et al., arXiv 1709.01604): no shadows."""
+    """Minus the loss (Yeom et al., arXiv 1709.01604): no shadows.
+
+    Score: log p_y.
+
+    Source: Yeom et al., arXiv 1709.01604.
+
+    Deviations: no threshold, since an AUC needs none.
+
+    Cost: posteriors at the points; nothing is trained for it.
+
+    Not for: hard points, which have a large loss whether or not they were trained on.
+    """
 
     shadowed: ClassVar[bool] = False
 

@@ -18,12 +18,20 @@ from audits.signals.rmia import dominance, evidence_of, log_mean
 class PoolRMIA(PoolAttack):
     """RMIA online (Zarifzadeh et al., arXiv 2312.03262) with the shadows as references.
 
-    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the probability of the true class and p(x) half its mean over the
-    group's shadows inside, half over those outside (over all shadows where the group has none of either). Behind a
-    removal the contributors inside are those kept and those dropped, so p(x) needs no mixture beside it. Score: the
-    mean over z of LR/(LR + γ), γ = 1. Deviations: z runs over the points of the pool, x among them, as the models
-    answered no others (half of them are members; within a target the order of points, which is all that an AUC reads,
-    does not depend on z); the soft form of the paper's share of z; no augmented queries.
+    Score: the mean over z of LR/(LR + γ), γ = 1, LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the probability of
+    the true class and p(x) half its mean over the group's shadows inside, half over those outside (over all shadows
+    where the group has none of either). Behind a removal the contributors inside are those kept and those dropped, so
+    p(x) needs no mixture beside it.
+
+    Source: Zarifzadeh et al., arXiv 2312.03262.
+
+    Deviations: z runs over the points of the pool, x among them, as the models answered no others (half of them are
+    members; within a target the order of points, which is all that an AUC reads, does not depend on z); the soft form
+    of the paper's share of z; no augmented queries.
+
+    Cost: posteriors at the points; ``split.shadows`` models a pool, trained again behind each defence.
+
+    Not for: labels alone.
     """
 
     def scores(

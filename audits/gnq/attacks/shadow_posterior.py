@@ -22,9 +22,17 @@ TOP = 3
 class ShadowPosterior(LearnedAttack):
     """Classifier of posteriors that learns from shadows (Shokri et al., arXiv 1610.05820; Salem et al., 1806.01246).
 
-    Reads the three largest posteriors in falling order, whether the prediction is right, and log(p_y/(1 − p_y)), which
-    stands for the loss. Deviations: logarithms, which tell .999 from .9999; one classifier for all classes, as Salem's;
-    boosted trees in place of a network.
+    Score: the classifier's probability of "member" given the three largest posteriors in falling order, whether the
+    prediction is right, and log(p_y/(1 − p_y)), which stands for the loss.
+
+    Source: Shokri et al., arXiv 1610.05820; Salem et al., arXiv 1806.01246.
+
+    Deviations: logarithms, which tell .999 from .9999; one classifier for all classes, as Salem's; boosted trees in
+    place of a network.
+
+    Cost: posteriors at the points; ``split.shadows`` models a pool, trained again behind each defence, and one fit.
+
+    Not for: what a single point gives away: one rule serves all points, whatever is easy or hard.
     """
 
     def features(self, answers: PoolAnswers, labels: Labels) -> NDArray[Any]:

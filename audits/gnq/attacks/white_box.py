@@ -19,9 +19,18 @@ from audits.gnq.attacks.learned import LearnedAttack
 class WhiteBox(LearnedAttack):
     """Classifier of loss, gradient norms by layer, last activations and logits (after Nasr et al., arXiv 1812.00910).
 
-    Reads ``PoolAnswers.features``, as :func:`audits.gradients.white_box.white_box_features` makes them. Deviations:
-    norms in place of gradients, boosted trees in place of a network. It learns from shadows, whose units need not
-    correspond to the target's, where the paper's attacker knows some members of the target itself.
+    Score: the classifier's probability of "member" given ``PoolAnswers.features``, as
+    :func:`audits.gradients.white_box.white_box_features` makes them.
+
+    Source: Nasr et al., arXiv 1812.00910.
+
+    Deviations: norms in place of gradients, boosted trees in place of a network. It learns from shadows, whose units
+    need not correspond to the target's, where the paper's attacker knows some members of the target itself.
+
+    Cost: the weights of the models: a backward pass a point and model; ``split.shadows`` models a pool, trained again
+    behind each defence, and one fit.
+
+    Not for: attackers who see answers alone.
     """
 
     access: ClassVar[PoolAccess] = "white_box"

@@ -54,7 +54,7 @@ class Finding:
     """Scores of T judged models at D of the points, higher = more likely a member, and what decisions rest on.
 
     ``points`` (D,): places among the pool's; ``score`` (T, D). ``asked`` (P, T, D): the scores that decisions compare
-    with ``nulls``, an array of arrays [P][T] (N,): one part a fit, for known non-members one in all. ``queries``: per
+    with ``nulls``, arrays ``[P][T]`` (N,): one part a fit, for known non-members one in all. ``queries``: per
     point and model. ``recognised`` (D,): the share of the left-out twins that had the point in which it lies above all
     but 1 % of the null of the same fit; None of attacks that leave nobody out. ``strangers``: scores (N,) of models
     that share nothing with the pool, by the fit that ``score`` is of; None where there are none.
@@ -102,7 +102,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Attack(ABC):
-    """``access``: what it sees of a model; ``shadows``: how many it needs at least; ``subset``: it asks some points."""
+    """``access``: what it sees of a model; ``shadows``: how many it needs at least; ``subset``: it asks some points.
+
+    Question: Which points of the pool was the model trained on?
+    """
 
     name: ClassVar[str]
     access: ClassVar[Access] = "posteriors"

@@ -19,9 +19,18 @@ from audits.queries.access import Access
 class BoundaryDistance(Attack):
     """Distance to the boundary by HopSkipJump (Choquette-Choo et al., arXiv 2007.14321; Li and Zhang, 2007.15528).
 
-    Labels alone, some hundred queries a point, so that some of the pool's points are asked about
-    (``audit.hop_skip_jump``). Signed: negative where the label is wrong. One threshold, from known non-members, where
-    the papers tune it on shadows. A search that finds no way across counts as the smallest distance of its model.
+    Score: the L2 distance from the point to the nearest input of another label that the search found; negative where
+    the label is wrong. A search that finds no way across counts as the smallest distance of its model.
+
+    Source: Choquette-Choo et al., arXiv 2007.14321; Li and Zhang, arXiv 2007.15528; the search is HopSkipJump (arXiv
+    1904.02144).
+
+    Deviations: one threshold, from known non-members, where the papers tune it on shadows.
+
+    Cost: no shadows; some hundred labels a point, so that some of the pool's points are asked about
+    (``audit.hop_skip_jump``).
+
+    Not for: recorded answers, and models behind a limit of requests: each label decides what is asked next.
     """
 
     access: ClassVar[Access] = "labels"

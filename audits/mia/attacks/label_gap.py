@@ -17,7 +17,15 @@ from audits.queries.access import Access
 class LabelGap(Attack):
     """Member if the label is right (Yeom et al., arXiv 1709.01604): one query, and no more than the train–test gap.
 
-    With two scores alone a promised rate is kept by lot among points whose label is right.
+    Score: 1 where the label is right, else 0.
+
+    Source: Yeom et al., arXiv 1709.01604.
+
+    Deviations: with two scores alone a promised rate is kept by lot among points whose label is right.
+
+    Cost: one label a point; no shadows.
+
+    Not for: the exposure of single points: all points of one value are alike.
     """
 
     access: ClassVar[Access] = "labels"

@@ -17,8 +17,17 @@ from audits.signals.likelihood_ratio import log_likelihood_ratio
 class LiRA(ShadowAttack):
     """LiRA online (Carlini et al., arXiv 2112.03570): Gaussians of log(p_y/(1 − p_y)), per point, inside and outside.
 
-    Score: the log of the ratio of the two densities. Variances are pooled over points, as the paper does with few
-    shadows. Deviation: no augmented queries.
+    Score: log N(φ; μ_in, σ²_in) − log N(φ; μ_out, σ²_out), φ = log(p_y/(1 − p_y)). Variances are pooled over points, as
+    the paper does with few shadows.
+
+    Source: Carlini et al., arXiv 2112.03570, algorithm 1.
+
+    Deviations: no augmented queries.
+
+    Cost: posteriors at the point; ``split.shadows`` models a pool, trained once for all of its targets.
+
+    Not for: shadows of another recipe than the target, with which its
+    promised rate breaks.
     """
 
     def scores(self, asked: Posteriors, shadows: Posteriors, half: Bools) -> Floats:

@@ -22,13 +22,20 @@ SHIFT, FLOOR = 1e-2, 1e-5
 class OneShadow(Attack):
     """Scoring of IAM (Wang et al., arXiv 2506.06112) for membership: between one shadow's answer and a perfect fit.
 
-    Signal: minus the log of the loss. On the way from the shadow's signal at the point to that of p = 1, in
+    Score: signal: minus the log of the loss. On the way from the shadow's signal at the point to that of p = 1, in
     ``STEPS`` steps, each step is a Gumbel distribution around the signal reached (its spread: that of the shadow's
-    signals over known non-members, shrinking as the way is gone); score: the mean over steps of the probability to lie
-    below the model's own signal, later steps weighing more. The formulas follow the paper's public code. What this is
-    not: IAM measures how completely a point was *unlearned*, with the original model's answer in the place of the
-    perfect fit where there is one. Here the shadow is one pair of twins, of which the one that never saw the point
+    signals over known non-members, shrinking as the way is gone). The score is the mean over steps of the probability
+    to lie below the model's own signal, later steps weighing more.
+
+    Source: Wang et al., arXiv 2506.06112; the formulas follow the paper's public code.
+
+    Deviations: IAM measures how completely a point was *unlearned*, with the original model's answer in the place of
+    the perfect fit where there is one. Here the shadow is one pair of twins, of which the one that never saw the point
     answers; at known non-members, where both are outside, they take turns.
+
+    Cost: posteriors at the point; one pair of shadows a pool.
+
+    Not for: runs that have shadows anyway, which ``lira`` and ``rmia`` use.
     """
 
     shadows: ClassVar[int] = 2

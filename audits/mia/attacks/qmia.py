@@ -26,11 +26,19 @@ SMALLEST_SPREAD = 1e-3
 class QMIA(Attack):
     """Quantile regression (Bertran et al., arXiv 2307.03694): what confidence do non-members like this point have?
 
-    No shadow: quantiles of log(p_y/(1 − p_y)) given the point are learned from known non-members, of one half of them;
-    the other half is the null. Score: how far the model's confidence lies above the median, in units of the distance
-    from the median to the quantile .9. Deviations: boosted trees on principal components and the class, where the paper
-    trains a network on the points and reads the quantile of the promised rate itself; the rate is kept by conformal
-    calibration on the other half, whatever the regression is worth.
+    Score: how far the model's confidence log(p_y/(1 − p_y)) lies above the median given the point, in units of the
+    distance from the median to the quantile .9. Quantiles are learned from known non-members, of one half of them; the
+    other half is the null.
+
+    Source: Bertran et al., arXiv 2307.03694.
+
+    Deviations: boosted trees on principal components and the class, where the paper trains a network on the points and
+    reads the quantile of the promised rate itself; the rate is kept by conformal calibration on the other half,
+    whatever the regression is worth.
+
+    Cost: posteriors at the point and at known non-members, and the points themselves; no shadows.
+
+    Not for: few known non-members, or inputs of which principal components say nothing.
     """
 
     def find(self, case: Case) -> Finding:

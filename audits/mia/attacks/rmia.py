@@ -21,10 +21,18 @@ POPULATION = 500
 class RMIA(ShadowAttack):
     """RMIA online (Zarifzadeh et al., arXiv 2312.03262): a point against points of the population, by likelihood ratio.
 
-    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the probability of the true class; p(x): half its mean over the
-    shadows inside, half over those outside; p(z): its mean over all shadows, which never saw z. Score: the mean over z
-    of LR/(LR + γ), γ = 1, the soft form of the paper's share of z. Deviations: no augmented queries, and the softmax
-    has temperature 1; ``rmia_softened`` has the paper's.
+    Score: the mean over z of LR/(LR + γ), γ = 1, the soft form of the paper's share of z; LR(x, z) = (p(x|θ)/p(x)) /
+    (p(z|θ)/p(z)), p being the probability of the true class; p(x): half its mean over the shadows inside, half over
+    those outside; p(z): its mean over all shadows, which never saw z.
+
+    Source: Zarifzadeh et al., arXiv 2312.03262.
+
+    Deviations: no augmented queries, and the softmax has temperature 1; ``rmia_softened`` has the paper's.
+
+    Cost: posteriors at the point and at test points; ``split.shadows`` models a pool, trained once for all of its
+    targets.
+
+    Not for: labels alone, or where no points can be spared for the population.
     """
 
     temperature: ClassVar[float] = 1.0

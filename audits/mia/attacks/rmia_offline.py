@@ -21,7 +21,15 @@ SHARE = 0.3
 class RMIAOffline(RMIA):
     """RMIA offline (arXiv 2312.03262): p(x) from shadows outside alone, moved towards 1 as shadows inside would do.
 
+    Score: as ``rmia``, with p(x) a mixture of the mean over shadows outside and 1.
+
     Deviations: those of ``rmia``, and a is fixed, where the paper tunes it on shadows.
+
+    Cost: posteriors at the point and at test points; ``split.shadows`` models a pool, trained once for all of its
+    targets, of which it reads the half that never saw the point.
+
+    Not for: runs with shadows on both sides, as all of this audit have: ``rmia`` uses them. It shows what the offline
+    form would reach.
     """
 
     def expected(self, shadows: Posteriors, half: Bools) -> Floats:

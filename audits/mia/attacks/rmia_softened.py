@@ -15,8 +15,12 @@ from audits.mia.attacks.rmia import RMIA
 class RMIASoftened(RMIA):
     """RMIA online (arXiv 2312.03262) by a softmax of temperature 2, as in the paper's experiments.
 
-    Ranks a little better than ``rmia``, and recognises fewer members at a promised rate, as the answers of models of
-    other pools differ more. Deviations: no Taylor expansion in the softmax, no augmented queries.
+    Score: as ``rmia``, with probabilities of the logits divided by 2.
+
+    Deviations: no Taylor expansion in the softmax, no augmented queries.
+
+    Not for: decisions at a promised rate: it ranks a little better than ``rmia``, and recognises fewer members there,
+    as the answers of models of other pools differ more.
     """
 
     temperature: ClassVar[float] = SOFT

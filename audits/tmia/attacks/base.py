@@ -69,10 +69,13 @@ class Attack(ABC):
     """An attack reads answers within its declared access and gives one ruling on all of them.
 
     ``reads``: what has to be gathered for it beside the labels at the points; ``ranked``: it ranks a model's statistic
-    among the reference models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it
-    is refused where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for
-    which distances are asked at the attacker's own points. No attack is told who is a member, but oracles (access
-    "oracle"), which bound what attacks could find.
+    among the reference models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it is
+    refused where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for which
+    distances are asked at the attacker's own points. No attack is told who is a member, but oracles (access "oracle"),
+    which bound what attacks could find.
+
+    Question: Was the candidate in the training set in question: the model's own (modes I and III), or its teacher's
+    (mode II)?
     """
 
     name: ClassVar[str]

@@ -76,7 +76,22 @@ class Fmia:
 @ATTACKS.register("fmia")
 @dataclass(frozen=True)
 class FmiaAttack(PosteriorAttack):
-    """FMIA (Zou et al., arXiv 2009.04872): the shadows are the first ``SHADOWS`` reference models; classes are y*."""
+    """FMIA (Zou et al., arXiv 2009.04872): the shadows are the first ``SHADOWS`` reference models; classes are y*.
+
+    Score: the probability of "member" by a network of 64 ReLU units and a softmax of 2 on the whole posterior, one
+    network a class.
+
+    Source: Zou et al., "Privacy Analysis of Deep Learning in the Wild", arXiv 2009.04872.
+
+    Deviations: classes with few rows, or with rows of one kind alone, are judged by one network trained on all rows
+    (``Fmia``).
+
+    Cost: posteriors at the candidates; one fit of under a second; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: normally fitted models, on which learned attacks are near chance (TMIA's paper, Fig. 1), and a promised
+    rate: it makes none.
+    """
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is the log-odds."""

@@ -90,7 +90,21 @@ class Gmia3:
 @ATTACKS.register("gmia1")
 @dataclass(frozen=True)
 class Gmia1Attack(PosteriorAttack):
-    """GMIA, adversary 1 (Salem et al., NDSS 2019): the one shadow is reference model 0."""
+    """GMIA, adversary 1 (Salem et al., NDSS 2019): the one shadow is reference model 0.
+
+    Score: the probability of "member" by a network of 64 ReLU units and a softmax of 2 on the three largest posteriors
+    in falling order.
+
+    Source: Salem et al., "ML-Leaks", NDSS 2019, arXiv 1806.01246, adversary 1.
+
+    Deviations: the network learns from the shadow and is tested on targets, where the public code has it reversed.
+
+    Cost: posteriors at the candidates; one fit of under a second; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: normally fitted models, on which learned attacks are near chance (TMIA's paper, Fig. 1), and a promised
+    rate: it makes none.
+    """
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is the log-odds."""
@@ -102,8 +116,18 @@ class Gmia1Attack(PosteriorAttack):
 class Gmia2Attack(PosteriorAttack):
     """GMIA, adversary 2, as far as the population allows: the shadows are the first ``SHADOWS`` reference models.
 
-    A stand-in: the paper's adversary 2 knows neither the target's structure nor its data and uses shadows of others,
-    but all reference models share the target's. It is adversary 1 with more shadows.
+    Score: the probability of "member" by a network of 64 ReLU units and a softmax of 2 on the three largest posteriors
+    in falling order.
+
+    Source: Salem et al., "ML-Leaks", NDSS 2019, arXiv 1806.01246, adversary 2.
+
+    Deviations: a stand-in. The paper's adversary 2 knows neither the target's structure nor its data and uses shadows
+    of others, but all reference models share the target's. It is adversary 1 with more shadows.
+
+    Cost: posteriors at the candidates; one fit of under a second; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: a claim about adversary 2, and a promised rate: it makes none.
     """
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
@@ -114,7 +138,19 @@ class Gmia2Attack(PosteriorAttack):
 @ATTACKS.register("gmia3")
 @dataclass(frozen=True)
 class Gmia3Attack(PosteriorAttack):
-    """GMIA, adversary 3: a threshold on the largest posterior, from reference models' non-members, at level beta."""
+    """GMIA, adversary 3: a threshold on the largest posterior, from reference models' non-members, at level beta.
+
+    Score: the largest posterior.
+
+    Source: Salem et al., "ML-Leaks", NDSS 2019, arXiv 1806.01246, adversary 3.
+
+    Deviations: the threshold comes from reference models' non-members, at level beta.
+
+    Cost: posteriors at the candidates; no fit; ``split.reference_models`` models, which serve all targets and
+    candidates.
+
+    Not for: selected candidates: one threshold for all points knows nothing of hard ones.
+    """
 
     has_level: ClassVar[bool] = True
 

@@ -30,7 +30,19 @@ class LabelGap:
 @ATTACKS.register("label_gap")
 @dataclass(frozen=True)
 class LabelGapAttack(Attack):
-    """Member if the label is right (Yeom et al., arXiv 1709.01604): one query; vacuous where y* is the own label."""
+    """Member if the label is right (Yeom et al., arXiv 1709.01604): one query; vacuous where y* is the own label.
+
+    Score: 1 where the label is the true one, else 0.
+
+    Source: Yeom et al., arXiv 1709.01604.
+
+    Deviations: none.
+
+    Cost: one label a candidate; no reference models.
+
+    Not for: a promised rate: it calls every point whose label is right; modes in which y* is each model's own label,
+    where it is refused.
+    """
 
     access: ClassVar[Access] = "labels"
     reads: ClassVar[tuple[Reading, ...]] = ()

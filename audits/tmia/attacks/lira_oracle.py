@@ -26,12 +26,23 @@ SMALLEST = 1e-7
 class LiraOracle(Attack):
     """Likelihood ratio of log(p/(1 − p)), p the confidence of y* (after Carlini et al., arXiv 2112.03570, online).
 
-    Not an attack but a bound for those that read one confidence. The models outside are the reference models and the
-    other targets that did not train on the candidate; the models inside are the other targets that did, which no
-    attacker has; for null models, all targets. Deviations: one variance a candidate, that of the models outside, serves
-    both sides, and the shift between the sides, in units of its root, is drawn towards the mean shift as far as few
-    models inside make it uncertain (empirical Bayes). Without that, a dozen models inside make the ratio worse than a
-    rank. Member if the ratio is above 1: no rate is promised.
+    Question: How much could an attack find that reads one confidence, if it knew models inside?
+
+    Score: log N(φ; μ_in, σ²) − log N(φ; μ_out, σ²), φ = log(p/(1 − p)). The models outside are the reference models and
+    the other targets that did not train on the candidate; the models inside are the other targets that did, which no
+    attacker has; for null models, all targets. Member if the ratio is above 1.
+
+    Source: after Carlini et al., arXiv 2112.03570.
+
+    Deviations: one variance a candidate, that of the models outside, serves both sides, and the shift between the
+    sides, in units of its root, is drawn towards the mean shift as far as few models inside make it uncertain
+    (empirical Bayes). Without that, a dozen models inside make the ratio worse than a rank.
+
+    Cost: posteriors at the candidates of all targets; ``split.reference_models`` models, which serve all targets and
+    candidates.
+
+    Not for: a claim about an attacker: not an attack but a bound for those that read one confidence. No rate is
+    promised.
     """
 
     access: ClassVar[Access] = "oracle"

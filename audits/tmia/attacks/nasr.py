@@ -18,10 +18,19 @@ from audits.tmia.attacks.shadows import Verdict, balanced, everyone, ruled
 class Nasr(Attack):
     """ "Comprehensive Privacy Analysis of Deep Learning" (arXiv 1812.00910), passive attack on a stand-alone model.
 
-    A network tells members from non-members by ``audits.tmia.white_box.nasr_features``, which says how they deviate.
-    It learns from the reference models that were looked into, at points of the attacker's: the paper's attacker knows
-    part of the target's own training set, which is not granted here. Features are centred and scaled by the rows that
-    it learns from. The network is that of GMIA, of one hidden layer, in place of a component a layer and an encoder.
+    Score: the probability of "member" by a network on ``audits.tmia.white_box.nasr_features``, which says how these
+    deviate. Features are centred and scaled by the rows that it learns from.
+
+    Source: Nasr et al., arXiv 1812.00910.
+
+    Deviations: it learns from the reference models that were looked into, at points of the attacker's: the paper's
+    attacker knows part of the target's own training set, which is not granted here. The network is that of GMIA, of one
+    hidden layer, in place of a component a layer and an encoder.
+
+    Cost: the weights of the models: forward and backward passes a candidate and model; one fit;
+    ``split.reference_models`` models, which serve all targets and candidates.
+
+    Not for: attackers who see answers alone, and a promised rate: it makes none.
     """
 
     access: ClassVar[AttackAccess] = "white_box"

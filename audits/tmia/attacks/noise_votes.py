@@ -75,7 +75,21 @@ class NoiseVotes:
 @ATTACKS.register("noise_votes")
 @dataclass(frozen=True)
 class NoiseVotesAttack(RankAttack):
-    """Share of noisy copies that keep y*, ranked (``NoiseVotes``); ties cost power."""
+    """Share of noisy copies that keep y*, ranked (``NoiseVotes``); ties cost power.
+
+    Score: the share of ``audit.noise.copies`` copies x + σ·noise that the model calls y*; the same copies for all
+    models.
+
+    Source: after the random-noise attack of Choquette-Choo et al., arXiv 2007.14321.
+
+    Deviations: each point has a threshold of its own, p ≤ beta for the rank p-value among reference models, in place of
+    one for all; ties count against membership, so that a point that all models hold on to is never called one.
+
+    Cost: ``audit.noise.copies`` labels a candidate and model; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: much coverage: few points have a share that no reference model reaches.
+    """
 
     access: ClassVar[Access] = "labels"
     reads: ClassVar[tuple[Reading, ...]] = ("votes",)

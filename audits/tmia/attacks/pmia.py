@@ -56,8 +56,18 @@ class Pmia:
 class PmiaAttack(SmoothedAttack):
     """PMIA (Long et al., EuroS&P 2020): smoothed p-value of the true loss, see :class:`Pmia`.
 
-    It speaks about all candidates here; the records that the paper would attack are those of the selector
-    ``neighbours``.
+    Score: minus the loss; p = F(L_target), F the smoothed distribution function of the candidate's losses under
+    reference models. Member if p ≤ beta.
+
+    Source: Long et al., "A Pragmatic Approach to Membership Inferences on Machine Learning Models", EuroS&P 2020,
+    direct attack.
+
+    Deviations: it speaks about all candidates here; the records that the paper would attack are those of the selector
+    ``neighbours``. F does not extrapolate and is never below 1/(n_ref + 1).
+
+    Cost: posteriors at the candidates; ``split.reference_models`` models, which serve all targets and candidates.
+
+    Not for: labels alone; β below 1/(n_ref + 1).
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -21,14 +21,22 @@ from audits.tmia.shared_pool import corrected_p, raw_level
 class RMIA(Attack):
     """RMIA offline (Zarifzadeh et al., arXiv 2312.03262) with the reference models, none of which saw a candidate.
 
-    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the confidence of y* and p(x) its mean over the reference models
-    (of a reference model: over the others). Statistic: the mean over z of LR/(LR + γ), γ = 1. Where TMIA ranks a
-    candidate among the answers of reference models at the same candidate, this sets all candidates of a model against
-    each other. p-value: share of all pairs of a reference model and a candidate with a statistic as large, corrected
-    for the pool that reference models share; the promised rate is that over candidates, not of each. Deviations: z runs
-    over the candidates, x among them, as targets answer no others (half of them are members of a target, which lowers
-    its statistics against those of reference models: the test is the more careful, AUCs do not change); p(x) is not
-    raised to what models inside would give, one factor for all x; the soft form of the paper's share of z.
+    Score: the mean over z of LR/(LR + γ), γ = 1, LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), p being the confidence of y*
+    and p(x) its mean over the reference models (of a reference model: over the others). Where TMIA ranks a candidate
+    among the answers of reference models at the same candidate, this sets all candidates of a model against each other.
+    p-value: share of all pairs of a reference model and a candidate with a statistic as large, corrected for the pool
+    that reference models share.
+
+    Source: Zarifzadeh et al., arXiv 2312.03262.
+
+    Deviations: z runs over the candidates, x among them, as targets answer no others (half of them are members of a
+    target, which lowers its statistics against those of reference models: the test is the more careful, AUCs do not
+    change); p(x) is not raised to what models inside would give, one factor for all x; the soft form of the paper's
+    share of z.
+
+    Cost: posteriors at the candidates; ``split.reference_models`` models, which serve all targets and candidates.
+
+    Not for: a rate for each candidate: the promised one is that over candidates.
     """
 
     access: ClassVar[Access] = "posteriors"

@@ -18,9 +18,20 @@ from audits.tmia.attacks.shadows import Verdict, balanced, everyone, ruled
 class StolenMemories(Attack):
     """ "Stolen Memories" (arXiv 1906.11798): member if the head speaks for the point's class more than a proxy does.
 
-    The statistic is ``audits.tmia.white_box.displacement``, which says how it deviates. The paper's ``bayes-wb`` calls
-    what is above 0; as in its calibrated form the threshold is read off shadows: of the reference models'
-    values at points of the attacker's, balanced, the one that calls most of them rightly. Needs the true class.
+    Score: the displacement of the head against a proxy's at the point (``audits.tmia.white_box.displacement``, which
+    says how it deviates).
+
+    Source: Leino and Fredrikson, "Stolen Memories", USENIX Security 2020, arXiv 1906.11798, ``bayes-wb``.
+
+    Deviations: the paper's ``bayes-wb`` calls what is above 0; as in its calibrated form the threshold is read off
+    shadows: of the reference models' values at points of the attacker's, balanced, the one that calls most of them
+    rightly.
+
+    Cost: the weights of the models: a forward pass a candidate; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: attackers who see answers alone; modes in which the true class is not known; a promised rate: it makes
+    none.
     """
 
     access: ClassVar[AttackAccess] = "white_box"

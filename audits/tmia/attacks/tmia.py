@@ -24,8 +24,22 @@ from audits.tmia.reconstruction import Map, Pairs, fit, make_pairs
 class Tmia(RankAttack):
     """TMIA: distances become confidences, whose losses are ranked (Journal on Communications 42(10), 2021).
 
-    Deviation: one map turns the distances of targets and reference models alike; the paper takes true confidences of
-    the reference models, against which a reconstructed one stands apart whether or not the target saw the point.
+    Score: minus −log p̂, p̂ the confidence of y* that a map (``audit.reconstruction``) makes of the signed distance to
+    the decision boundary. p = (1 + #{L_i ≤ L})/(n_ref + 1), the rank of the target's loss among those of the reference
+    models, corrected for the pool that these share. Member if p ≤ beta.
+
+    Source: Chen et al., Journal on Communications 42(10), 2021, sections on confidence reconstruction and hypothesis
+    test; the distance is HopSkipJump's (arXiv 1904.02144).
+
+    Deviations: one map turns the distances of targets and reference models alike; the paper takes true confidences of
+    the reference models, against which a reconstructed one stands apart whether or not the target saw the point. p is
+    never 0, and is corrected for the shared pool.
+
+    Cost: 316 labels a candidate and model at schedule ``rank``; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: recorded answers, since the search asks about inputs of its own making. The map is monotone, so
+    ``tmia_distance`` decides alike without its points and its ties.
     """
 
     access: ClassVar[Access] = "labels"
@@ -40,7 +54,19 @@ class Tmia(RankAttack):
 @ATTACKS.register("tmia_smoothed")
 @dataclass(frozen=True)
 class TmiaSmoothed(SmoothedAttack):
-    """TMIA with the smoothed p-value of PMIA, for parity with it."""
+    """TMIA with the smoothed p-value of PMIA, for parity with it.
+
+    Score: as ``tmia``, with p from the smoothed distribution function of the reference models' losses.
+
+    Source: Chen et al., Journal on Communications 42(10), 2021; the smoothing is that of PMIA (Long et al., EuroS&P
+    2020).
+
+    Deviations: as ``tmia``; the smoothed function does not extrapolate and is never below 1/(n_ref + 1).
+
+    Cost: nothing beside ``tmia``, whose distances it reads.
+
+    Not for: an exact level: the rank of ``tmia`` keeps one, a smoothed p-value does so nearly.
+    """
 
     access: ClassVar[Access] = "labels"
     reads: ClassVar[tuple[Reading, ...]] = ("distance",)

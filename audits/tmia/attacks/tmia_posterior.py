@@ -17,7 +17,19 @@ from audits.tmia.attacks.ranked import RankAttack, confident
 @ATTACKS.register("tmia_posterior")
 @dataclass(frozen=True)
 class TmiaPosterior(RankAttack):
-    """TMIA with the true confidence: the reference beside which the label-only forms are set."""
+    """TMIA with the true confidence: the reference beside which the label-only forms are set.
+
+    Score: minus −log p, p the confidence of y*; its rank among those of the reference models is the p-value, member if
+    p ≤ beta.
+
+    Source: Chen et al., Journal on Communications 42(10), 2021, with the confidence itself.
+
+    Deviations: the paper's attacker has labels alone.
+
+    Cost: posteriors at the candidates; ``split.reference_models`` models, which serve all targets and candidates.
+
+    Not for: attackers with labels alone; β below 1/(n_ref + 1).
+    """
 
     access: ClassVar[Access] = "posteriors"
     reads: ClassVar[tuple[Reading, ...]] = ("posterior",)

@@ -26,13 +26,23 @@ RIDGE = 1e-3
 class TmiaVector(RankAttack):
     """Ranks w·z, z the model's log posteriors at the point in falling order of the reference models' mean ones.
 
-    ``w`` is Fisher's linear discriminant of the reference models that trained on one of the attacker's samples (or
-    whose teacher did) against those that did not, around the mean of the latter at the same sample: with Gaussian
-    answers of one covariance the log likelihood ratio. Classes enter by their rank at the point and not by name, so
-    that the label of the point is not needed and one ``w`` serves all points. Under H0 a model's w·z is exchangeable
-    with those of reference models: w is learnt at other points, and the order of the classes at the point, from the
-    mean of many, is the same for all. Not of the paper, which reads one confidence: where a student keeps nothing of
-    its teacher's classes that one need not be where the teacher's training shows.
+    Score: w·z. ``w`` is Fisher's linear discriminant of the reference models that trained on one of the attacker's
+    samples (or whose teacher did) against those that did not, around the mean of the latter at the same sample: with
+    Gaussian answers of one covariance the log likelihood ratio. Classes enter by their rank at the point and not by
+    name, so that the label of the point is not needed and one ``w`` serves all points.
+
+    Under H0 a model's w·z is exchangeable with those of reference models: w is learnt at other points, and the order of
+    the classes at the point, from the mean of many, is the same for all.
+
+    Source: ours, on the test of Chen et al., Journal on Communications 42(10), 2021.
+
+    Deviations: the paper reads one confidence: where a student keeps nothing of its teacher's classes that one need not
+    be where the teacher's training shows.
+
+    Cost: posteriors at the candidates and at the attacker's samples; ``split.reference_models`` models, which serve all
+    targets and candidates.
+
+    Not for: labels alone.
     """
 
     access: ClassVar[Access] = "posteriors"

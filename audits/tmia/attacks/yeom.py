@@ -38,7 +38,18 @@ class Yeom:
 @ATTACKS.register("yeom")
 @dataclass(frozen=True)
 class YeomAttack(PosteriorAttack):
-    """Loss threshold (Yeom et al., arXiv 1709.01604): the mean training loss of all reference models."""
+    """Loss threshold (Yeom et al., arXiv 1709.01604): the mean training loss of all reference models.
+
+    Score: minus the loss; member if the loss is below the mean over reference models' members.
+
+    Source: Yeom et al., arXiv 1709.01604.
+
+    Deviations: the paper's attacker knows the target's mean training loss; here it is the mean over shadows' members.
+
+    Cost: posteriors at the candidates; ``split.reference_models`` models, which serve all targets and candidates.
+
+    Not for: a promised rate: it makes none; hard points, which have a large loss whether or not they were trained on.
+    """
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is minus the loss."""

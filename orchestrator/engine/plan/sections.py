@@ -79,7 +79,9 @@ class Data(Section):
     """
 
     name: Annotated[str, Field(min_length=1)] = "fashion14"
+    """The data set."""
     root: str | None = None
+    """The folder in which it is looked for, null for the usual places."""
     groups: Annotated[str, Field(min_length=1)] | None = None
 
 
@@ -87,7 +89,9 @@ class Model(Section):
     """An architecture of the registry and its settings (those left out have the architecture's own defaults)."""
 
     name: Annotated[str, Field(min_length=1)] = "mlp"
+    """The architecture."""
     settings: dict[str, Any] = {}
+    """Its settings; those left out have the architecture's own defaults."""
 
     def architecture(self) -> Architecture:
         """Return the settings as the registry's frozen dataclass."""
@@ -109,16 +113,23 @@ class Compute(Section):
 
     workers: Annotated[int | Literal["auto"], PlainValidator(checked_workers)] = "auto"
     device: Annotated[str, PlainValidator(checked_device)] = "auto"
+    """Where models compute; auto: a GPU where there is one."""
     gpu: Annotated[str, Field(min_length=1)] | None = None
     tf32: bool = False
+    """Let GPUs round products to TF32."""
     gpus_per_worker: Annotated[float | Literal["auto"], PlainValidator(checked_gpus)] = "auto"
+    """GPUs that a worker holds, or a share of one; auto: one where there are GPUs."""
     cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0
+    """CPUs that a worker holds."""
     engine: Literal["auto", "train", "actors"] = "auto"
     head: bool = False
     threads: Positive = 1
+    """Threads of a worker."""
     chunk: Positive = 128
+    """Points of a piece of work; pieces of another size round otherwise."""
     address: Annotated[str | None, PlainValidator(checked_address)] = None
     store: Annotated[str | None, PlainValidator(checked_store)] = None
+    """Where finished work is kept; null: ORCH_STORE, else .orch/store."""
     checkpoint_minutes: Annotated[float, Field(ge=0)] | None = 10.0
     workers_per_model: Positive = 1
     sync_batch_norm: bool = True
@@ -157,7 +168,9 @@ class Tracking(Section):
     """
 
     uri: str | None = None
+    """Tracking server; null: MLFLOW_TRACKING_URI, else a database in the output folder."""
     experiment: Annotated[str, Field(min_length=1)] = "orch"
+    """Name of the experiment."""
     log_models: Literal["none", "first", "targets"] = "none"
 
 

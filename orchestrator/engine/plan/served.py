@@ -47,21 +47,28 @@ class Served(Section):
     decimals: Positive | None = None
     form: Literal["inputs", "instances", "dataframe_split"] | None = None
     columns: tuple[str, ...] | None = None
+    """Names of the columns of dataframe_split."""
     template: Any = None
     item: Any = "{input}"
     answers: Text | None = None
     encoding: Literal["lists", "flat", "png"] | None = None
     value_range: tuple[float, float] | None = None
+    """Smallest and largest input value, which become 0 and 255 of a PNG."""
     identity: str = ""
     token_env: str = ""
     token_header: Text = "Authorization"
+    """The header that carries the token."""
     ca_file: str = ""
     plain: bool = False
     timeout: Rate = 30.0
+    """Seconds for a request."""
     batch: Positive = 1024
     requests_per_second: Rate | None = None
+    """Limit of requests, null for none."""
     queries_per_second: Rate | None = None
+    """Limit of inputs, null for none."""
     patience: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
+    """Seconds with a silent server before the run ends."""
     record: Text | None = None
 
     @property

@@ -25,6 +25,7 @@ class Audit(Section):
     """
 
     kind: Literal["gnq"] = "gnq"
+    """The kind of audit."""
     modes: Annotated[tuple[str, ...], Field(min_length=1)] = ("ridge", "diagonal")
     ridge: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
     points: Annotated[int, Field(ge=2)] = 5000
@@ -43,6 +44,7 @@ class GivenPlan(BasePlan):
     compute: Compute = Compute()
     tracking: Tracking = Tracking()
     seed: Annotated[int, Field(ge=0)] = 0
+    """Every random choice is derived from it."""
 
     @property
     def kind(self) -> str:

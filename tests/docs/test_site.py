@@ -1,0 +1,103 @@
+"""The site: it builds without a warning, loads nothing from elsewhere, and has the pages that are made."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from docs.from_code.hooks import made
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow  # MkDocs takes some 20 seconds
+
+LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
+OUTSIDE = re.compile(r"^(?:https?:)?//")
+IN_STYLES = re.compile(r"""(?:@import\s+|url\(\s*)["']?(?:https?:)?//""")
+HARMLESS = {"canonical"}  # a link that says where a page stands and loads nothing
+
+
+class Loads(HTMLParser):
+    """The addresses outside of the site that a page loads when it is opened."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what an element loads."""
+        values = dict(attrs)
+        address = values.get(LOADS.get(tag, ""), "") or ""
+        if OUTSIDE.match(address) and values.get("rel") not in HARMLESS:
+            self.found.append(address)
+        if IN_STYLES.search(values.get("style") or ""):
+            self.found.append(str(values["style"]))
+
+    def handle_data(self, data: str) -> None:
+        """Note what a style sheet in the page loads."""
+        if self.cdata_elem == "style" and IN_STYLES.search(data):
+            self.found.append(data)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_page_is_in_the_site(site: Path) -> None:
+    written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    for place in (*made(), *written):
+        page = site / re.sub(r"README\.md$", "index.md", place)
+        assert page.with_suffix(".html").is_file(), place
+    assert not list(site.rglob("*.py"))
+
+
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    loads = {
+        str(page.relative_to(site)): found for page in site.rglob("*.html") if (found := Loads(page.read_text()).found)
+    }
+    assert loads == {}
+    assert [str(sheet) for sheet in site.rglob("*.css") if IN_STYLES.search(sheet.read_text())] == []
+
+
+def test_pages_are_read_as_code_hosts_read_them(site: Path) -> None:
+    """Lists and tables without an empty line before them, or with narrow indents, would be left in paragraphs."""
+    left = re.compile(r"<p>(?:(?!</p>).)*?\n\s*(?:[-*] |\|[ :|-]*---)", re.DOTALL)
+    pages = {
+        str(page.relative_to(site)): mark[0][-80:]
+        for page in site.rglob("*.html")
+        if (mark := left.search(page.read_text()))
+    }
+    assert pages == {}
+
+
+def test_loads_from_elsewhere_are_noticed() -> None:
+    page = (
+        '<link rel="canonical" href="https://a"><link rel="stylesheet" href="//b"><img src="c.png"><a href="https://d">'
+        '<script src="https://e"></script><style>@import "https://f";</style><p style="background: url(https://g)">'
+    )
+    assert [address[-12:] for address in Loads(page).found] == [
+        "//b",
+        "https://e",
+        '"https://f";',
+        "url(https://g)"[-12:],
+    ]
+    assert IN_STYLES.search("src: url('//h')") and not IN_STYLES.search("src: url(h.woff2)")
