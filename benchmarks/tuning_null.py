@@ -188,10 +188,8 @@ def everything(plan: Any, settings: Settings) -> Iterator[tuple[str, Iterator[tu
             first.perform(job)
     for name, changes in settings.items():
         design = KIND.lay_out(plan.changed(changes) if changes else plan, data, "cpu", store)
-        context = WorkerContext(KIND, design, store)
-        context.models, context.held = first.models, first.held
+        context = WorkerContext(KIND, design, store, first.lately)
         yield name, ((method, tried(context, method)) for method in METHODS)
-        first.held = context.held
 
 
 @contextmanager

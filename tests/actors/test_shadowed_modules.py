@@ -31,6 +31,7 @@ def test_a_module_in_the_working_folder_that_would_be_taken_for_ours_is_named(
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "docs"])
 def test_a_checkout_and_folders_without_such_files_are_fine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.cluster._private_cluster", lambda *_: pytest.raises(ZeroDivisionError))
+    monkeypatch.setattr("ray.is_initialized", lambda: False)  # other tests of this process may have a cluster
     monkeypatch.chdir(folder)
     with connect(Workers(1)):
         raise ZeroDivisionError

@@ -33,7 +33,7 @@ class UnshownRun(Run):
     def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]], **how: Any) -> None:
         """Show and log nothing while the run goes on."""
 
-    def track(self, document: dict[str, Any], settings: Sequence[Setting]) -> None:
+    def track(self, document: dict[str, Any]) -> None:
         """Log nothing."""
 
 

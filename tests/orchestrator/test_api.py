@@ -81,7 +81,7 @@ def test_a_result_passes_and_fails_limits(report: Report) -> None:
 
 def test_the_same_folder_is_opened_again(report: Report, tmp_path: Path) -> None:
     assert Report(report.folder).document == report.document
-    with pytest.raises(BadInput, match=r"no result.json and no scores.parquet"):
+    with pytest.raises(BadInput, match=r"has no result.json"):
         Report(tmp_path)
     with pytest.raises(BadInput, match=r"no figure 'frontie'.*frontier"):
         report.figure("frontie")

@@ -150,6 +150,7 @@ class Run:
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
         self.live = Live(kind, name, self.design.plan, out, self.store, terminal)
         self.drawing = Drawing(out, private=False)
+        self.logged: list[Published] = []
 
     def lay_out(self, plan: BasePlan, data: Any, device: str) -> Design:
         """Return a plan laid out on data, by the run's kind."""
@@ -365,7 +366,8 @@ class Run:
                 self.drawing.publish()
                 self.live.page.report_written()
                 advance(2)
-                self.track(document, settings)
+                self.logged = self.models_to_log(settings)
+                self.track(document)
                 advance(3)
         return Result(document, scores)
 
@@ -399,13 +401,13 @@ class Run:
             some = f"{len(models)} model{'s' * (len(models) > 1)}"
             self.terminal.line(f"MLflow gets {some}, {size_text(bytes_of(models))} of weights{each}, less those it has")
 
-    def track(self, document: dict[str, Any], settings: Sequence[Setting]) -> None:
+    def track(self, document: dict[str, Any]) -> None:
         """Log the run; a tracking server that is away costs the tracking, not the audit."""
         try:
             with self.terminal.quiet():
                 self.live.tracking.stop()
-                where, models = self.plan.tracking, self.models_to_log(settings)
-                to_log = ToLog(models, self.plan, self.store) if models else None
+                where = self.plan.tracking
+                to_log = ToLog(self.logged, self.plan, self.store) if self.logged else None
                 tables = self.kind.open_page().csv(self.drawing.folder)
                 tracked = log_result(self.kind, document, self.out, where.uri, where.experiment, to_log, tables)
         except TrackingFailed as error:

@@ -337,7 +337,7 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
     (line,) = failed(["dp-noise-1.auc=0.9"], plan, document)
     assert line.startswith("gate dp-noise-1.auc=0.9: inconclusive: auc was not measured (base, dp-noise-1, no attack)")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "Not judged: training diverged in some of its models" in page
+    assert "Not judged, because training diverged in some of its models" in page
     assert "dp-noise-1" not in set(pq.read_table(tmp_path / "out" / "scores.parquet")["arm"].to_pylist())
 
 

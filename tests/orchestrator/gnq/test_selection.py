@@ -66,7 +66,7 @@ def test_the_lowest_is_chosen_among_defences_only() -> None:
         return choice_of(kind, Sweep("some", "", "gnq-smoke", fixed(settings), "", ""), PLAN, metric, mode)
 
     assert list(chosen(RANKINGS, "min").settings) == ["plan", *RANKINGS]
-    for path, value in (("audit.ridge", 0.1), ("split.shadows", 8)):
+    for path, value in (("audit.ridge", 0.3), ("split.shadows", 6)):
         attack: Settings = {**RANKINGS, "attack": {"defences.0.ranking": "gnq_sum", path: value}}
         assert "attack" in chosen(attack, "max").settings
         with pytest.raises(BadInput) as refused:
@@ -84,7 +84,7 @@ def test_the_lowest_is_chosen_among_defences_only() -> None:
 def test_nothing_is_chosen_by_the_lowest_where_only_attacks_vary(name: str, field: str) -> None:
     plan = load_plan(f"{name}-smoke")
     selection = selection_of(kind_named(name))
-    sweep = Sweep("some", "", f"{name}-smoke", fixed({"a": {field: 4}}), "", "")
+    sweep = Sweep("some", "", f"{name}-smoke", fixed({"a": {field: 16}}), "", "")
     with pytest.raises(BadInput, match=rf"may vary with it \({name}: nothing\)") as refused:
         choice_of(kind_named(name), sweep, plan, selection.metrics(plan)[0], "min")
     assert str(refused.value).endswith("leave out --mode min")

@@ -147,7 +147,7 @@ def test_the_page_of_a_whole_result_loses_its_points_and_nothing_else(
     assert page.verdict(less) == page.verdict(document) and page.closing_lines(less) == page.closing_lines(document)
     full = page.write(tmp_path, None).read_text()
     drawn = {file.stem for file in (tmp_path / "figures").glob("*.svg")}
-    for file in (tmp_path / "figures").iterdir():
+    for file in (tmp_path / "figures").glob("*"):
         file.unlink()
     (tmp_path / "result.json").write_text(json.dumps(less))
     bare = page.write(tmp_path, None).read_text()

@@ -59,7 +59,9 @@ def test_it_is_stored_and_a_second_run_trains_and_scores_nothing(finished: Resul
 def test_copies_across_borders_are_told_at_the_start_and_in_the_result(
     finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("orchestrator.engine.run.run.copy_warnings", lambda design: [f"copies in {design.data.name}"])
+    monkeypatch.setattr(
+        "orchestrator.engine.run.run.copy_warnings", lambda design, **_: [f"copies in {design.data.name}"]
+    )
     document = audited(bench.plan(), bench.place / "copies").document
     assert document["warnings"] == [*finished.document["warnings"], "copies in digits"]
     told = capsys.readouterr().out

@@ -140,7 +140,7 @@ def test_the_page_of_a_run_that_breaks_off_says_so_and_stays(
         run_of(plan, page.parent).audit()
     text = page.read_text()
     assert f"<b>Stopped before its end: {cause}" in text and "<broke>" not in text
-    assert "Finished models are kept; run the same command again to go on." in text
+    assert "Finished models are kept: run the same command again to continue." in text
     assert REFRESH not in text and "1 of 3" in text and " s left" not in text
     run_of(plan, page.parent).audit()
     assert 'id="verdict"' in page.read_text()
@@ -242,7 +242,7 @@ def test_a_report_that_cannot_be_drawn_leaves_a_page_that_says_how_to_get_it(
     with pytest.raises(KeyboardInterrupt):
         run_of(plan, page.parent).audit()
     text = page.read_text()
-    assert "The result is whole" in text and "orch report" in text and REFRESH not in text
+    assert "The result is complete" in text and "orch report" in text and REFRESH not in text
     assert json.loads((page.parent / "result.json").read_text())["table"]
 
 
