@@ -10,8 +10,9 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -35,6 +36,8 @@ TOKEN = secrets.token_hex(32)
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
+TOO_SLOW = "timed out during startup"
+"""What Ray says when its own processes were not there in time."""
 LOCAL_WORKERS_PER_CPU = 8
 CONNECT_SECONDS = 5.0
 SOURCE_PACKAGES = ("actors", "audits", "orchestrator", "tune_spaces")
@@ -124,7 +127,8 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
         inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark}
         try:
             with environment(inherited), _on_loopback(), interrupt_held():
-                ray.init(
+                start = partial(
+                    ray.init,
                     address="local",
                     num_cpus=max(1, int(workers.count * workers.cpus + 0.999)),
                     object_store_memory=OBJECT_STORE_BYTES,
@@ -133,10 +137,29 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
                     logging_level=logging.ERROR,
                     _temp_dir=folder,
                 )
+                _started(start, ray.shutdown)
             with watched(last_words):
                 yield
         finally:
             ray.shutdown()
+
+
+def _started(start: Callable[[], object], stop: Callable[[], object]) -> None:
+    """Start Ray, once more where the machine was too busy; Ray gives its own processes half a minute to appear."""
+    for attempt in (1, 2):
+        try:
+            start()
+        except Exception as error:
+            if TOO_SLOW not in str(error):
+                raise
+            stop()
+            if attempt == 2:
+                raise RuntimeError(
+                    "Ray did not start, twice within half a minute each: this machine is too busy or short of memory; "
+                    "run the same command again when it is quieter, or with --workers 0, which needs no Ray"
+                ) from error
+        else:
+            return
 
 
 @contextmanager

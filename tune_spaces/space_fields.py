@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,9 @@ def dimension_of(path: str, given: Any, algorithm: str) -> Dimension:
     listed = "grid" if algorithm == "grid" else "choice"
     if isinstance(given, list):
         return Dimension(path, listed, tuple(given))
+    if isinstance(given, str) and (called := re.fullmatch(rf"({'|'.join(FORMS)})\((.*)\)", given.strip())):
+        form, arguments = called.groups()
+        raise BadInput(f"{path}: {given} is written so behind --vary; in a file write {{{form}: [{arguments}]}}")
     if not isinstance(given, Mapping):
         return Dimension(path, "constant", (given,))
     forms = [key for key in given if key != "when"]

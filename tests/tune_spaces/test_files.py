@@ -58,6 +58,10 @@ def test_a_shipped_file_reads_the_same_whoever_reads_it(name):
 
 GRID = {EPSILON: [0.1, 0.2]}
 REFUSED = [
+    (
+        {"space": {EPSILON: "loguniform(0.02, 1)"}},
+        f"{EPSILON}: loguniform(0.02, 1) is written so behind --vary; in a file write {{loguniform: [0.02, 1]}}",
+    ),
     ({"sapce": GRID}, "sapce is not a field (did you mean 'space'?)"),
     ({"base": None, "space": GRID}, "base is missing"),
     ({}, "nothing varies"),

@@ -1,0 +1,44 @@
+"""Ray that does not start in time is started once more; what else goes wrong is told as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.cluster import _started
+
+LATE = Exception("The current node timed out during startup. This could happen because …")
+
+
+class Ray:
+    """Starts after ``failures``; notes what was done."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures, self.done = list(failures), list[str]()
+
+    def init(self) -> None:
+        self.done.append("init")
+        if self.failures:
+            raise self.failures.pop(0)
+
+    def shutdown(self) -> None:
+        self.done.append("shutdown")
+
+
+def test_a_machine_that_was_busy_gets_a_second_try() -> None:
+    ray = Ray(LATE)
+    _started(ray.init, ray.shutdown)
+    assert ray.done == ["init", "shutdown", "init"]
+
+
+def test_after_two_tries_a_line_says_what_to_do() -> None:
+    ray = Ray(LATE, LATE)
+    with pytest.raises(RuntimeError, match=r"too busy or short of memory; run the same command again .* --workers 0"):
+        _started(ray.init, ray.shutdown)
+    assert ray.done == ["init", "shutdown"] * 2
+
+
+def test_another_failure_is_raised_at_once() -> None:
+    ray = Ray(ValueError("another"))
+    with pytest.raises(ValueError, match="another"):
+        _started(ray.init, ray.shutdown)
+    assert ray.done == ["init"]
