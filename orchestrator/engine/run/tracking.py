@@ -159,6 +159,8 @@ class OpenRun:
         """End the parent; the next run opens another one, unless it is the run of this ``result`` once more."""
         if self.again:
             return
+        if status != "FINISHED":
+            _end_children(self.client, self.children, status)
         self.client.set_terminated(self.parent, status)
         if result is not None:
             keep_finished(self.out, self.out / OPEN_FILE, result)
@@ -192,6 +194,7 @@ def open_run(
         if parent.data.tags["orch.plan_hash"] == tags["orch.plan_hash"]:
             children = _children(client, identity, parent.info.run_id)
             return OpenRun(client, identity, str(parent.info.run_id), tags, params, out, children)
+        _end_children(client, _children(client, identity, parent.info.run_id), "KILLED")
         client.set_terminated(parent.info.run_id, "KILLED")
     if result is not None and (done := finished_before(client, identity, out, result)) is not None:
         children = _children(client, identity, done.info.run_id)
@@ -205,6 +208,13 @@ def _children(client: MlflowClient, experiment: str, parent: str) -> dict[str, s
     """Return the child runs of ``parent``: setting → run id."""
     found = client.search_runs([experiment], f"tags.{PARENT} = '{parent}'", max_results=50_000)
     return {str(child.info.run_name): str(child.info.run_id) for child in found}
+
+
+def _end_children(client: MlflowClient, children: Mapping[str, str], status: str) -> None:
+    """End those child runs that are still running."""
+    for child in children.values():
+        if client.get_run(child).info.status == "RUNNING":
+            client.set_terminated(child, status)
 
 
 def is_value(metric: str) -> bool:

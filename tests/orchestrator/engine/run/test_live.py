@@ -295,14 +295,26 @@ def test_a_parent_that_another_plan_left_open_is_killed(plan: BasePlan, tmp_path
     out.mkdir()
     uri = plan.tracking.uri or ""
     first = open_run("toy", "toy-audit", plan.resolved(), out, uri, tmp_path.name)
+    first.fill_child("base", {}, {"loss.auc": 0.5})
     other = plan.changed({"seed": 5})
     second = open_run("toy", "toy-audit", other.resolved(), out, uri, tmp_path.name)
     assert second.parent != first.parent
     assert {run.info.run_id: run.info.status for run in parents(plan)} == {
         first.parent: "KILLED", second.parent: "RUNNING",
     }  # fmt: skip
+    assert children(plan)["base"].info.status == "KILLED"
     assert second.tags["orch.plan_hash"] == plan_hash(other.resolved())
     assert open_run("toy", "toy-audit", other.resolved(), out, uri, tmp_path.name).parent == second.parent
+
+
+def test_what_a_run_left_running_ends_as_it_does(plan: BasePlan, tmp_path: Path) -> None:
+    tmp_path.joinpath("out").mkdir()
+    run = open_run("toy", "toy-audit", plan.resolved(), tmp_path / "out", plan.tracking.uri or "", tmp_path.name)
+    for name in ("done", "begun"):
+        run.fill_child(name, {}, {"loss.auc": 0.5})
+    run.end_child(run.children["done"], "FINISHED")
+    run.end("KILLED")
+    assert {name: each.info.status for name, each in children(plan).items()} == {"done": "FINISHED", "begun": "KILLED"}
 
 
 def test_a_number_that_is_void_at_the_end_does_not_stay(plan: BasePlan, tmp_path: Path) -> None:
