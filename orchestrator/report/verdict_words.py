@@ -116,13 +116,19 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def inside(subject: str) -> str:
+    """Return a subject as it stands within a sentence."""
+    first, _, rest = subject.partition(" ")
+    return f"{first.lower()} {rest}" if first in ("The", "From", "Given") else subject
+
+
 def leaks(found: Sequence[Finding], wording: Wording) -> list[str]:
     """Return the sentence on what leaks, which begins with what that means."""
     rows = [each for each in found if each.level == LEAK]
     same = [each for each in rows if each.text.startswith(wording.leak)]
-    listed = [f"{each.subject} ({measured(each)})" for each in same]
+    listed = [f"{inside(each.subject)} ({measured(each)})" for each in same]
     if len(rows) == len(same) == 1:
-        listed = [f"{same[0].subject}{same[0].text.removeprefix(wording.leak)}"]
+        listed = [f"{inside(same[0].subject)}{same[0].text.removeprefix(wording.leak)}"]
     own = [f"{each.subject}: {each.text}." for each in rows if each not in same]
     return [*([f"{wording.leak}: {named(listed)}."] if listed else []), *own]
 
