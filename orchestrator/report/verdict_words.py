@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, F
 
 SMALL = "too small"
 MOST_NAMED = 4
+LAST_NUMBER = re.compile(r"\.\d+$")
 METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness", "tpr": "TPR", "fpr": "FPR"}
 ACCESS = {
     "labels": "predicted classes alone",
@@ -143,12 +145,15 @@ def nulls(found: Sequence[Finding]) -> list[str]:
 
 
 def untold(found: Sequence[Finding]) -> list[str]:
-    """Return a sentence for each reason for which something cannot be told."""
-    reasons = dict.fromkeys(each.why for each in found if each.level == UNTOLD)
+    """Return a sentence for each reason for which something cannot be told; of numbers in one reason the largest."""
+    reasons: dict[str, list[Finding]] = {}
+    for each in found:
+        if each.level == UNTOLD:
+            reasons.setdefault(LAST_NUMBER.sub("", each.why), []).append(each)
     return [
-        f"Cannot be told: {named([each.subject for each in found if each.level == UNTOLD and each.why == why])}, "
-        f"because {why}."
-        for why in reasons
+        f"Cannot be told: {named(list(dict.fromkeys(each.subject for each in rows)))}, "
+        f"because {max(each.why for each in rows)}."
+        for rows in reasons.values()
     ]
 
 

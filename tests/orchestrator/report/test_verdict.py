@@ -52,6 +52,16 @@ def test_a_null_result_without_power_is_none() -> None:
     assert judge(SCRUB, blunt).level == UNTOLD and judge().level == UNTOLD
 
 
+def test_what_cannot_be_told_for_one_reason_is_one_sentence() -> None:
+    blunt = [
+        Finding(setting="base", subject=name, level=NONE_SEEN, chance=0.5, seen_from=seen)
+        for name, seen in (("SCRUB", 0.85), ("Fine-tuning", 0.9), ("SCRUB", 0.8))
+    ]
+    found = judge(*blunt).headline
+    assert found.count("Cannot be told") == 1 and found.startswith("Cannot be told: SCRUB, Fine-tuning, because ")
+    assert found.endswith("with an AUC below .90.")
+
+
 def test_a_failed_control_is_what_the_advice_and_the_last_lines_are_about() -> None:
     found = judge(SCRUB, controls=(control("power", FAILED),))
     assert found.advice.startswith("Do not rely on this run")
