@@ -126,7 +126,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
         # by every process of the cluster, not kept here
         inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark}
         try:
-            with environment(inherited), _on_loopback(), interrupt_held():
+            with environment(inherited), _on_loopback():
                 start = partial(
                     ray.init,
                     address="local",
@@ -145,10 +145,14 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
 
 
 def _started(start: Callable[[], object], stop: Callable[[], object]) -> None:
-    """Start Ray, once more where the machine was too busy; Ray gives its own processes half a minute to appear."""
+    """Start Ray, once more where the machine was too busy; Ray gives its own processes half a minute.
+
+    Ctrl-C is held while it starts, and raised between the attempts.
+    """
     for attempt in (1, 2):
         try:
-            start()
+            with interrupt_held():
+                start()
         except Exception as error:
             if TOO_SLOW not in str(error):
                 raise

@@ -19,6 +19,7 @@ FINISHED_FILE = ".tracked"  # in the folder of a finished run: the tag orch.run 
 def fingerprint(result: Mapping[str, Any]) -> str:
     """Return a short hash of what a result is of: its plan, its settings, and what they were searched or chosen by.
 
+    What it keeps of points is in it: a run without scores must not be one whose scores the tracker has.
     Workers, threads and places of files are not in it; neither is any number that was found.
     """
     search, selection = result.get("search") or {}, result.get("selection") or {}
@@ -26,6 +27,7 @@ def fingerprint(result: Mapping[str, Any]) -> str:
         "name": result["name"],
         "plan": result.get("plan_hash", result["plan"]),
         "settings": result["settings"],
+        "kept": [result.get("aggregate_only", False), result.get("pictures", True)],
         "search": [search.get(field) for field in ("algorithm", "seed", "seeds", "metric", "mode", "scheduler")],
         "trials": [[row["number"], row["changes"]] for row in search.get("trials", ())],
         "selection": [selection.get(field) for field in ("metric", "mode")],

@@ -96,6 +96,9 @@ def test_a_sweep_is_read_back_and_the_same_run_again_is_no_second_one(run, tmp_p
     assert after.keys() == before.keys() and after[logged["parent"]].data.metrics["seconds"] == 1.0
     for identity, run in before.items():
         assert after[identity].data.params == run.data.params and after[identity].info.end_time == run.info.end_time
+    bare = log_result(APOLLO, {**result, "aggregate_only": True, "pictures": False}, out, None, "orch")
+    assert bare["parent"] != logged["parent"]  # the finished one has the scores
+    before |= {run.info.run_id: run for run in every_run(client, logged)}
     fewer = {**result, "settings": result["settings"][:2]}
     other = log_result(APOLLO, fewer, out, None, "orch")
     assert other["parent"] != logged["parent"] and len(every_run(client, logged)) == len(before) + 3
