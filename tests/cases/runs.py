@@ -12,10 +12,12 @@ from ray import cloudpickle
 
 from actors.jobs import MakePerform, Workers
 from orchestrator.engine.jobs.job import Job, of_stage
+from orchestrator.engine.kind import Tuning
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Result, Run
+from orchestrator.engine.run.standing import Left
 from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
@@ -30,7 +32,7 @@ class UnshownRun(Run):
     def report(self, document: Mapping[str, Any]) -> None:
         """Draw nothing."""
 
-    def watch(self, settings: Sequence[Setting], left: Sequence[Sequence[Job]], **how: Any) -> None:
+    def watch(self, settings: Sequence[Setting], left: Left, what: str = "", tuning: Tuning | None = None) -> None:
         """Show and log nothing while the run goes on."""
 
     def track(self, document: dict[str, Any]) -> None:

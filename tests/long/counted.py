@@ -18,6 +18,7 @@ import orchestrator.engine.run.crew as crew
 import orchestrator.engine.run.run as engine
 from orchestrator.cli.main import main as orch
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 
 NOTES = "ORCH_TEST_NOTES"
@@ -62,8 +63,8 @@ class CountedContext(WorkerContext[Any]):
 
 
 class CountedContexts(OpenContexts):
-    def open(self, plan_hash: str) -> WorkerContext[Any]:
-        context = super().open(plan_hash)
+    def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
+        context = super().open(plan_hash, lately)
         context.__class__ = CountedContext
         return context
 
@@ -83,7 +84,7 @@ class CountedRun(engine.Run):
 def main() -> int:
     """Carry out the command line."""
     note(STARTED)
-    crew.OpenContexts = CountedContexts  # type: ignore[misc]
+    crew.OpenContexts = CountedContexts  # type: ignore[attr-defined]
     engine.Run = CountedRun  # type: ignore[misc]
     return orch(sys.argv[1:])
 

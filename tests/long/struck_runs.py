@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from moto.server import ThreadedMotoServer
 
@@ -19,7 +20,7 @@ from tests.orchestrator.engine.run.small_plans import SMALL
 from tests.orchestrator.engine.store.s3_server import client, proxy_before, uri
 from tune_spaces import SWEEPS
 
-PLANS = {
+PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "apollo": ("apollo-smoke", {**APOLLO, "split.targets": 2}),
     "tmia": ("tmia-smoke", SMALL["tmia"]),
     "gnq": ("gnq-smoke", {**SMALL["gnq"], "split.pools": 1, "split.shadows": 6}),

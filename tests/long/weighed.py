@@ -24,6 +24,7 @@ import orchestrator.engine.run.crew as crew
 from actors import first_worker
 from orchestrator.cli.main import main as orch
 from orchestrator.engine.jobs.job import Job
+from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from tests.cases.runs import UnshownRun
@@ -73,8 +74,8 @@ class WeighedContext(WorkerContext[Any]):
 
 
 class WeighedContexts(OpenContexts):
-    def open(self, plan_hash: str) -> WorkerContext[Any]:
-        context = super().open(plan_hash)
+    def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
+        context = super().open(plan_hash, lately)
         context.__class__ = WeighedContext
         return context
 
@@ -124,8 +125,9 @@ def on_three_nodes(file: Path, *arguments: str) -> int:
 def main(where: str, file: str, *arguments: str) -> int:
     """Carry out the command line and return its exit code."""
     os.environ[NOTES] = file
-    crew.OpenContexts = WeighedContexts  # type: ignore[misc]
-    Run.report, Run.watch, Run.track = UnshownRun.report, UnshownRun.watch, UnshownRun.track  # type: ignore[method-assign]
+    crew.OpenContexts = WeighedContexts  # type: ignore[attr-defined]
+    for unshown in ("report", "watch", "track"):
+        setattr(Run, unshown, getattr(UnshownRun, unshown))
     return on_three_nodes(Path(file), *arguments) if where == "nodes" else orch([*arguments])
 
 

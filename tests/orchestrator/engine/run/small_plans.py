@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, OF_TARGETS, load_plan
 from tests.cases.runs import audited
 
-SMALL = {
+SMALL: dict[str, dict[str, Any]] = {
     "apollo": {
         "split.targets": 2,
         "audit.fpr": [0.5],

@@ -20,6 +20,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.part_trial import PartTrial
+from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.suggesting import Trial, suggest
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.kinds import KINDS, kind_named, load_plan
@@ -56,8 +57,8 @@ class Meeting(OpenContexts):
 
     together: frozenset[str] = frozenset()
 
-    def open(self, plan_hash: str) -> WorkerContext[Any]:
-        found = super().open(plan_hash)
+    def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
+        found = super().open(plan_hash, lately)
         return Noted(found.kind, found.design, found.store)
 
     def do(self, context: WorkerContext[Any], job: Job) -> None:
