@@ -21,7 +21,7 @@ from orchestrator.tmia.result.rows import TmiaCell
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-QUANTILES = np.linspace(0.0, 1.0, 201)
+QUANTILES = np.linspace(0.0, 1.0, 101)
 GROUP_LOOKS = {
     "trained on them": {"color": SERIES[1], "linestyle": "-"},
     "did not": {"color": SERIES[0], "linestyle": "--"},
