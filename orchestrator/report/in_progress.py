@@ -1,4 +1,4 @@
-"""The page of a run that is not finished: how far it is, or where it stopped; one HTML file without a script."""
+"""The page of a run that is not finished: how far it is, or where it stopped; one HTML file."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ REFRESHED = ("running", "summing up")
 BETWEEN_PARTS = re.compile(r"\.(?!\d)")
 """Where the name of a number is broken; a point before a digit is a decimal one."""
 
+MOST_BESIDE = 8
+"""The most numbers that stand beside a setting, in its line."""
+
 
 def in_progress(progress: Progress) -> str:
     """Return the page of a run that is not finished."""
@@ -41,7 +44,7 @@ def in_progress(progress: Progress) -> str:
         lasted=seconds(progress.looked - progress.since),
         stages=[(stage, words_left(stage.left)) for stage in progress.stages],
         ready=sum(each.done == each.needed for each in progress.settings),
-        settings=Markup(as_html(settings_grid(progress))) if progress.settings else "",
+        settings=Markup("\n".join(map(as_html, settings_grids(progress)))),
     )
 
 
@@ -60,15 +63,23 @@ def words_left(left: float | None) -> str:
     return "" if left is None else f"about {seconds(left)} left"
 
 
-def settings_grid(progress: Progress) -> Grid:
-    """Return a line for each setting: how far it is, and its numbers once all of it is done."""
+def settings_grids(progress: Progress) -> list[Grid]:
+    """Return how far each setting is, and its numbers once all of it is done: beside it, or a line each if many."""
+    if not progress.settings:
+        return []
     names = list(dict.fromkeys(name for each in progress.settings for name in each.numbers))
-    body = [
-        [each.name, state(each), *(number(each.numbers.get(name)) if each.numbers else DASH for name in names)]
+    beside = names if len(names) <= MOST_BESIDE else []
+    states = [
+        [each.name, state(each), *(number(each.numbers.get(name)) if each.numbers else DASH for name in beside)]
         for each in progress.settings
     ]
-    columns = [left("setting"), left("state"), *(BETWEEN_PARTS.sub("\n", name) for name in names)]
-    return grid("settings", "Settings", columns, body)
+    columns = [left("setting"), left("state"), *(BETWEEN_PARTS.sub("\n", name) for name in beside)]
+    grids = [grid("settings", "Settings", columns, states)]
+    if not beside and names:
+        finished = [each for each in progress.settings if each.numbers]
+        lines = [[name, *(number(each.numbers.get(name)) for each in finished)] for name in names]
+        grids.append(grid("numbers", "Numbers", [left("number"), *(each.name for each in finished)], lines))
+    return grids
 
 
 def state(setting: SettingProgress) -> Entry:

@@ -93,7 +93,7 @@ def test_the_presets_are_entries_of_a_preset_file(finished):
 def test_its_page_says_that_it_is_finished_and_has_the_distances(finished):
     _, out, document, _ = finished
     text = (out / "report.html").read_text()
-    assert "unlearning-presets: finished" in text and 'http-equiv="refresh"' not in text
+    assert "unlearning-presets: finished" in text and "location.reload()" not in text
     for row in document["rows"]:
         (line,) = (line for line in text.splitlines() if f">{row['setting']}<" in line)
         assert f"<td>{number(row['distance'])}</td>" in line and ">finished<" in line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from orchestrator.kinds import kind_named, load_plan
 from orchestrator.report.result import read_result
 from tests.cases.apollo_result import write_run, write_whole_run
 from tests.cases.browser import ABSENT, Browser, browser
+from tests.cases.page_checks import OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, the_first_screen_is_the_verdict
 from tests.cases.runs import audited
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
@@ -36,20 +36,6 @@ RUNS: dict[str, Callable[[Path], Any]] = {
     "gnq-sweep": lambda out: write_gnq_run(out, NOISE, arms=("none",)),
     "mia-smoke": smoke,
 }
-WINDOWS = [(1280, "light", "screen"), (400, "dark", "screen"), (1280, "light", "print")]
-OTHERS = [(1280, "dark", "screen"), (400, "light", "screen"), (700, "light", "print")]
-SIDEWAYS = """
-const wide = [...document.querySelectorAll("body *")].filter(each =>
-  each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".scroll, .wide, pre"));
-return [document.documentElement.scrollWidth, innerWidth, wide.slice(0, 3).map(each => each.outerHTML.slice(0, 200))];
-"""
-# Figures are pictures with a description: what is inside them is presentation.
-JUDGE = """
-const done = arguments[arguments.length - 1];
-axe.run({exclude: [["figure svg"]]}, {resultTypes: ["violations"]}).then(found => done(found.violations
-  .filter(each => ["serious", "critical"].includes(each.impact))
-  .map(each => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`)), error => done([String(error)]));
-"""
 
 
 @pytest.fixture(scope="module")
@@ -71,31 +57,11 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_a_page_fits_its_window_asks_nobody_and_is_accessible(
     window: Browser, page: Path, width: int, scheme: str, media: str
 ) -> None:
-    window.show(page, width, 800, scheme, media)
-    scroll, inner, wide = window.run(SIDEWAYS)
-    assert scroll <= inner == width and wide == []
-    console, asked = window.logged()
-    assert console == [] and {url for url in asked if not url.startswith("chrome:")} == {page.as_uri()}
-    axe = find_spec("axe_core_python")
-    assert axe is not None and axe.submodule_search_locations is not None
-    window.run((Path(axe.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8"))
-    assert window.wait(JUDGE) == []
+    fits_asks_nobody_and_is_accessible(window, page, width, scheme, media)
 
 
 def test_the_first_screen_answers_whether_it_leaks_how_sure_that_is_and_what_to_do(window: Browser, page: Path) -> None:
-    verdict = kind_named(read_result(page.parent)["kind"]).open_page().verdict(read_result(page.parent))
-    assert verdict is not None
-    window.show(page, 1280, 800)
-    bottom, text = window.run(
-        "const all = document.querySelector('#answer dl'); return [all.getBoundingClientRect().bottom, "
-        "document.querySelector('#answer').innerText]"
-    )
-    assert bottom <= 800
-    for said in (verdict["headline"], verdict["advice"], verdict["certainty"], verdict["tested"]):
-        assert " ".join(said.split()) in " ".join(text.split())
-    for control in verdict["controls"]:
-        assert control["state"] in text
-    assert page.stat().st_size < 2_000_000
+    the_first_screen_is_the_verdict(window, page)
 
 
 def test_a_table_sorts_by_a_column_and_back(window: Browser, page: Path) -> None:
