@@ -31,13 +31,15 @@ def fits_asks_nobody_and_is_accessible(window: Browser, page: Path, width: int, 
     """Open a page and look at its width, its console, what it asked for, and at what axe finds in it."""
     window.show(page, width, HEIGHT, scheme, media)
     scroll, inner, wide = window.run(SIDEWAYS)
-    assert scroll <= inner == width and wide == []
+    assert scroll <= inner == width and wide == [], (scroll, inner, width, wide)
     console, asked = window.logged()
-    assert console == [] and {url for url in asked if not url.startswith("chrome:")} == {page.as_uri()}
+    assert console == [], console
+    assert {url for url in asked if not url.startswith("chrome:")} == {page.as_uri()}, asked
     axe = find_spec("axe_core_python")
     assert axe is not None and axe.submodule_search_locations is not None
     window.run((Path(axe.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8"))
-    assert window.wait(JUDGE) == []
+    found = window.wait(JUDGE)
+    assert found == [], found
 
 
 def the_first_screen_is_the_verdict(window: Browser, page: Path) -> None:
@@ -49,9 +51,9 @@ def the_first_screen_is_the_verdict(window: Browser, page: Path) -> None:
         "const all = document.querySelector('#answer dl'); return [all.getBoundingClientRect().bottom, "
         "document.querySelector('#answer').innerText]"
     )
-    assert bottom <= HEIGHT
+    assert bottom <= HEIGHT, bottom
     for said in (verdict["headline"], verdict["advice"], verdict["certainty"], verdict["tested"]):
-        assert " ".join(said.split()) in " ".join(text.split())
+        assert " ".join(said.split()) in " ".join(text.split()), (said, text)
     for control in verdict["controls"]:
         assert control["state"] in text
-    assert page.stat().st_size < MOST_BYTES
+    assert page.stat().st_size < MOST_BYTES, page.stat().st_size

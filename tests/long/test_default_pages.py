@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import subprocess
 import sys
 import time
@@ -45,14 +47,14 @@ def window(place: Path) -> Iterator[Browser]:
 def test_a_page_is_as_people_need_it(name: str, place: Path, window: Browser) -> None:
     words = (*COMMANDS[name], "--out", name, "--store", "store")
     begin = time.monotonic()
-    with subprocess.Popen(
-        [*ORCH, *words], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as run:
-        unfinished(window, place / name / "report.html", run)
-        said, _ = run.communicate()
-    assert run.returncode == 0, said[-3000:]
     page = place / name / "report.html"
-    print(f"{name}: {time.monotonic() - begin:.0f} s, {page.stat().st_size} bytes")
+    with (place / f"{name}.log").open("w+") as said:
+        with subprocess.Popen([*ORCH, *words], cwd=place, stdout=said, stderr=said) as run:
+            unfinished(window, page, run)
+        said.seek(0)
+        assert run.returncode == 0, said.read()[-3000:]
+    took = time.monotonic() - begin
+    logging.getLogger(__name__).info(json.dumps({"page": name, "seconds": round(took), "bytes": page.stat().st_size}))
     first_screen(window, page)
     window.picture(place / f"{name}.png")
     for width, scheme, media in (*WINDOWS, *OTHERS):
@@ -60,7 +62,7 @@ def test_a_page_is_as_people_need_it(name: str, place: Path, window: Browser) ->
         window.picture(place / f"{name}-{width}-{scheme}-{media}.png")
 
 
-def unfinished(window: Browser, page: Path, run: subprocess.Popen[str]) -> None:
+def unfinished(window: Browser, page: Path, run: subprocess.Popen[bytes]) -> None:
     """Look at the page while the run goes on, where it lasts long enough for that."""
     end = time.monotonic() + 60
     while time.monotonic() < end and run.poll() is None:
