@@ -14,10 +14,10 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import claim_folder, keep_sweep, refuse_other_sweep
+from orchestrator.engine.run.output_folder import LOG_FILE
 from orchestrator.engine.run.run import run_audit, run_sweep
+from orchestrator.engine.run.taking import take
 from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, plan_from
-from tune_spaces.registry import Sweep
 
 Plan = str | Path | Mapping[str, Any] | BasePlan
 """A plan's file, the name of a shipped plan, its content, or a plan that is checked already."""
@@ -36,6 +36,8 @@ def audit(
     force: bool = False,
     rebuild: bool = False,
     quiet: bool = False,
+    pictures: bool = True,
+    aggregate_only: bool = False,
 ) -> Report:
     """Carry out one audit and return its report.
 
@@ -64,6 +66,10 @@ def audit(
         Check every stored artefact and compute damaged ones anew.
     quiet:
         Print nothing.
+    pictures:
+        False: no picture of a data point is in the result or its page.
+    aggregate_only:
+        Keep nothing about a single point: no scores, no ids, no pictures.
 
     Raises
     ------
@@ -73,8 +79,10 @@ def audit(
     found = planned(plan, {**given_values(target, members, data), **(values or {})}, workers, store)
     check_against_data(found)
     kind = kind_named(found.kind)
-    folder, terminal = claimed(found, found.kind, out, force=force, quiet=quiet)
-    run_audit(kind, found, folder, terminal, rebuild=rebuild)
+    folder = Path(out) if out is not None else default_folder(found, found.kind)
+    take(folder, found, force=force)
+    terminal = terminal_of(found, folder, quiet)
+    run_audit(kind, found, folder, terminal, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only)
     return Report(folder)
 
 
@@ -89,6 +97,8 @@ def sweep(
     force: bool = False,
     rebuild: bool = False,
     quiet: bool = False,
+    pictures: bool = True,
+    aggregate_only: bool = False,
 ) -> Report:
     """Carry out a sweep around a plan (the sweep's own by default) and return its report; see ``audit``.
 
@@ -104,8 +114,13 @@ def sweep(
         )
     check_against_data(found)
     check_sweep(found, wanted)
-    folder, terminal = claimed(found, wanted.name, out, force=force, quiet=quiet, sweep=wanted)
-    run_sweep(kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild)
+    folder = Path(out) if out is not None else default_folder(found, wanted.name)
+    claim = take(folder, found, force=force, sweep=wanted)
+    terminal = terminal_of(found, folder, quiet)
+    run_sweep(
+        kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild, force=force, pictures=pictures,
+        claim=claim, aggregate_only=aggregate_only,
+    )  # fmt: skip
     return Report(folder)
 
 
@@ -134,17 +149,15 @@ def given_values(target: Any, members: Any, data: Any) -> dict[str, Any]:
     return found if data is None else {**found, "data.name": data_name(data)}
 
 
-def claimed(
-    plan: BasePlan, name: str, out: str | Path | None, *, force: bool, quiet: bool, sweep: Sweep | None = None
-) -> tuple[Path, Terminal]:
-    """Return the folder of a run, ready for it, and where the run speaks to the user."""
-    folder = Path(out) if out is not None else Path("runs", f"{name}-{plan.plan_hash[:8]}")
-    if sweep is not None and not force:
-        refuse_other_sweep(folder, sweep)
-    terminal = Terminal(claim_folder(folder, plan, force=force))
-    if sweep is not None:
-        keep_sweep(folder, sweep)
+def default_folder(plan: BasePlan, name: str) -> Path:
+    """Return the folder of a run that was told none: it belongs to the plan alone."""
+    return Path("runs", f"{name}-{plan.plan_hash[:8]}")
+
+
+def terminal_of(plan: BasePlan, folder: Path, quiet: bool) -> Terminal:
+    """Return where a run in ``folder`` speaks to the user; the notes of its plan are told."""
+    terminal = Terminal(folder / LOG_FILE)
     terminal.console.quiet = quiet
     for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
         terminal.line(text)
-    return folder, terminal
+    return terminal

@@ -6,21 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.session import Session
-from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import (
-    LOG_FILE,
-    Claim,
-    Goal,
-    claim_folder,
-    goal_left,
-    keep_run,
-    keep_sweep,
-    refuse_other_goal,
-    refuse_other_sweep,
-)
-from orchestrator.engine.run.search_checks import head_of, samples_of
-from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
+from orchestrator.engine.run.output_folder import LOG_FILE, Claim, Goal
+from orchestrator.engine.run.taking import take
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -64,31 +52,13 @@ def begin_sweep(
 ) -> tuple[Terminal, Claim | None]:
     """Do as ``begin``; but where a search lies in ``folder``, return the claim instead of making it.
 
-    The search may have been of other code or data, which shows when it looks at its journal; it makes the claim then.
+    The search makes the claim when it has looked at its journal.
     """
-    searches = sweep is not None and sweep.search is not None and sweep.search.adaptive
-    if not force:
-        refuse_other_goal(folder, goal)
-    if sweep is not None and not force:
-        refuse_other_sweep(folder, sweep)
-        if sweep.search is not None and sweep.search.adaptive:
-            head = head_of(sweep.search, with_digests(plan))
-            Journal(folder / JOURNAL_FILE, head).check(samples_of(sweep.search))
-
-    def claim() -> None:
-        claim_folder(folder, plan, force=force)
-        if sweep is not None:
-            keep_sweep(folder, sweep)
-        if sweep is not None or goal_left(folder) is not None:
-            keep_run(folder, sweep.name if sweep else "", goal)
-
-    waits = searches and (folder / JOURNAL_FILE).is_file()
-    if not waits:
-        claim()
+    claim = take(folder, plan, force=force, sweep=sweep, goal=goal)
     session.log = folder / LOG_FILE
     terminal = Terminal(session.log, json=as_json, terse=terse)
     tell_notes(terminal, plan)
-    return terminal, claim if waits else None
+    return terminal, claim
 
 
 def tell_notes(terminal: Terminal, plan: BasePlan) -> None:

@@ -20,7 +20,11 @@ from orchestrator import Report, audit, sweep
 from orchestrator.api import runs
 from orchestrator.api.runs import planned
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.run import Run
+from orchestrator.engine.run.search_checks import head_of
+from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
+from orchestrator.engine.run.taking import take
 from orchestrator.kinds import load_plan
 from tests.cases.runs import audited
 from tests.cases.smallest_plans import ALL_DEFENCES, GNQ
@@ -107,6 +111,28 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="measures utility"):
         sweep("unlearning-presets", out=tmp_path / "a")
     assert not (tmp_path / "a").exists()
+
+
+def test_a_run_keeps_aggregates_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "track", lambda run, document: None)
+    out = tmp_path / "out"
+    report = audit("gnq-smoke", VALUES, store=tmp_path / "store", out=out, quiet=True, aggregate_only=True)
+    assert report.document["aggregate_only"] is True and not (out / "scores.parquet").exists()
+
+
+def test_a_search_of_other_trials_is_refused_and_its_folder_left_alone(tmp_path: Path) -> None:
+    file, out = tmp_path / "search.yaml", tmp_path / "out"
+    file.write_text(
+        "{base: gnq-smoke, space: {split.shadows: {choice: [4, 6]}}, "
+        "samples: 2, search: optuna, metric: none.lira.naive.auc}"
+    )
+    wanted, plan = sweep_named(str(file)), planned("gnq-smoke", None, 0, tmp_path / "store")
+    assert take(out, plan, force=False, sweep=wanted) is None and wanted.search is not None
+    Journal(out / JOURNAL_FILE, head_of(wanted.search, plan)).begin()
+    before = {each: each.read_bytes() for each in out.iterdir()}
+    with pytest.raises(BadInput, match="is of another search"):
+        sweep(str(file), "gnq-smoke", {"seed": 7}, store=tmp_path / "store", out=out)
+    assert {each: each.read_bytes() for each in out.iterdir()} == before
 
 
 def test_importing_is_cheap_and_needs_no_ray() -> None:
