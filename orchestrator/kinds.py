@@ -17,7 +17,8 @@ from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
 from orchestrator.engine.plan.wording import first_of
-from orchestrator.engine.run.search_checks import require_searcher
+from orchestrator.engine.run.search_checks import check_search, require_searcher
+from orchestrator.engine.run.target_parts import parts_of
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -142,6 +143,10 @@ def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
             require_metrics(search.metric if search else (), changed)
         except BadInput as error:
             raise BadInput(f"setting {name}: {error}") from None
+    if search is not None and search.scheduler is not None and not absent:
+        design = open_design(plan, device="cpu")
+        if not design.first_jobs():  # else its jobs are not known yet
+            check_search(search, len(parts_of(kind_named(plan.kind), design.jobs())))
 
 
 def require_metrics(metric: Sequence[str], plan: BasePlan) -> None:

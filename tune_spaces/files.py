@@ -129,6 +129,8 @@ def check_together(values: Mapping[str, Any], search: Search) -> None:
         search.configurations()
     if search.adaptive and not search.metric:
         raise BadInput("metric is missing; name the number to search by, e.g. metric: gradient_ascent.apollo.auc")
+    if len(set(search.metric)) < len(search.metric):
+        raise BadInput(f"metric: {search.metric[0]} is given twice; a Pareto front needs two numbers")
     if search.scheduler and len(search.metric) > 1:
         raise BadInput("scheduler: asha stops trials by one metric; leave out the scheduler, or one metric")
     for field, why in OF_TRIALS.items():

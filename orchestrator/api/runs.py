@@ -16,7 +16,7 @@ from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import LOG_FILE
 from orchestrator.engine.run.run import run_audit, run_sweep
-from orchestrator.engine.run.taking import take
+from orchestrator.engine.run.taking import taken
 from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, plan_from
 
 Plan = str | Path | Mapping[str, Any] | BasePlan
@@ -80,9 +80,9 @@ def audit(
     check_against_data(found)
     kind = kind_named(found.kind)
     folder = Path(out) if out is not None else default_folder(found, found.kind)
-    take(folder, found, force=force)
-    terminal = terminal_of(found, folder, quiet)
-    run_audit(kind, found, folder, terminal, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only)
+    with taken(folder, found, force=force):
+        terminal = terminal_of(found, folder, quiet)
+        run_audit(kind, found, folder, terminal, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only)
     return Report(folder)
 
 
@@ -115,12 +115,12 @@ def sweep(
     check_against_data(found)
     check_sweep(found, wanted)
     folder = Path(out) if out is not None else default_folder(found, wanted.name)
-    claim = take(folder, found, force=force, sweep=wanted)
-    terminal = terminal_of(found, folder, quiet)
-    run_sweep(
-        kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild, force=force, pictures=pictures,
-        claim=claim, aggregate_only=aggregate_only,
-    )  # fmt: skip
+    with taken(folder, found, force=force, sweep=wanted) as claim:
+        terminal = terminal_of(found, folder, quiet)
+        run_sweep(
+            kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild, force=force, pictures=pictures,
+            claim=claim, aggregate_only=aggregate_only,
+        )  # fmt: skip
     return Report(folder)
 
 

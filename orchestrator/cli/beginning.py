@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from orchestrator.cli.session import Session
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import LOG_FILE, Claim, Goal
-from orchestrator.engine.run.taking import take
+from orchestrator.engine.run.taking import taken
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -54,7 +56,8 @@ def begin_sweep(
 
     The search makes the claim when it has looked at its journal.
     """
-    claim = take(folder, plan, force=force, sweep=sweep, goal=goal)
+    context = click.get_current_context()
+    claim = context.with_resource(taken(folder, plan, force=force, sweep=sweep, goal=goal))
     session.log = folder / LOG_FILE
     terminal = Terminal(session.log, json=as_json, terse=terse)
     tell_notes(terminal, plan)

@@ -96,12 +96,23 @@ def session_of(ctx: click.Context) -> Session:
     return ctx.find_object(Session) or Session()
 
 
+def named(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return a folder's name; raises BadInput for an empty one, such as a variable of a shell that is not set."""
+    if value == "":
+        raise BadInput("--out is empty; give a folder, or leave it out")
+    return value
+
+
 def run_options(function: F) -> F:
     """Add --out, --json, --no-pictures, --aggregate-only, --rebuild, --force, --quiet and --no-color."""
     for option in (
         colour_option,
         quiet_option,
-        click.option("--force", is_flag=True, help="Write into a folder that holds the run of another plan."),
+        click.option(
+            "--force",
+            is_flag=True,
+            help="Write over what another plan, sweep or choice left in --out; a search begins its journal anew.",
+        ),
         click.option("--rebuild", is_flag=True, help="Check every stored artefact and compute damaged ones anew."),
         click.option(
             "--aggregate-only",
@@ -111,7 +122,13 @@ def run_options(function: F) -> F:
         ),
         click.option("--no-pictures", is_flag=True, help="Let no picture of a data point into the result or its page."),
         json_option,
-        click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the result; runs/NAME by default."),
+        click.option(
+            "--out",
+            type=click.Path(),
+            metavar="DIR",
+            callback=named,
+            help="Folder of the result; runs/NAME by default.",
+        ),
     ):
         function = option(function)
     return function

@@ -33,7 +33,11 @@ def search_options(function: F) -> F:
     return with_options(
         function,
         VARY,
-        click.option("--samples", metavar="N", help="Settings that random and optuna draw."),
+        click.option(
+            "--samples",
+            metavar="N",
+            help="Settings that random and optuna draw; more of them extend a finished run, fewer are refused.",
+        ),
         click.option("--search", metavar="grid|random|optuna", help="random where --samples is given, else grid."),
         click.option("--scheduler", metavar="none|asha", help="asha stops poor trials early."),
         click.option(
@@ -55,7 +59,11 @@ def choice_options(function: F) -> F:
     return with_options(
         function,
         VARY,
-        click.option("--samples", metavar="N", help="Settings that random draws."),
+        click.option(
+            "--samples",
+            metavar="N",
+            help="Settings that random draws; more of them extend a finished choice, fewer are refused.",
+        ),
         click.option("--search", metavar="grid|random", help="random where --samples is given, else grid."),
         click.option("--search-seed", metavar="N", help="Seed of the draws."),
         click.option(

@@ -24,7 +24,7 @@ from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.run.search_checks import head_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
-from orchestrator.engine.run.taking import take
+from orchestrator.engine.run.taking import taken
 from orchestrator.kinds import load_plan
 from tests.cases.runs import audited
 from tests.cases.smallest_plans import ALL_DEFENCES, GNQ
@@ -127,10 +127,11 @@ def test_a_search_of_other_trials_is_refused_and_its_folder_left_alone(tmp_path:
         "samples: 2, search: optuna, metric: none.lira.naive.auc}"
     )
     wanted, plan = sweep_named(str(file)), planned("gnq-smoke", None, 0, tmp_path / "store")
-    assert take(out, plan, force=False, sweep=wanted) is None and wanted.search is not None
+    with taken(out, plan, force=False, sweep=wanted) as claim:
+        assert claim is None and wanted.search is not None
     Journal(out / JOURNAL_FILE, head_of(wanted.search, plan)).begin()
     before = {each: each.read_bytes() for each in out.iterdir()}
-    with pytest.raises(BadInput, match="is of another search"):
+    with pytest.raises(BadInput, match=r"of another plan \(seed: 0 there, 7 here\)"):
         sweep(str(file), "gnq-smoke", {"seed": 7}, store=tmp_path / "store", out=out)
     assert {each: each.read_bytes() for each in out.iterdir()} == before
 

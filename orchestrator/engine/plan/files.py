@@ -198,6 +198,11 @@ def file_text(path: Path, what: str) -> str:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
 
 
+def is_told_as_sweep(value: Any) -> bool:
+    """Say whether what YAML says is a sweep rather than a plan."""
+    return isinstance(value, dict) and any(field in value for field in ("base", "space", "settings"))
+
+
 def read_plan_file(path: Path) -> dict[str, Any]:
     """Return the mapping that the plan file ``path`` holds; raises ``BadInput``."""
     value = parse_yaml(file_text(path, "a plan"), str(path))
@@ -206,6 +211,10 @@ def read_plan_file(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput(
             f"{path}: a plan is a mapping of sections (audit:, data:, split: …), not a {type(value).__name__}"
+        )
+    if is_told_as_sweep(value) and "audit" not in value:
+        raise BadInput(
+            f"{path} is a sweep, not a plan; run it with: orch sweep {path}, price it with: orch cost --sweep {path}"
         )
     return value
 

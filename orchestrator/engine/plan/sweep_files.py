@@ -12,7 +12,14 @@ import yaml
 
 from audits.credentials import hide
 from audits.errors import BadInput, did_you_mean
-from orchestrator.engine.plan.files import DEFAULT_PLAN, file_text, nearby_plans, parse_yaml
+from orchestrator.engine.plan.files import (
+    DEFAULT_PLAN,
+    file_text,
+    is_told_as_sweep,
+    nearby_plans,
+    parse_yaml,
+    shipped_plans,
+)
 from tune_spaces import SWEEPS, Sweep
 from tune_spaces.dimensions import FORMS
 from tune_spaces.files import sweep_of
@@ -20,8 +27,6 @@ from tune_spaces.registry import Settings
 from tune_spaces.space import Search
 
 SUFFIXES = (".yaml", ".yml")
-TELLING = ("base", "space", "settings")
-"""Fields by which a sweep file is told from a plan."""
 CALL = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
 CALL_BEGUN = re.compile(r"(\w+)\s*([(\[]?)")
 
@@ -37,6 +42,8 @@ def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
             near = did_you_mean(name, [*map(str, nearby_plans(path)), *SWEEPS])
             raise BadInput(f"no sweep file {name!r}{near}; `orch ls sweeps` lists those that come with the package")
         return read_sweep_file(path, path.stem, changes)
+    if name not in SWEEPS and name in shipped_plans():
+        raise BadInput(f"{name} is a plan, not a sweep; sweep it with: orch sweep NAME {name} (`orch ls sweeps`)")
     found = SWEEPS[name]
     if not changes:
         return found
@@ -70,8 +77,7 @@ def sweep_from(value: Any, name: str, text: str, source: str, changes: Mapping[s
 
 def is_sweep(path: Path) -> bool:
     """Say whether the file ``path`` is a sweep rather than a plan; raises BadInput for what is no YAML."""
-    value = parse_yaml(file_text(path, "a plan"), str(path))
-    return isinstance(value, dict) and any(field in value for field in TELLING)
+    return is_told_as_sweep(parse_yaml(file_text(path, "a plan"), str(path)))
 
 
 def same_sweep(one: Sweep, other: Sweep) -> bool:
@@ -93,7 +99,8 @@ def varied(specs: Sequence[str], base: str | None, changes: Mapping[str, Any]) -
     """Return the sweep that ``--vary PATH=SPEC`` describes around the plan ``base``; raises BadInput."""
     space = dict(map(parse_spec, specs))
     if len(space) < len(specs):
-        raise BadInput("--vary gives a field twice; write its values as one list")
+        twice = next(path for path in space if sum(path == parse_spec(each)[0] for each in specs) > 1)
+        raise BadInput(f"--vary gives {twice} twice; write its values as one list")
     name = "-".join(["vary", *(path.rpartition(".")[2] for path in space)])
     values = {"base": base or DEFAULT_PLAN, "space": space, **changes}
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)

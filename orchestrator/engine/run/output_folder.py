@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,29 +45,42 @@ def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
     another plan (unless ``force``); a run that was interrupted before its result may be followed by any other.
     """
     plan = with_digests(plan)  # as the run will write it down
+    with _writing(out):
+        if not force:
+            refuse_other_plan(out, plan)
+        make_folder(out)
+        write_whole(out / PLAN_FILE, plan.to_yaml().encode())
+        (out / LOG_FILE).touch()
+    return out / LOG_FILE
+
+
+def make_folder(out: Path) -> None:
+    """Make ``out`` and see that it can be written; raises as ``claim_folder``."""
+    with _writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    """Raise ``BadInput`` for what can be no folder of results; a full disk is raised as it is."""
     if out.parts and out.parts[0].endswith(":"):
         raise BadInput(f"--out {out.parts[0]}//… is an address; results go into a folder of this machine")
     if out.exists() and not out.is_dir():
         raise BadInput(f"--out {out} is a file; give a folder")
-    if not force:
-        refuse_other_plan(out, plan)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-        write_whole(out / PLAN_FILE, plan.to_yaml().encode())
-        (out / LOG_FILE).touch()
+        yield
     except OSError as error:
         if error.errno in FULL:
             raise  # nothing is wrong with the folder
         raise BadInput(f"--out {out} cannot be written: {error.strerror}; give another folder with --out") from None
-    return out / LOG_FILE
 
 
-def refuse_other_plan(out: Path, plan: BasePlan) -> None:
-    """Raise ``BadInput`` when ``out`` holds the finished run of a plan whose scores would be other ones."""
+def refuse_other_plan(out: Path, plan: BasePlan, *, begun: bool = False) -> None:
+    """Raise ``BadInput`` when ``out`` holds the run, finished or ``begun``, of a plan whose scores would be others."""
     file = out / PLAN_FILE
-    if not (file.exists() and (out / RESULT_FILE).exists()):
+    if not (file.exists() and (begun or (out / RESULT_FILE).exists())):
         return
     try:
         former = plan.like(read_plan_file(file))
@@ -76,6 +89,13 @@ def refuse_other_plan(out: Path, plan: BasePlan) -> None:
     if former.plan_hash != plan.plan_hash:
         field, old, new = differences(former.deciding(), plan.deciding())[0]
         raise BadInput(f"--out {out} holds the run of another plan ({field}: {old} there, {new} here); {WHAT_TO_DO}")
+
+
+def refuse_other_command(out: Path, name: str) -> None:
+    """Raise ``BadInput`` when ``out`` holds the finished run of another name: that of an audit or of another sweep."""
+    former = _read(out / RESULT_FILE).get("name")
+    if former is not None and former != name:
+        raise BadInput(f"--out {out} holds the result of {former}, and this run is {name}; {WHAT_TO_DO}")
 
 
 def refuse_other_sweep(out: Path, sweep: Sweep) -> None:

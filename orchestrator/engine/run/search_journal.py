@@ -19,6 +19,7 @@ from orchestrator.engine.plan.wording import how_many
 JOURNAL_FILE = "search.jsonl"
 Line = Mapping[str, Any]
 
+NO_LINE = "is no line of a search"
 ANOTHER = "choose another --out, or add --force to begin anew"
 
 
@@ -37,6 +38,12 @@ class Journal:
         first, lines, _ = self._read()
         if different := self._differences(first):
             self._refuse(different[0])
+        known = 0
+        for number, line in enumerate(lines, start=2):
+            begins = "changes" in line
+            if line.get("trial") not in range(known + 1) or begins != (line["trial"] == known):
+                raise BadInput(f"{self.file}, line {number}, {NO_LINE}; {ANOTHER}")
+            known += begins
         return lines
 
     def check(self, samples: int) -> None:
@@ -74,7 +81,8 @@ class Journal:
 
     def _refuse(self, difference: tuple[str, Any, Any]) -> NoReturn:
         field, old, new = difference
-        raise BadInput(f"{self.file} is of another search ({field}: {old} there, {new} here); {ANOTHER}")
+        there, here = worded(old), worded(new)
+        raise BadInput(f"{self.file} is of another search ({field}: {there} there, {here} here); {ANOTHER}")
 
     def _write(self, mode: str, line: Line) -> None:
         """Write a line whole or not at all, so that nothing is ever appended to a part of one; raises OSError."""
@@ -106,4 +114,11 @@ class Journal:
             if isinstance(line, dict):
                 yield line, end
             elif end < len(data):
-                raise BadInput(f"{self.file}, line {number}, is no line of a search; {ANOTHER}")
+                raise BadInput(f"{self.file}, line {number}, {NO_LINE}; {ANOTHER}")
+
+
+def worded(value: Any) -> str:
+    """Return a field of a search as a sweep file has it."""
+    if isinstance(value, Mapping):  # the fields of asha, which is all that a scheduler can be
+        return "asha"
+    return "none" if value is None else str(value)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audits.errors import BadInput
 from orchestrator.engine.given_files import with_digests
+from orchestrator.engine.run.holding import held
 from orchestrator.engine.run.output_folder import (
+    RESULT_FILE,
+    SWEEP_FILE,
+    WHAT_TO_DO,
     Claim,
     Goal,
     claim_folder,
     goal_left,
     keep_run,
     keep_sweep,
+    make_folder,
+    refuse_other_command,
     refuse_other_goal,
+    refuse_other_plan,
     refuse_other_sweep,
 )
 from orchestrator.engine.run.search_checks import head_of, samples_of
@@ -24,32 +34,50 @@ if TYPE_CHECKING:
     from tune_spaces.registry import Sweep
 
 
-def take(
+@contextmanager
+def taken(
     folder: Path, plan: BasePlan, *, force: bool, sweep: Sweep | None = None, goal: Goal | None = None
-) -> Claim | None:
-    """Claim ``folder`` for a run of ``plan`` and keep ``sweep`` and ``goal`` there.
+) -> Iterator[Claim | None]:
+    """Claim ``folder`` for a run of ``plan``, keep ``sweep`` and ``goal`` there, and hold it until the run is over.
 
     Where a search lies in ``folder`` its claim is returned instead of made: the search may have been of other code or
     data, which shows when it looks at its journal; it makes the claim then. Raises BadInput for the folder of another
-    run, unless ``force``.
+    run, unless ``force``, and for one in which another command is at work.
     """
-    searches = sweep is not None and sweep.search is not None and sweep.search.adaptive
+    search = sweep.search if sweep is not None and sweep.search is not None and sweep.search.adaptive else None
     if not force:
         refuse_other_goal(folder, goal)
-    if sweep is not None and not force:
-        refuse_other_sweep(folder, sweep)
-        if sweep.search is not None and sweep.search.adaptive:
-            head = head_of(sweep.search, with_digests(plan))
-            Journal(folder / JOURNAL_FILE, head).check(samples_of(sweep.search))
+        refuse_others(folder, plan, sweep if goal is None else None, goal, searches=search is not None)
+        if sweep is not None:
+            refuse_other_sweep(folder, sweep)
+        refuse_other_plan(folder, with_digests(plan), begun=(folder / JOURNAL_FILE).is_file())
+        if search is not None:
+            head = head_of(search, with_digests(plan))
+            Journal(folder / JOURNAL_FILE, head).check(samples_of(search))
 
     def claim() -> None:
         claim_folder(folder, plan, force=force)
         if sweep is not None:
             keep_sweep(folder, sweep)
+        else:
+            (folder / SWEEP_FILE).unlink(missing_ok=True)
+        if search is None:
+            (folder / JOURNAL_FILE).unlink(missing_ok=True)
         if sweep is not None or goal_left(folder) is not None:
             keep_run(folder, sweep.name if sweep else "", goal)
 
-    if searches and (folder / JOURNAL_FILE).is_file():
-        return claim
-    claim()
-    return None
+    make_folder(folder)
+    with held(folder):
+        waits = search is not None and (folder / JOURNAL_FILE).is_file()
+        if not waits:
+            claim()
+        yield claim if waits else None
+
+
+def refuse_others(folder: Path, plan: BasePlan, sweep: Sweep | None, goal: Goal | None, *, searches: bool) -> None:
+    """Raise BadInput for the result of another command, and for a search that has begun and is another's."""
+    if not searches and (folder / JOURNAL_FILE).is_file() and not (folder / RESULT_FILE).is_file():
+        raise BadInput(f"--out {folder} holds a search that has not ended ({JOURNAL_FILE}); {WHAT_TO_DO}")
+    told_by_file = sweep is not None and sweep.text and (folder / SWEEP_FILE).is_file()
+    if goal is None and not told_by_file:
+        refuse_other_command(folder, f"{plan.kind}-audit" if sweep is None else sweep.name)

@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from audits.errors import BadInput
+from orchestrator.cli import audit as audit_command
 from orchestrator.cli import sweep as sweep_command
 from orchestrator.cli import tune as tune_command
 from orchestrator.cli.main import main
 from orchestrator.engine.given_files import with_digests
+from orchestrator.engine.run.holding import held
 from orchestrator.engine.run.search_checks import head_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 
@@ -47,13 +49,20 @@ class Runs:
         if sweep.search is not None and sweep.search.adaptive:
             Journal(out / JOURNAL_FILE, head_of(sweep.search, with_digests(plan))).begin(anew=force)
         settings = [{"setting": name} for name in sweep.settings(plan.resolved())]
-        return self.ended(out, {"settings": settings})
+        return self.ended(out, {"name": sweep.name, "settings": settings})
+
+    def audit(self, kind: Any, plan: Any, out: Path, *rest: Any, **how: Any) -> Any:
+        self.names.append(f"{plan.kind}-audit")
+        return self.ended(out, {"name": f"{plan.kind}-audit"})
 
     def choose(self, kind: Any, choice: Any, plan: Any, out: Path, *rest: Any, **how: Any) -> Any:
         self.names.append(choice.sweep)
         settings = [{"setting": name} for name in choice.settings]
         (out / "tuned.yaml").write_text(f"{choice.metric}, {choice.mode}")
-        return self.ended(out, {"selection": {"metric": choice.metric, "mode": choice.mode, "settings": settings}})
+        name = f"tune-{choice.sweep}"
+        return self.ended(
+            out, {"name": name, "selection": {"metric": choice.metric, "mode": choice.mode, "settings": settings}}
+        )
 
     def ended(self, out: Path, document: dict[str, Any]) -> Any:
         if not self.finish:
@@ -72,8 +81,11 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
     monkeypatch.setenv("ORCH_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(sweep_command, "run_sweep", found.sweep)
     monkeypatch.setattr(tune_command, "run_selection", found.choose)
-    for command in (sweep_command, tune_command):
+    monkeypatch.setattr(audit_command, "run_audit", found.audit)
+    for command in (sweep_command, tune_command, audit_command):
         monkeypatch.setattr(command, "show_result", lambda *shown: None)
+    for command in ("write_for_ci", "close_gate"):
+        monkeypatch.setattr(audit_command, command, lambda *shown: None)
     written()
     return found
 
@@ -89,11 +101,16 @@ def digests() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "changed"),
-    [(("--set", "split.shadows=16"), {}), (("--mode", "min"), {}), ((), {"search_seed": 7})],
+    ("words", "changed", "why"),
+    [
+        (("--set", "split.shadows=16"), {}, "of another plan (split.shadows: 8 there, 16 here)"),
+        (("--mode", "min"), {}, "of another search (mode[0]: max there, min here)"),
+        (("--scheduler", "asha"), {}, "of another search (scheduler: none there, asha here)"),
+        ((), {"search_seed": 7}, "of another search (seed: 0 there, 7 here)"),
+    ],
 )
 def test_a_refused_command_leaves_an_interrupted_search_as_it_was(
-    words: tuple[str, ...], changed: dict[str, object], runs: Runs, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], changed: dict[str, object], why: str, runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs.finish = False
     assert main(["sweep", "o.yaml", *OUT]) == 130
@@ -101,7 +118,7 @@ def test_a_refused_command_leaves_an_interrupted_search_as_it_was(
     assert {Path(each).name for each in before} >= {"plan.yaml", "sweep.yaml", JOURNAL_FILE}
     capsys.readouterr()
     assert main(["sweep", written(**changed), *words, *OUT]) == 2
-    assert "is of another search" in capsys.readouterr().err
+    assert why in (said := capsys.readouterr().err) and said.count("\n") == 1
     assert digests() == before
     runs.finish = True
     assert main(["sweep", "--resume", *OUT]) == 0
@@ -196,6 +213,74 @@ def test_a_run_of_an_earlier_version_has_the_name_of_its_folder(runs: Runs) -> N
     Path("runs/x/run.json").unlink()
     assert main(["sweep", "--resume", *OUT]) == 0
     assert runs.names == ["o", "x"]
+
+
+VARY = ("sweep", "--vary", "audit.search.epsilon=0.1,0.2", "apollo-smoke")
+AUDIT = ("audit", "apollo", "apollo-smoke")
+SHIPPED = ("sweep", "apollo-demo", "apollo-smoke")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "former", "name"),
+    [
+        (VARY, AUDIT, "vary-epsilon", "apollo-audit"),
+        (AUDIT, VARY, "apollo-audit", "vary-epsilon"),
+        (("sweep", "o.yaml"), AUDIT, "o", "apollo-audit"),
+        (SHIPPED, VARY, "apollo-demo", "vary-epsilon"),
+    ],
+)
+def test_the_result_of_one_command_is_not_written_over_by_another(
+    first: tuple[str, ...], second: tuple[str, ...], former: str, name: str, runs: Runs,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert main([*first, *OUT]) == 0
+    before = digests()
+    capsys.readouterr()
+    assert main([*second, *OUT]) == 2
+    said = capsys.readouterr().err
+    assert f"holds the result of {former}, and this run is {name}; choose another --out, or add --force" in said
+    assert said.count("\n") == 1 and digests() == before
+    assert main([*first, *OUT]) == 0
+    assert main([*second, *OUT, "--force"]) == 0
+    assert Path("runs/x/sweep.yaml").exists() == (second is VARY) and not Path("runs/x", JOURNAL_FILE).exists()
+    assert main([*second, *OUT]) == 0
+
+
+@pytest.mark.parametrize("words", [AUDIT, VARY, SHIPPED], ids=" ".join)
+def test_a_search_that_has_not_ended_is_not_written_over(
+    words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.finish = False
+    assert main(["sweep", "o.yaml", *OUT]) == 130
+    before = digests()
+    capsys.readouterr()
+    assert main([*words, *OUT]) == 2
+    assert "holds a search that has not ended (search.jsonl); choose another --out" in capsys.readouterr().err
+    assert digests() == before
+
+
+@pytest.mark.parametrize("words", [("sweep", "o.yaml"), ("sweep", "--resume"), AUDIT, VARY, TUNE], ids=" ".join)
+def test_one_command_at_a_time_writes_into_a_folder(
+    words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.finish = words[-1] != "--resume"
+    folder = Path("runs/x")
+    if words[-1] == "--resume":
+        assert main(["sweep", "o.yaml", *OUT]) == 130
+    folder.mkdir(parents=True, exist_ok=True)
+    before = digests()
+    capsys.readouterr()
+    with held(folder):
+        assert main([*words, *OUT]) == 2
+        said = capsys.readouterr().err
+        assert "--out runs/x is in use by another command of orch; wait until that ends" in said
+        assert said.count("\n") == 1 and digests() == before
+    assert main([*words, *OUT]) == (0 if runs.finish else 130)
+
+
+def test_a_folder_that_was_given_no_name_is_refused(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*VARY, "--out", ""]) == 2
+    assert "--out is empty; give a folder, or leave it out" in capsys.readouterr().err
 
 
 OTHERS = [

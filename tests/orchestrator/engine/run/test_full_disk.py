@@ -30,29 +30,29 @@ def test_a_line_that_the_disk_had_no_room_for_leaves_none_of_its_bytes(
 ) -> None:
     journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
     journal.begin()
-    journal.note(trial=0)
+    journal.note(trial=0, changes={})
     before = journal.file.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(search_journal.os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
-            journal.note(trial=1)
+            journal.note(trial=1, changes={})
     assert journal.file.read_bytes() == before
-    journal.note(trial=2)
-    assert Journal(journal.file, {"seed": 0}).begin() == [{"trial": 0}, {"trial": 2}]
+    journal.note(trial=0, parts=1)
+    assert Journal(journal.file, {"seed": 0}).begin() == [{"trial": 0, "changes": {}}, {"trial": 0, "parts": 1}]
 
 
 @pytest.mark.parametrize("size", [1, 7, 20])
 def test_a_line_that_was_cut_off_is_dropped_wherever_it_was_cut(tmp_path: Path, size: int) -> None:
     journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
     journal.begin()
-    journal.note(trial=0)
+    journal.note(trial=0, changes={})
     whole = journal.file.read_bytes()
-    journal.note(trial=1, parts=2, values=[0.5])
+    journal.note(trial=0, parts=2, values=[0.5])
     os.truncate(journal.file, len(whole) + size)
     again = Journal(journal.file, {"seed": 0})
-    assert again.begin() == [{"trial": 0}] and journal.file.read_bytes() == whole
-    again.note(trial=1)
-    assert again.begin() == [{"trial": 0}, {"trial": 1}]
+    assert again.begin() == [{"trial": 0, "changes": {}}] and journal.file.read_bytes() == whole
+    again.note(trial=1, changes={})
+    assert again.begin() == [{"trial": 0, "changes": {}}, {"trial": 1, "changes": {}}]
 
 
 @pytest.mark.parametrize("size", [0, 5])

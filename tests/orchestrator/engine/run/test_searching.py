@@ -428,6 +428,20 @@ def test_a_line_in_the_middle_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [{"trial": 7, "state": "done"}, {"trial": 0, "changes": {}}, {"trial": 2, "changes": {}}, {"state": "done"}],
+    ids=str,
+)
+def test_a_line_about_a_trial_that_is_none_is_refused(tmp_path: Path, line: dict[str, Any]) -> None:
+    journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
+    journal.begin()
+    journal.note(trial=0, changes={})
+    journal.note(**line)
+    with pytest.raises(BadInput, match="line 3, is no line of a search; choose another --out, or add --force"):
+        journal.begin()
+
+
+@pytest.mark.parametrize(
     ("count", "said"), [(1, "The search has one trial: nothing was picked."), (2, "The best of 2 ")]
 )
 def test_of_one_trial_nothing_was_picked(count: int, said: str) -> None:
