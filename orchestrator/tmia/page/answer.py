@@ -65,6 +65,8 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
     whose = WHOSE.get(row.mode, f"Attack {row.mode}").format(things=things)
     if len(run.shown) == 1:
         whose = "The model" if row.mode == "I" else whose
+    if sum(run.mode(name) == row.mode for name in run.shown) > 1:  # settings of one mode differ in what is known
+        whose = f"{whose} ({row.setting})"
     level = UNTOLD if row.void else LEAK if finds(row) else NONE_SEEN
     return Finding(
         setting=row.setting,
