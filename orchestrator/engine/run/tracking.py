@@ -10,7 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ from audits.credentials import reveal
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
-from orchestrator.engine.run.tracking_again import finished_before, keep_finished, kept_by
+from orchestrator.engine.run.tracking_again import finished_before, keep_finished
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
-STATE, KEPT = "orch.state", "orch.kept"
 OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 
@@ -82,8 +81,7 @@ def status_after(error: BaseException) -> str:
 class OpenRun:
     """A parent run that is RUNNING, with the children that it has so far (setting → run id).
 
-    ``stopped``: those children that an earlier process was at when it was stopped. ``again``: the parent had finished,
-    and so had its children; numbers, tags and files are logged anew, and nothing else.
+    ``again``: it had finished, and so had its children; numbers, tags and files are logged anew, and nothing else.
     """
 
     client: MlflowClient
@@ -94,7 +92,6 @@ class OpenRun:
     out: Path
     children: dict[str, str]
     again: bool = False
-    stopped: set[str] = field(default_factory=set)
 
     def log_params(self) -> None:
         """Log the parameters of the parent."""
@@ -124,9 +121,6 @@ class OpenRun:
         if name not in self.children:
             tags = {**self.tags, "orch.level": "setting", PARENT: self.parent}
             self.children[name] = _start(self.client, self.experiment, name, tags)
-        if name in self.stopped:
-            self.client.update_run(self.children[name], status="RUNNING")
-            self.stopped.discard(name)
         _fill(self.client, self.children[name], {} if self.again else params, values, step)
         return self.children[name]
 
@@ -152,7 +146,7 @@ class OpenRun:
         for parts, values in trial.values.items():
             if parts not in known:
                 self.fill_child(trial.name, {}, values, step=parts)
-        self.client.set_tag(child, STATE, trial.state)
+        self.client.set_tag(child, "orch.state", trial.state)
         if trial.state != "running":
             self.end_child(child, "FAILED" if trial.state == "failed" else "FINISHED")
 
@@ -162,7 +156,7 @@ class OpenRun:
             self.client.set_tag(run, "orch.worst", worst)
 
     def end(self, status: str, result: Mapping[str, Any] | None = None) -> None:
-        """End the parent; the next run goes on with one that was stopped, and fills that of this ``result`` anew."""
+        """End the parent; the next run opens another one, unless it is the run of this ``result`` once more."""
         if self.again:
             return
         if status != "FINISHED":
@@ -170,8 +164,7 @@ class OpenRun:
         self.client.set_terminated(self.parent, status)
         if result is not None:
             keep_finished(self.out, self.out / OPEN_FILE, result)
-        if status == "FINISHED":
-            (self.out / OPEN_FILE).unlink(missing_ok=True)
+        (self.out / OPEN_FILE).unlink(missing_ok=True)
 
 
 def open_run(
@@ -183,11 +176,10 @@ def open_run(
     experiment: str,
     result: Mapping[str, Any] | None = None,
 ) -> OpenRun:
-    """Return the parent run of ``plan`` in ``out``: the one that an earlier process did not finish, else a new one.
+    """Return the parent run of ``plan`` in ``out``: the one that an earlier process left open, else a new one.
 
-    What that process was tracking stands in a file in ``out``. If it was another plan or command, or if its files tell
-    more of points than those of ``result`` may, its parent is KILLED. With the ``result`` of the run a finished parent
-    of the same run comes before a new one.
+    What that process was tracking stands in a file in ``out``. If it was another plan, its parent is KILLED. With the
+    ``result`` of the run a finished parent of the same run comes before a new one.
     """
     from mlflow import MlflowClient
 
@@ -197,19 +189,13 @@ def open_run(
     identity = _experiment(client, uri, experiment, out)
     tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": kind, "mlflow.source.name": "orch", **tags_of(plan)}
     params = settled(flatten(plan))
-    unfinished, token = _unfinished(client, identity, out)
-    for parent in unfinished:
-        run, running = str(parent.info.run_id), parent.info.status == "RUNNING"
-        same = (parent.data.tags["orch.plan_hash"], parent.info.run_name) == (tags["orch.plan_hash"], name)
-        kept = parent.data.tags.get(KEPT)
-        if same and (kept is None or result is None or kept == kept_by(result)):
-            if not running:
-                client.update_run(run, status="RUNNING")
-            children, stopped = (_children(client, identity, run, status) for status in ("", "FINISHED"))
-            return OpenRun(client, identity, run, tags, params, out, children, stopped=set(stopped))
-        if running:
-            _end_children(client, _children(client, identity, run), "KILLED")
-            client.set_terminated(run, "KILLED")
+    left_open, token = _left_open(client, identity, out)
+    for parent in left_open:
+        if parent.data.tags["orch.plan_hash"] == tags["orch.plan_hash"]:
+            children = _children(client, identity, parent.info.run_id)
+            return OpenRun(client, identity, str(parent.info.run_id), tags, params, out, children)
+        _end_children(client, _children(client, identity, parent.info.run_id), "KILLED")
+        client.set_terminated(parent.info.run_id, "KILLED")
     if result is not None and (done := finished_before(client, identity, out, result)) is not None:
         children = _children(client, identity, done.info.run_id)
         return OpenRun(client, identity, str(done.info.run_id), tags, params, out, children, again=True)
@@ -218,21 +204,17 @@ def open_run(
     return OpenRun(client, identity, made, tags, params, out, {})
 
 
-def _children(client: MlflowClient, experiment: str, parent: str, without: str = "") -> dict[str, str]:
-    """Return the child runs of ``parent``, but for those of status ``without``: setting → run id."""
-    query = f"tags.{PARENT} = '{parent}'" + (f" and attributes.status != '{without}'" if without else "")
-    found = client.search_runs([experiment], query, max_results=50_000)
+def _children(client: MlflowClient, experiment: str, parent: str) -> dict[str, str]:
+    """Return the child runs of ``parent``: setting → run id."""
+    found = client.search_runs([experiment], f"tags.{PARENT} = '{parent}'", max_results=50_000)
     return {str(child.info.run_name): str(child.info.run_id) for child in found}
 
 
 def _end_children(client: MlflowClient, children: Mapping[str, str], status: str) -> None:
-    """End those child runs that are still running; a trial among them is tagged as stopped."""
+    """End those child runs that are still running."""
     for child in children.values():
-        run = client.get_run(child)
-        if run.info.status == "RUNNING":
+        if client.get_run(child).info.status == "RUNNING":
             client.set_terminated(child, status)
-            if STATE in run.data.tags:
-                client.set_tag(child, STATE, "interrupted")
 
 
 def is_value(metric: str) -> bool:
@@ -240,13 +222,13 @@ def is_value(metric: str) -> bool:
     return metric.partition(".")[0] == VALUE
 
 
-def _unfinished(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:
-    """Return the parents that were opened for ``out`` and not finished, and the tag ``orch.run`` for another one."""
+def _left_open(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:
+    """Return the parents that were opened for ``out`` and not ended, and the tag ``orch.run`` for another one."""
     try:
         token = (out / OPEN_FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
         return [], uuid4().hex
-    query = f"tags.orch.run = '{token}' and attributes.status != 'FINISHED'"
+    query = f"tags.orch.run = '{token}' and attributes.status = 'RUNNING'"
     return list(client.search_runs([experiment], query)), token
 
 
@@ -267,8 +249,6 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
         said[NOTE] = "\n\n".join(lines)
     for tag, told in {**gate.tags(), **said}.items():
         client.set_tag(parent, allowed_name(tag), told)
-    if not run.again:
-        client.set_tag(parent, KEPT, kept_by(result))
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))

@@ -27,20 +27,13 @@ def fingerprint(result: Mapping[str, Any]) -> str:
         "name": result["name"],
         "plan": result.get("plan_hash", result["plan"]),
         "settings": result["settings"],
-        "kept": kept_by(result),
+        "kept": [result.get("aggregate_only", False), result.get("pictures", True)],
         "search": [search.get(field) for field in ("algorithm", "seed", "seeds", "metric", "mode", "scheduler")],
         "trials": [[row["number"], row["changes"]] for row in search.get("trials", ())],
         "selection": [selection.get(field) for field in ("metric", "mode")],
         "among": [[row["setting"], row["overrides"]] for row in selection.get("settings", ())],
     }
     return digest(json.dumps(told, sort_keys=True, default=str).encode())[:16]
-
-
-def kept_by(result: Mapping[str, Any]) -> str:
-    """Return what a run keeps of single points: aggregates (of them only), scores, or pictures as well."""
-    if result.get("aggregate_only", False):
-        return "aggregates"
-    return "pictures" if result.get("pictures", True) else "scores"
 
 
 def keep_finished(out: Path, opened: Path, result: Mapping[str, Any]) -> None:
