@@ -285,7 +285,7 @@ def test_the_best_setting_is_marked_and_told_beside_what_the_best_would_reach_by
     with_best = ApolloRun.of(document | {"best": [write_row(row) for row in best]}, run.scores)
     found = next(row for row in best if (row.unlearner, row.attack) == ("scrub", "apollo"))
     grid = area_grid(with_best, "apollo")
-    place = [column.name for column in grid.columns].index(words("scrub"))
+    place = [column.name for column in grid.columns].index(f"{words('scrub')} [95 %]")
     marked = [str(line[0]) for line in grid.lines if line[place].mark.endswith("†")]
     assert (
         marked == [found.setting] and len(best) == 2 * len(AREA) - 2
