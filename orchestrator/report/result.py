@@ -71,26 +71,46 @@ class FinishedRun:
     @cached_property
     def own_setting(self) -> str:
         """The setting that is the plan's own, "" where the run has none; see ``own_setting``."""
-        return own_setting(self.plan, self.settings)
+        return own_setting(self.plan, self.bare_settings)
+
+    @cached_property
+    def bare_settings(self) -> list[SettingRow]:
+        """The settings with the changes by which they are compared with the plan."""
+        return list(self.settings)
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether the main setting is the plan as it is, at whatever seed."""
+        own = next((each.overrides for each in self.bare_settings if each.setting == self.main_setting), {})
+        return all(look_up(self.plan, path) == value for path, value in own.items() if path != "seed")
+
+    @property
+    def has_several(self) -> bool:
+        """Whether there are settings beside the main one, also those of a choice and trials that a search stopped."""
+        tried = 1 if self.search is None else len(different(self.search))
+        return len(self.settings) > 1 or self.selection is not None or tried > 1
 
     @property
     def about(self) -> str:
         """The main setting and why it is that one, for the head of a verdict; "" for a run of one setting."""
-        if len(self.settings) < 2:
+        if not self.has_several:
             return ""
         why = f"the first of {len(self.settings)} settings, as the plan’s own is none of them"
-        if self.main_setting == self.own_setting:
-            why = "the plan’s own setting"
+        if self.is_plan:
+            chosen = self.selection is not None and self.selection.winner == self.main_setting
+            why = f"the plan’s own setting{', chosen' if chosen else ''}"
         elif self.selection is not None and self.main_setting == self.selection.winner:
             why = "the chosen setting"
         elif self.main is not None and self.search is not None:
             count, metric = len(different(self.search)), self.search["metric"][0]
             why = f"the best of {count} trials by {metric}, picked on the targets that it is quoted for"
+        elif self.main_setting == self.own_setting:
+            why = "the plan’s own but for what all settings change"
         return f"{self.main_setting} ({why})"
 
     def headed(self, title: str) -> str:
         """Return the title of a table about the main setting, which it names where the run has several."""
-        if len(self.settings) < 2:
+        if not self.has_several:
             return title
         shown = title[:1].lower() + title[1:] if title[1:2].islower() else title
         return f"{self.main_setting}: {shown}"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from orchestrator.report.metrics import Logged
-from orchestrator.report.result import FinishedRun, SettingRow, own_setting
+from orchestrator.report.result import FinishedRun, SettingRow
 from orchestrator.report.rows import OF_POINTS, Estimate, Span
 
 Floats = tuple[float, ...]
@@ -181,11 +181,6 @@ class TmiaResult(FinishedRun):
     reconstruction: tuple[ReconstructionRow, ...]
     exposed: tuple[RecognisedPoint, ...] = field(metadata=OF_POINTS)
     level: float
-
-    @cached_property
-    def own_setting(self) -> str:
-        """The setting that is the plan's own, whatever variants it names; "" for none."""
-        return own_setting(self.plan, self.bare_settings)
 
     @cached_property
     def bare_settings(self) -> list[SettingRow]:
