@@ -30,6 +30,19 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     return f" (did you mean {small[close[0]]!r}?)" if close else ""
 
 
+def closest_first(word: str | None, allowed: Iterable[str]) -> list[str]:
+    """Return the allowed words, those most like ``word`` first; as they are without one."""
+    if word is None:
+        return list(allowed)
+    like = difflib.SequenceMatcher(b=word.lower(), autojunk=False)
+
+    def distance(name: str) -> float:
+        like.set_seq1(name.lower())
+        return 1.0 - like.ratio()
+
+    return sorted(allowed, key=distance)
+
+
 def abbreviates(word: str, name: str) -> bool:
     """Say whether ``word`` is made of the first letters of the parts of ``name``, or begins one of them."""
     parts = PARTS.split(name)

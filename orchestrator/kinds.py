@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import mask, unusable_by
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, closest_first, did_you_mean
 from audits.own.entry_points import Offer, offers, refusals
 from audits.own.permission import require_permission
 from orchestrator.engine.data import data_of, on_this_machine
@@ -155,7 +155,8 @@ def require_metrics(metric: Sequence[str], plan: BasePlan) -> None:
     for name in metric:
         if known and name not in known:
             near = did_you_mean(name, known)
-            raise BadInput(f"metric {name!r} is no number of this audit{near}; it has: {first_of(known)}")
+            closest = first_of(closest_first(name, known))
+            raise BadInput(f"metric {name!r} is no number of this audit{near}; it has: {closest}")
 
 
 def open_design(

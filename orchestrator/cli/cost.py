@@ -13,7 +13,7 @@ from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines, cost_table
-from orchestrator.engine.run.choice import choice_of
+from orchestrator.engine.run.choice import choice_of, selection_of
 from orchestrator.engine.run.console import Terminal
 from orchestrator.kinds import kind_named
 from tune_spaces.files import as_drawn
@@ -66,7 +66,10 @@ def command(
         source = source or sweep.base
     plan = planned(source, overrides, workers, store, absent=True, sweep=sweep)
     kind = kind_named(plan.kind)
-    rehearsal = choice_of(kind, sweep, plan, *goal(sweep, asked)).rehearsal(kind) if tune and sweep else None
+    rehearsal = None
+    if tune and sweep:
+        plan = selection_of(kind).own(plan)
+        rehearsal = choice_of(kind, sweep, plan, *goal(sweep, asked)).rehearsal(kind)
     cost = estimate(kind, plan, sweep and as_drawn(sweep), images_per_second, rehearsal)
     if as_json:
         click.echo(json.dumps(cost.to_json()))

@@ -57,10 +57,11 @@ def command(
     of the best of a sweep.
     """
     audit = kind_named(kind)
-    selection_of(audit)
+    selection = selection_of(audit)
     sweep, source = chosen_among(name, source, asked)
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep)
     require_kind(plan, kind)
+    plan = selection.own(plan)
     choice = choice_of(audit, sweep, plan, *goal(sweep, asked))
     folder = Path(out or folder_of(sweep))
     by = (choice.metric, choice.mode)

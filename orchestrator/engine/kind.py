@@ -174,8 +174,8 @@ class Tuning:
         return {"distance": self.row(setting, store)["distance"]}
 
 
-def as_it_is(plan: Any, metric: str) -> Any:
-    """Return the plan itself: its own design has the jobs of a rehearsal."""
+def as_it_is(plan: Any, metric: str = "") -> Any:
+    """Return the plan itself: its own design has the jobs of a rehearsal, and a choice is about all of it."""
     return plan
 
 
@@ -193,10 +193,11 @@ class Selection:
     plan's fields, or sections, that settings may change; ``defended``: those of them that a defender decides, among
     whose settings the lowest score may be chosen.
 
-    A rehearsal has the plan ``rehearsed(plan, metric)``, which ``kind`` lays out (its place; "" for the kind itself);
-    ``jobs(design, metric)`` are those behind a score. ``values(setting, store, metric)``: ``unit`` of the design → its
-    score, where it has one. ``on_targets(setting, scores, metric)``: target → its value, of a scores table.
-    ``within(metric)``: the range of values, at which intervals end.
+    ``own(plan)``: the plan without what no choice is about. A rehearsal has the plan ``rehearsed(plan, metric)``, which
+    ``kind`` lays out (its place; "" for the kind itself); ``jobs(design, metric)`` are those behind a score.
+    ``values(setting, store, metric)``: ``unit`` of the design → its score, where it has one. ``on_targets(setting,
+    scores, metric)``: target → its value, of a scores table. ``within(metric)``: the range of values, at which
+    intervals end.
 
     ``over``: the unit of ``on_targets``; ``players``: what is in the place of targets, in words; ``apart``: why its
     scores are not those of targets even without a choice.
@@ -213,6 +214,7 @@ class Selection:
     players: str
     apart: str
     rehearsed: Callable[[Any, str], Any] = as_it_is
+    own: Callable[[Any], Any] = as_it_is
     kind: str = ""
     within: Callable[[str], tuple[float, float]] = shares
     over: str = "target"
@@ -235,8 +237,9 @@ class ScoresTable:
 class Finished:
     """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained.
 
-    ``trade``: that of the sweep. ``adaptive``: settings were chosen by what earlier ones came to, or before targets
-    were asked, so that permuted labels do not tell what the best of them would reach by chance.
+    ``trade``: that of the sweep. ``main``: the setting that tables, verdict and controls are about, where the run chose
+    one or searched; "" leaves it to ``main_setting``. ``adaptive``: settings were chosen by what earlier ones came to,
+    or before targets were asked, so that permuted labels do not tell what the best of them would reach by chance.
     """
 
     name: str
@@ -247,6 +250,7 @@ class Finished:
     counts: Mapping[str, int]
     trade: tuple[str, str] | None = None
     adaptive: bool = False
+    main: str = ""
 
 
 def unknown_beforehand(plan: Any) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ LEFT_OUT = "Intervals and columns that do not fit are on the page."
 class Fitted:
     """A grid that is drawn (by rich) as wide as the terminal allows.
 
-    Gaps are narrowed first, then intervals go from the right but for the first, then columns from the right. The first
-    number goes never.
+    Gaps are narrowed first, then intervals go: those of columns that narrow together, then from the right but for the
+    first. Then columns go from the right. The first number goes never.
     """
 
     grid: Grid
@@ -56,7 +56,9 @@ def candidates(grid: Grid) -> Iterator[Table]:
 
 def narrower(grid: Grid) -> Iterator[tuple[Column, ...]]:
     """Yield columns of ``grid`` without more and more of their intervals, then with fewer and fewer of themselves."""
-    columns = list(grid.columns)
+    columns = [without_interval(each) if each.narrow == "together" else each for each in grid.columns]
+    if columns != list(grid.columns):
+        yield tuple(columns)
     for place in reversed(with_intervals(grid)[1:]):
         columns[place] = without_interval(columns[place])
         yield tuple(columns)

@@ -50,15 +50,15 @@ class Column:
     """One column: its heading (lines broken by ``\\n``), numbers at the ``right`` or words at the ``left``.
 
     ``wrap``: long sentences. ``merge``: equal entries of the first column below each other are written once, and with
-    them those of other columns that merge. ``narrow``: what a terminal shows of its entries. ``explanation``: a tooltip
-    of the heading.
+    them those of other columns that merge. ``narrow``: what a terminal shows of its entries; of columns that narrow
+    ``together`` it shows all intervals or none. ``explanation``: a tooltip of the heading.
     """
 
     heading: str
     align: Literal["left", "right"] = "right"
     wrap: bool = False
     merge: bool = False
-    narrow: Literal["whole", "short", "nothing"] = "whole"
+    narrow: Literal["whole", "together", "short", "nothing"] = "whole"
     explanation: str = ""
 
     @property

@@ -17,6 +17,7 @@ from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.result_head import SCHEMA, head
 from orchestrator.report.rows import SPARSE, read_row, write_row
 from orchestrator.report.selection import SelectionRow
+from orchestrator.report.trials import different
 from orchestrator.report.verdict import Verdict
 
 
@@ -30,7 +31,10 @@ class SettingRow:
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """The content of result.json; each kind adds its tables of rows. The engine adds what is None before."""
+    """The content of result.json; each kind adds its tables of rows. The engine adds what is None before.
+
+    ``main``: the setting of tables, verdict and controls where a choice or a search names it.
+    """
 
     KIND: ClassVar[str]
 
@@ -50,6 +54,7 @@ class FinishedRun:
     file: str | None = field(default=None, metadata=SPARSE)
     selection: SelectionRow | None = field(default=None, metadata=SPARSE)
     search: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
+    main: str | None = field(default=None, metadata=SPARSE)
     verdict: Verdict | None = field(default=None, metadata=SPARSE)
     pictures: bool | None = field(default=None, metadata=SPARSE)
     aggregate_only: bool | None = field(default=None, metadata=SPARSE)
@@ -60,8 +65,55 @@ class FinishedRun:
 
     @cached_property
     def main_setting(self) -> str:
-        """The setting that a reader wants first; see ``main_setting``."""
-        return main_setting(self.plan, self.settings)
+        """The setting of whatever names none: tables, verdict, controls; see ``main_setting``."""
+        return self.main or self.own_setting or self.settings[0].setting
+
+    @cached_property
+    def own_setting(self) -> str:
+        """The setting that is the plan's own, "" where the run has none; see ``own_setting``."""
+        return own_setting(self.plan, self.bare_settings)
+
+    @cached_property
+    def bare_settings(self) -> list[SettingRow]:
+        """The settings with the changes by which they are compared with the plan."""
+        return list(self.settings)
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether the main setting is the plan as it is, at whatever seed."""
+        own = next((each.overrides for each in self.bare_settings if each.setting == self.main_setting), {})
+        return all(look_up(self.plan, path) == value for path, value in own.items() if path != "seed")
+
+    @property
+    def has_several(self) -> bool:
+        """Whether there are settings beside the main one, also those of a choice and trials that a search stopped."""
+        tried = 1 if self.search is None else len(different(self.search))
+        return len(self.settings) > 1 or self.selection is not None or tried > 1
+
+    @property
+    def about(self) -> str:
+        """The main setting and why it is that one, for the head of a verdict; "" for a run of one setting."""
+        if not self.has_several:
+            return ""
+        why = f"the first of {len(self.settings)} settings, as the plan’s own is none of them"
+        if self.is_plan:
+            chosen = self.selection is not None and self.selection.winner == self.main_setting
+            why = f"the plan’s own setting{', chosen' if chosen else ''}"
+        elif self.selection is not None and self.main_setting == self.selection.winner:
+            why = "the chosen setting"
+        elif self.main is not None and self.search is not None:
+            count, metric = len(different(self.search)), self.search["metric"][0]
+            why = f"the best of {count} trials by {metric}, picked on the targets that it is quoted for"
+        elif self.main_setting == self.own_setting:
+            why = "the plan’s own but for what all settings change"
+        return f"{self.main_setting} ({why})"
+
+    def headed(self, title: str) -> str:
+        """Return the title of a table about the main setting, which it names where the run has several."""
+        if not self.has_several:
+            return title
+        shown = title[:1].lower() + title[1:] if title[1:2].islower() else title
+        return f"{self.main_setting}: {shown}"
 
     @property
     def is_sweep(self) -> bool:
@@ -128,18 +180,25 @@ def look_up(plan: Mapping[str, Any], path: str) -> Any:
 
 
 def main_setting(plan: Mapping[str, Any], settings: Sequence[SettingRow]) -> str:
-    """Return the setting that is ``plan`` (resolved) itself, but for what all settings change alike, else the first."""
+    """Return the setting that is the plan's own (``own_setting``), else the first."""
+    return own_setting(plan, settings) or settings[0].setting
+
+
+def own_setting(plan: Mapping[str, Any], settings: Sequence[SettingRow]) -> str:
+    """Return the setting that is ``plan`` (resolved) itself, but for what all settings change alike; "" for none."""
     first = settings[0].overrides
     shared = [path for path, value in first.items() if all(each.overrides.get(path) == value for each in settings)]
     for entry in settings:
         own = {path: value for path, value in entry.overrides.items() if path not in shared}
         if all(look_up(plan, path) == value for path, value in own.items()):
             return entry.setting
-    return settings[0].setting
+    return ""
 
 
 def main_setting_of(document: Mapping[str, Any]) -> str:
-    """Return the setting of result.json that a reader wants first."""
+    """Return the setting of result.json that a reader wants first; see ``FinishedRun.main_setting``."""
+    if found := document.get("main"):
+        return str(found)
     rows = [SettingRow(setting=entry["setting"], overrides=entry["overrides"]) for entry in document["settings"]]
     return main_setting(document["plan"], rows)
 

@@ -61,15 +61,15 @@ class Axes:
         return self.names.get(short) or AXES.get(short, short)
 
 
-def panels(plan: Mapping[str, Any], settings: Sequence[SettingRow], main: str, axes: Axes) -> list[Panel]:
+def panels(plan: Mapping[str, Any], settings: Sequence[SettingRow], own: str, axes: Axes) -> list[Panel]:
     """Return the swept quantities of the settings of ``plan``, none for an audit.
 
     A setting that changes one quantity by a number stands on the panel of that quantity; any other whose name ends in
-    ``=NUMBER`` stands on the panel of the part before. The plan's own value joins, as that of the setting ``main``,
-    where it is a number.
+    ``=NUMBER`` stands on the panel of the part before. The plan's own value joins, as that of the setting ``own``,
+    where it is a number and the run has such a setting ("" for none).
     """
-    by_field, placed = _by_field(plan, settings, main, axes)
-    by_name = _by_name(plan, [entry for entry in settings if entry.setting not in placed], main)
+    by_field, placed = _by_field(plan, settings, own, axes)
+    by_name = _by_name(plan, [entry for entry in settings if entry.setting not in placed], own)
     found = []
     for quantity, along in (*by_field.items(), *by_name.items()):
         if len(along) > 1:
@@ -79,7 +79,7 @@ def panels(plan: Mapping[str, Any], settings: Sequence[SettingRow], main: str, a
 
 
 def _by_field(
-    plan: Mapping[str, Any], settings: Sequence[SettingRow], main: str, axes: Axes
+    plan: Mapping[str, Any], settings: Sequence[SettingRow], own: str, axes: Axes
 ) -> tuple[dict[str, dict[float, str]], set[str]]:
     """Return quantity → value → setting of the settings that change one quantity, and which settings these are."""
 
@@ -95,13 +95,13 @@ def _by_field(
             found.setdefault(quantity, {})[value] = entry.setting
             placed.add(entry.setting)
     for quantity, along in found.items():
-        own = number(quantity, {})
-        if own is not None:
-            along.setdefault(own, main)
+        value = number(quantity, {})
+        if own and value is not None:
+            along.setdefault(value, own)
     return found, placed
 
 
-def _by_name(plan: Mapping[str, Any], settings: Sequence[SettingRow], main: str) -> dict[str, dict[float, str]]:
+def _by_name(plan: Mapping[str, Any], settings: Sequence[SettingRow], own: str) -> dict[str, dict[float, str]]:
     """Return quantity → value → setting of the settings that are named ``quantity=NUMBER``."""
     groups: dict[str, dict[float, SettingRow]] = {}
     for entry in settings:
@@ -114,8 +114,8 @@ def _by_name(plan: Mapping[str, Any], settings: Sequence[SettingRow], main: str)
         shared = set.intersection(*(set(entry.overrides) for entry in entries.values()))
         for path in sorted(shared):
             same = all(entry.overrides[path] == value for value, entry in entries.items())
-            own = own_number(path, lambda path: look_up(plan, path))
-            if same and own is not None:
-                along.setdefault(own, main)
+            value = own_number(path, lambda path: look_up(plan, path))
+            if own and same and value is not None:
+                along.setdefault(value, own)
         found[name] = along
     return found

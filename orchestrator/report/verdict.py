@@ -59,6 +59,7 @@ class Verdict:
     """The answer of a run.
 
     ``level``: the worst of the main setting's findings. ``too_small``: why the run means nothing, "" for others.
+    ``about``: of a run of several settings, the main one, which headline and controls are about, and why it is that.
     """
 
     level: str
@@ -70,3 +71,4 @@ class Verdict:
     controls: tuple[Control, ...]
     advice: str
     too_small: str = ""
+    about: str = ""

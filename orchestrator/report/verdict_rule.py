@@ -30,6 +30,7 @@ def verdict_of(
     access: Sequence[str],
     certainty: str,
     too_small: str = "",
+    about: str = "",
 ) -> Verdict:
     """Return the verdict of a run from ``main`` findings and ``controls``, and those of ``others`` by setting.
 
@@ -48,6 +49,7 @@ def verdict_of(
         controls=tuple(noted(controls, {name: own for name, (_, own) in (others or {}).items()})),
         advice=wording.advice[SMALL if too_small else advised(level, controls)],
         too_small=too_small,
+        about=about,
     )
 
 

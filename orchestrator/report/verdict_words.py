@@ -167,4 +167,5 @@ def named(subjects: Sequence[str]) -> str:
 def lines(verdict: Verdict) -> list[str]:
     """Return the verdict for the end of a terminal: the headline, controls that did not hold, what to do."""
     bad = [f"Control {each.state}: {each.name}. {each.text}" for each in verdict.controls if each.state != HELD]
-    return [f"Verdict: {verdict.headline}", *bad, f"What to do: {verdict.advice}"]
+    of = f" on {verdict.about}" if verdict.about else ""
+    return [f"Verdict{of}: {verdict.headline}", *bad, f"What to do: {verdict.advice}"]

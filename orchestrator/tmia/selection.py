@@ -94,6 +94,11 @@ def rehearsed(plan: TmiaPlan, metric: str) -> TmiaPlan:
     return plan.changed({"audit.attacks": [place(metric).attack], "variants": {}})
 
 
+def own(plan: TmiaPlan) -> TmiaPlan:
+    """Return the plan without its variants: the attack is chosen for its own mode, and audited in that."""
+    return plan.changed({"variants": {}}) if plan.variants else plan
+
+
 def jobs(design: TmiaJobs, metric: str) -> Sequence[Job]:
     """Return the jobs of the rehearsal: all that its design has."""
     return design.jobs()
@@ -152,6 +157,7 @@ SELECTION = Selection(
     players="targets made of the attacker’s points",
     apart="a rehearsal has other candidates, and its reference models draw from a smaller pool",
     rehearsed=rehearsed,
+    own=own,
     kind="orchestrator.tmia.rehearsal:REHEARSAL",
     within=within,
 )

@@ -11,6 +11,7 @@ from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD as SEEN
 from orchestrator.apollo.result.controls import OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
@@ -35,6 +36,7 @@ def answer(run: ApolloRun) -> Verdict:
         access=[name for name in run.accesses if name != "oracle"],
         certainty=certainty(run, things),
         too_small=few_points(size, things),
+        about=run.result.about,
     )
 
 
@@ -141,7 +143,7 @@ def tested(run: ApolloRun, things: str) -> str:
     count = "One unlearning method" if len(methods) == 1 else count
     asked = f"{row.forget} deleted and {row.unseen} never-seen {things}"
     data = look_up(plan, "data.name")
-    return f"{count} on {models}, trained on {data}: {asked}, {len(run.attacks)} attacks"
+    return f"{count} on {models}, trained on {data}: {asked}, {how_many(len(run.attacks), 'attack')}"
 
 
 def certainty(run: ApolloRun, things: str) -> str:

@@ -35,7 +35,7 @@ def main_grid(run: ApolloRun) -> Grid:
         group(words(access), main_lines(run, access), WHO.get(access, "see the attack’s description."))
         for access in run.accesses
     ]
-    title = void_title("Attacks on unlearned models", any(row.void for row in run.rows()))
+    title = void_title(run.result.headed("Attacks on unlearned models"), any(row.void for row in run.rows()))
     return Grid("attacks", title, tuple(columns), tuple(groups), "access", caption(run))
 
 
@@ -105,11 +105,11 @@ def counts(run: ApolloRun) -> str:
 
 def matrix_grids(run: ApolloRun) -> list[Grid]:
     """Return attacks × unlearners for runs of many rows: AUC, then TPR and found FPR at each promised rate."""
-    title = f"AUC [{percent(run.level, 0)}], * where above chance after Holm"
+    title = run.result.headed(f"AUC [{percent(run.level, 0)}], * where above chance after Holm")
     found = [matrix(run, "auc", title, run.fpr, area_entry)]
     for rate in run.rates:
         title = f"TPR / found FPR at a promised FPR of {rate:g}"
-        title = void_title(title, any(row.void for row in run.rows(rate=rate)))
+        title = void_title(run.result.headed(title), any(row.void for row in run.rows(rate=rate)))
         found.append(matrix(run, f"rates-{rate:g}", title, rate, both_rates))
     return found
 

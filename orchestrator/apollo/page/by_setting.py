@@ -43,9 +43,8 @@ def area_grid(run: ApolloRun, attack: str) -> Grid:
         for row in run.rows(setting)
         if row.attack == attack
     }
-    level = percent(run.level, 0)
-    title = f"AUC of {words(attack)} by setting [{level}], * where above chance after Holm within the setting"
-    found = crossed(run, f"auc-by-setting-{attack}", title, run.settings, body)
+    title = f"AUC of {words(attack)} by setting, * where above chance after Holm within the setting"
+    found = crossed(run, f"auc-by-setting-{attack}", title, run.settings, body, intervals=True)
     return replace(found, notes=best_lines(best, lambda row: words(str(row.unlearner)), run.level, "orch tune apollo"))
 
 
@@ -68,14 +67,14 @@ def difference_grids(run: ApolloRun, attack: str) -> list[Grid]:
                 changes[setting, name] = difference_entry(paired_difference(own, base, run.level))
             if own and control and len(own) > 1:
                 gains[setting, name] = difference_entry(paired_difference(own, control, run.level))
-    found, level = [], percent(run.level, 0)
+    found = []
     if changes:
         others = [setting for setting in run.settings if setting != run.main_setting]
-        title = f"AUC of {words(attack)} minus that at {run.main_setting}, paired over targets [{level}]"
-        found.append(crossed(run, "auc-minus-main-setting", title, others, changes))
+        title = f"AUC of {words(attack)} minus that at {run.main_setting}, paired over targets"
+        found.append(crossed(run, "auc-minus-main-setting", title, others, changes, intervals=True))
     if gains and attack != CONTROL:
-        title = f"AUC of {words(attack)} minus that of {words(CONTROL)}, paired over targets [{level}]"
-        found.append(crossed(run, "auc-minus-control", title, run.settings, gains))
+        title = f"AUC of {words(attack)} minus that of {words(CONTROL)}, paired over targets"
+        found.append(crossed(run, "auc-minus-control", title, run.settings, gains, intervals=True))
     return found
 
 
@@ -124,12 +123,22 @@ def unlearners_of(run: ApolloRun) -> list[str]:
 
 
 def crossed(
-    run: ApolloRun, name: str, title: str, settings: Sequence[str], body: Mapping[tuple[str, str], Entry]
+    run: ApolloRun,
+    name: str,
+    title: str,
+    settings: Sequence[str],
+    body: Mapping[tuple[str, str], Entry],
+    *,
+    intervals: bool = False,
 ) -> Grid:
-    """Return a table of settings × unlearners; a dash where a setting lacks one."""
+    """Return a table of settings × unlearners; a dash where a setting lacks one.
+
+    ``intervals``: entries have some, which a terminal shows where those of all columns fit.
+    """
+    level = f"\n[{percent(run.level, 0)}]" if intervals else ""
     shown = [unlearner for unlearner in unlearners_of(run) if any(unlearner == column for _, column in body)]
     lines = [[setting, *(body.get((setting, unlearner), DASH) for unlearner in shown)] for setting in settings]
-    columns = [Column(words(unlearner).replace(" (", "\n("), narrow="short") for unlearner in shown]
+    columns = [Column(words(unlearner).replace(" (", "\n(") + level, narrow="together") for unlearner in shown]
     return grid(name, title, [left("setting"), *columns], lines)
 
 

@@ -52,7 +52,7 @@ def exposure_grid(run: ApolloRun, images: Images) -> Grid | None:
             )
     columns = [left("unlearning", merge=True), *([""] if pictured else []), "point", "label", "target"]
     columns += ["score", "p", "q", *(["GNQ,\npercentile"] if requests else [])]
-    title = f"Deleted points that {words(exposed.attack)} finds one by one"
+    title = run.result.headed(f"Deleted points that {words(exposed.attack)} finds one by one")
     return grid("exposed", void_title(title, any(point.void for point in exposed.points)), columns, body)
 
 

@@ -59,7 +59,7 @@ def trade_figure(run: ApolloRun) -> Figure | None:
                 color=INK,
                 zorder=4,
             )
-        if row.setting == run.main_setting:
+        if row.setting == run.result.own_setting:
             axes.plot(float(row.accuracy), float(row.auc), "o", markersize=13, fillstyle="none", color=INK)
     along = kept[::-1]
     heights = [max(CHANCE, float(row.auc)) for row in along]

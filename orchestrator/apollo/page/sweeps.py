@@ -93,6 +93,6 @@ def _curves(axes: Axes, run: ApolloRun, panel: Panel, attack: str, name: str) ->
         )
     value_axis(axes, panel.values, logarithmic=logarithmic)
     axes.axhline(0.5 if name == "auc" else run.fpr, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-    if run.main_setting in panel.settings:
-        axes.axvline(panel.values[panel.settings.index(run.main_setting)], color=MUTED, linewidth=0.7, alpha=0.6)
+    if (own := run.result.own_setting) in panel.settings:
+        axes.axvline(panel.values[panel.settings.index(own)], color=MUTED, linewidth=0.7, alpha=0.6)
     axes.set_xlabel(panel.axis)

@@ -41,7 +41,7 @@ def number(name: str, read: Read) -> float | None:
 
 def panels(run: ApolloRun) -> list[Panel]:
     """Return the swept quantities of a run, none for an audit."""
-    return swept.panels(run.result.plan, run.result.settings, run.main_setting, Axes(NAMES, quantity, number))
+    return swept.panels(run.result.plan, run.result.settings, run.result.own_setting, Axes(NAMES, quantity, number))
 
 
 def rows_along(run: ApolloRun, panel: Panel, unlearner: str, attack: str) -> list[tuple[float, AttackRow]]:

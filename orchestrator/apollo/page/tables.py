@@ -60,7 +60,8 @@ def discovery_grid(run: ApolloRun) -> Grid | None:
     """Return what false discovery rate control finds in the main setting, by access; None for older results."""
     rows = [row for row in run.result.discoveries if row.setting == run.main_setting]
     rows.sort(key=lambda row: (run.unlearners.index(row.unlearner), access_level(row.access)))
-    title = void_title("Points found at the promised false discovery rate", any(row.void for row in rows))
+    title = run.result.headed("Points found at the promised false discovery rate")
+    title = void_title(title, any(row.void for row in rows))
     return grid("discoveries", title, discovery_columns(run), map(discovery_line, rows)) if rows else None
 
 
@@ -113,7 +114,7 @@ def three_way_grid(run: ApolloRun) -> Grid | None:
         for row in rows
     ]
     columns = [left("unlearning"), left("attack"), f"balanced\naccuracy {level}", *pairs]
-    return grid("three-groups", "Forgotten, retained or never seen", columns, body)
+    return grid("three-groups", run.result.headed("Forgotten, retained or never seen"), columns, body)
 
 
 def gain_grid(run: ApolloRun) -> Grid | None:
@@ -130,7 +131,7 @@ def gain_grid(run: ApolloRun) -> Grid | None:
     ]
     columns = [left("unlearning", merge=True), left("attack"), left("minus")]
     head = [*columns, f"difference of AUC [{percent(run.level, 0)}]", "p (paired t, uncorrected)"]
-    return grid("gains", "Attacks compared, target by target", head, body) if body else None
+    return grid("gains", run.result.headed("Attacks compared, target by target"), head, body) if body else None
 
 
 def paper_rule_grid(run: ApolloRun) -> Grid | None:
@@ -147,7 +148,7 @@ def paper_rule_grid(run: ApolloRun) -> Grid | None:
         for row in run.result.paper_rule
     ]
     columns = [left("unlearning", merge=True), left("rule"), "best τ", "balanced accuracy there"]
-    title = "The paper’s rules and what chance makes of them"
+    title = run.result.headed("The paper’s rules and what chance makes of them")
     return grid("paper-rule", title, [*columns, "95 % of permutations", "p"], body) if body else None
 
 
@@ -172,7 +173,7 @@ def utility_grid(run: ApolloRun) -> Grid:
             ]
         )
     columns = [left("unlearning"), "retained\npoints", "forgotten\npoints", "test\npoints", "distance\n‖θ_u − θ‖"]
-    title = "Accuracy after unlearning" + ("" if run.given else ", means over targets")
+    title = run.result.headed("Accuracy after unlearning" + ("" if run.given else ", means over targets"))
     return grid("utility", title, [*columns, "seconds\na model", left("flags")], body)
 
 
@@ -194,7 +195,7 @@ def radius_grid(run: ApolloRun) -> Grid | None:
     columns = [left("unlearning", merge=True), left("Δ_r to"), "Δ_u / Δ_r\n(medians)", left("side"), "points"]
     columns += ["with an\ninterval", "median\ninterval", "borne\nout", "refuted", "open"]
     columns += ["labels of θ_u flipped\n(at the point itself)", "median\nradius", "early"]
-    return grid("radii", "Radii that the theory expects", columns, body) if body else None
+    return grid("radii", run.result.headed("Radii that the theory expects"), columns, body) if body else None
 
 
 def closing_lines(run: ApolloRun) -> list[str]:

@@ -72,7 +72,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level, unlike, given)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     first = rows[0].setting
-    main = first if first == POOLED else main_setting(plan.resolved(), changes)
+    main = first if first == POOLED else finished.main or main_setting(plan.resolved(), changes)
     shown = {(row.unlearner, row.attack) for row in rows if row.setting == main}
     repeated = settings if main == POOLED else [setting for setting in settings if setting.name == main]
     details = details_of(repeated, store)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from orchestrator.apollo.score_table import POOLED
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
@@ -364,3 +365,10 @@ class ApolloResult(FinishedRun):
     front: Front | None = field(default=None, metadata=SPARSE)
     holm: Mapping[str, HolmFamily]
     expected_misses: float
+
+    @property
+    def about(self) -> str:
+        """The main setting and why it is that one; that all settings count as one experiment, where they do."""
+        if self.settings[0].setting == POOLED:
+            return f"{POOLED} (all {len(self.settings) - 1} settings as one experiment)"
+        return super().about

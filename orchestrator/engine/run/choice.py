@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, closest_first, did_you_mean
 from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.summary import paired_difference
 from orchestrator.engine.cost.bill import Rehearsal
@@ -80,12 +80,8 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
         )
     if sweep.measures != "attacks" or sweep.pooled:
         raise BadInput(f"sweep {sweep.name} compares no settings of an attack: nothing in it can be tuned")
-    allowed = selection.metrics(plan)
-    if metric is None or metric not in allowed:
-        asked = "no --metric is given" if metric is None else f"--metric is {metric!r}{did_you_mean(metric, allowed)}"
-        raise BadInput(f"{asked}; allowed: {first_of(allowed)}")
-    if reason := selection.refusal(plan, metric):
-        raise BadInput(f"--metric {metric}: {reason}")
+    check_metric(selection, plan, metric)
+    assert metric is not None
     settings, same = distinct(sweep.settings(plan.resolved()), plan)
     for name, changes in settings.items():
         for path in changes:
@@ -111,6 +107,22 @@ def choice_of(kind: Kind, sweep: Sweep, plan: BasePlan, metric: str | None, mode
         if why := selection.unscored(each, metric):
             found = found.without([name], why)
     return found
+
+
+def check_metric(selection: Selection, plan: BasePlan, metric: str | None) -> None:
+    """Raise BadInput for a number by which no setting of ``plan`` can be chosen; those are named by which one can."""
+    known = selection.metrics(plan)
+    refused = {name: reason for name in known if (reason := selection.refusal(plan, name))}
+    allowed = [name for name in known if name not in refused]
+    if metric is not None and metric in allowed:
+        return
+    if metric in refused:
+        told = f"--metric {metric}: {refused[metric]}"
+    elif not allowed and refused:
+        told = f"nothing can be chosen: {next(iter(refused.values()))}"
+    else:
+        told = "no --metric is given" if metric is None else f"--metric is {metric!r}{did_you_mean(metric, allowed)}"
+    raise BadInput(told + (f"; allowed: {first_of(closest_first(metric, allowed))}" if allowed else ""))
 
 
 def is_in(path: str, fields: Sequence[str]) -> bool:

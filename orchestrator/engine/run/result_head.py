@@ -29,6 +29,7 @@ def head(finished: Finished) -> dict[str, Any]:
         "notes": list(plan.notes),
         "population": dict(finished.counts),
         **({} if asked is None else {"served": asked}),
+        **({"main": finished.main} if finished.main else {}),
         "plan": plan.resolved(),
         "plan_hash": plan.plan_hash,
         "versions": versions(),

@@ -227,7 +227,7 @@ class Run:
                 settings = trials.whole()
                 counts = trials.counts(settings)
                 self.crew.complete(settings)
-            return self.finish(settings, counts, sweep, trials.document())
+            return self.finish(settings, counts, sweep, trials.document(), main=trials.main())
 
     def tune(self, sweep: Sweep) -> dict[str, Any]:
         """Make and measure the targets of every setting of ``sweep``; no shadows, no attacks."""
@@ -330,14 +330,18 @@ class Run:
         counts: dict[str, int],
         sweep: Sweep | None = None,
         search: Mapping[str, Any] | None = None,
+        main: str = "",
     ) -> Result:
-        """Read the scores, sum them up, write the report and track the run; ``search``: what is told of its trials."""
+        """Read the scores, sum them up, write the report and track the run.
+
+        ``search``: what is told of its trials; ``main``: see ``Finished``.
+        """
         with self.terminal.stage("summing up", 3) as advance:
             self.live.summing_up()
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
             trade = sweep.trade if sweep else None
             adaptive = self.chooses or search is not None
-            finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive)
+            finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive, main)
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["makes"] = sweep.makes if sweep else ""

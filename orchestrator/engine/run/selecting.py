@@ -80,7 +80,8 @@ class Selecting(Run):
                 trained = self.trained + self.crew.prepare(settings)["trained"]
                 self.crew.attack(settings)
             models = self.models([job for each in (*settings, *self.rehearsals) for job in each.jobs])
-            return self.finish(settings, {"models": models, "reused": models - trained, "trained": trained})
+            counts = {"models": models, "reused": models - trained, "trained": trained}
+            return self.finish(settings, counts, main=winner)
 
     def models(self, jobs: Sequence[Job]) -> int:
         """Return how many models ``jobs`` make, each counted once."""

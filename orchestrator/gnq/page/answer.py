@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audits.statistics.power import detectable_shift
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.gnq.page.glossary import arm_words, words
 from orchestrator.gnq.page.gradient_inversion import JUDGE as RECOVERED
 from orchestrator.gnq.page.gradient_inversion import OTHER
@@ -35,6 +36,7 @@ def answer(run: GnqRun) -> Verdict:
         access=sorted(dict.fromkeys(row.access for row in of_setting(run.result.table, setting)), key=access_level),
         certainty=certainty(run, setting),
         too_small=few_points(run.result.value(setting, "split.train_size"), things),
+        about=run.result.about,
     )
 
 
@@ -152,7 +154,7 @@ def tested(run: GnqRun, setting: str, things: str) -> str:
     defences = f" and {arms} defences" if arms > 1 else " and one defence" if arms else ""
     where = f"{value(setting, 'model.name')} on {value(setting, 'data.name')}"
     models = f"{2 * count} models of {size} {things} each ({where})" if size else where
-    return f"The model without a defence{defences}: {models}, {len(run.attacks)} attacks"
+    return f"The model without a defence{defences}: {models}, {how_many(len(run.attacks), 'attack')}"
 
 
 def certainty(run: GnqRun, setting: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.given import unlike_fits
@@ -28,6 +29,7 @@ def answer(run: MiaRun) -> Verdict:
         access=list(dict.fromkeys(row.access for row in run.rows())),
         certainty=certainty(run),
         too_small="" if run.given else few_points(run.result.value(setting, "split.train_size"), things),
+        about=run.result.about,
     )
 
 
@@ -146,7 +148,7 @@ def tested(run: MiaRun, things: str) -> str:
     plan = run.result.plan
     models = "One given model" if run.given else f"{row.targets} models ({look_up(plan, 'model.name')})"
     asked = f"{row.members} training and {row.non_members} never-seen {things}"
-    return f"{models}, trained on {look_up(plan, 'data.name')}: {asked}, {len(run.attacks)} attacks"
+    return f"{models}, trained on {look_up(plan, 'data.name')}: {asked}, {how_many(len(run.attacks), 'attack')}"
 
 
 def certainty(run: MiaRun) -> str:
@@ -154,8 +156,8 @@ def certainty(run: MiaRun) -> str:
     row = run.rows()[0]
     over = "points and shadow models of one given model" if run.given else f"{row.pools} independent pools of points"
     shadows = run.result.value(run.main_setting, "split.shadows")
+    many = f"; the {len(run.attacks)} attacks are corrected together (Holm)" if len(run.attacks) > 1 else ""
     return (
         f"{percent(run.level, 0)} intervals over {over}, {shadows} shadow models each, one plan seed. The verdict "
-        f"rests on {words(run.judge)}, chosen beforehand; the {len(run.attacks)} attacks are corrected together "
-        f"(Holm). {FOUR_IN_FIVE}"
+        f"rests on {words(run.judge)}, chosen beforehand{many}. {FOUR_IN_FIVE}"
     )

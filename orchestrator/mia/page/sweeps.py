@@ -25,7 +25,7 @@ AXES = Axes(
 
 def sweep_curves(run: MiaRun) -> Figure | None:
     """Draw AUC and TPR against each swept value; None for runs that sweep no number."""
-    found = panels(run.result.plan, run.result.settings, run.main_setting, AXES)
+    found = panels(run.result.plan, run.result.settings, run.result.own_setting, AXES)
     if not found:
         return None
     figure = Figure(figsize=(7.6, 3.4 * len(found)), layout="constrained")
@@ -49,7 +49,7 @@ def sweep_curves(run: MiaRun) -> Figure | None:
             value_axis(axes, panel.values, logarithmic=is_logarithmic(panel.values))
             axes.set(title=title, xlabel=panel.axis)
             axes.axhline(0.5 if name == "auc" else run.rates[0], **CHANCE)
-            own = dict(zip(panel.settings, panel.values, strict=True)).get(run.main_setting)
+            own = dict(zip(panel.settings, panel.values, strict=True)).get(run.result.own_setting)
             if own is not None:
                 axes.axvline(own, color=MUTED, linewidth=0.7)
     handles, labels = figure.axes[0].get_legend_handles_labels()

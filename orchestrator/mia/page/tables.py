@@ -72,7 +72,7 @@ def rate_grid(run: MiaRun, rate: float, name: str) -> Grid:
         group(words(access), [line(row, run.given) for row in rows if row.access == access], WHO.get(access, ""))
         for access in dict.fromkeys(row.access for row in rows)
     )
-    title = f"Attacks at a promised false-positive rate of {percent(rate, 0)}"
+    title = run.result.headed(f"Attacks at a promised false-positive rate of {percent(rate, 0)}")
     caption = f"* beyond chance after Holm’s correction; brackets are over {run.over}"
     return Grid(name, title, columns, groups, grouped_by="access", caption=caption)
 
@@ -115,7 +115,7 @@ def canary_grid(run: MiaRun) -> Grid | None:
         seen = entry(row.auc, tone=bold(row.auc.above(0.5)))
         body.append([words(row.attack), seen, entry(plain.auc if plain else None), str(row.canaries)])
     columns = [left("attack"), "AUC, canaries", "AUC, other points", "canaries"]
-    return grid("canaries", "Positive control: points with a wrong label", columns, body)
+    return grid("canaries", run.result.headed("Positive control: points with a wrong label"), columns, body)
 
 
 def own_grid(run: MiaRun) -> Grid | None:
@@ -130,7 +130,7 @@ def own_grid(run: MiaRun) -> Grid | None:
         body.append([words(row.attack), seen, entry(given.auc if given else None), rate_entry(row.found_fpr, broken)])
     rate = percent(run.own[0].promised_fpr, 0)
     columns = [left("attack"), "AUC, own models", "AUC, given model", f"found FPR at {rate}, own"]
-    return grid("own", "Positive control: two models of the plan’s own recipe", columns, body)
+    return grid("own", run.result.headed("Positive control: two models of the plan’s own recipe"), columns, body)
 
 
 def blind_grid(run: MiaRun) -> Grid | None:
@@ -139,7 +139,7 @@ def blind_grid(run: MiaRun) -> Grid | None:
         return None
     body = [["without the model", entry(run.blind.auc, tone=red(run.blind.differ)), str(run.blind.points)]]
     columns = [left("told apart by inputs and labels"), "AUC", "points"]
-    return grid("blind", "Members and non-members without the model", columns, body)
+    return grid("blind", run.result.headed("Members and non-members without the model"), columns, body)
 
 
 def shadow_grid(run: MiaRun) -> Grid | None:
@@ -157,7 +157,7 @@ def shadow_grid(run: MiaRun) -> Grid | None:
         for row in run.shadows
     ]
     columns = [left("attack", merge=True), "shadows", "AUC", f"TPR at {percent(run.rates[0], 0)}", "found FPR"]
-    return grid("shadows", "Power by the number of shadows", columns, body)
+    return grid("shadows", run.result.headed("Power by the number of shadows"), columns, body)
 
 
 def epsilon_grid(run: MiaRun) -> Grid | None:
@@ -178,7 +178,7 @@ def epsilon_grid(run: MiaRun) -> Grid | None:
     columns = [left("attack", merge=True), "pairs guessed", "right", "ε at least", "right, null", "ε, null"]
     delta = run.epsilons[0].delta
     title = f"Training is not (ε, {delta:g})-private below this ε, at confidence {percent(run.level, 0)}"
-    return grid("epsilons", title, columns, body)
+    return grid("epsilons", run.result.headed(title), columns, body)
 
 
 def discovery_grid(run: MiaRun) -> Grid | None:
@@ -197,7 +197,8 @@ def discovery_grid(run: MiaRun) -> Grid | None:
         for row in run.discoveries
     ]
     title = f"Single points found, with {percent(run.discoveries[0].claimed_fdr, 0)} false ones allowed"
-    return grid("discoveries", title, [left("attack"), "found", "false", "share false", "of all members"], body)
+    columns = [left("attack"), "found", "false", "share false", "of all members"]
+    return grid("discoveries", run.result.headed(title), columns, body)
 
 
 def exposure_grid(run: MiaRun, images: Images) -> Grid | None:
@@ -223,7 +224,7 @@ def exposure_grid(run: MiaRun, images: Images) -> Grid | None:
             ]
         )
     columns = [*([""] if pictured else []), "point", "label", "target", "score", "p", "q", "recognised\nby shadows"]
-    return grid("exposed", f"Members of which {words(run.judge)} is surest", columns, body)
+    return grid("exposed", run.result.headed(f"Members of which {words(run.judge)} is surest"), columns, body)
 
 
 GROUPS = {"own": "own models"}

@@ -48,7 +48,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     rows = judged(found, level, unlike)
     void = void_cells(rows)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
-    main = main_setting(plan.resolved(), changes)
+    main = finished.main or main_setting(plan.resolved(), changes)
     shadows, epsilons, own_models, blind = [], [], [], []
     for setting in settings:
         own: MiaPlan = setting.plan  # type: ignore[assignment]  # plans of this kind are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.numbers import percent
 from orchestrator.report.verdict import LEAK, MISSING, NONE_SEEN, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
@@ -27,7 +28,7 @@ def answer(run: ScoreResult) -> Verdict:
         controls=[Control(name="controls of the audit", of="cells", state=MISSING, text=text)],
         wording=Wording("members can be recognised", ADVICE),
         tested=f"Scores of {rows[0].targets} target models, {rows[0].members} members and {rows[0].non_members} "
-        f"non-members, {len(rows)} attacks",
+        f"non-members, {how_many(len(rows), 'attack')}",
         access=(),
         certainty=f"{run.covers} {percent(run.level, 0)} intervals; the attacks are corrected together (Holm). "
         f"{FOUR_IN_FIVE}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
@@ -33,6 +34,7 @@ def answer(run: TmiaRun) -> Verdict:
         access=list(dict.fromkeys(row.access for row in run.result.table)),
         certainty=certainty(run),
         too_small="" if given else few_points(look_up(run.result.plan, "split.train_size"), things),
+        about=run.result.about if len(run.shown) == 1 else "",
     )
 
 
@@ -145,7 +147,7 @@ def tested(run: TmiaRun, things: str) -> str:
     candidates = look_up(plan, "split.candidates")
     asked = f" about {candidates} candidate {things}" if candidates else ""
     where = f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"
-    return f"{models[0].upper()}{models[1:]} ({where}), asked{asked}{many}, {len(run.attacks)} attacks"
+    return f"{models[0].upper()}{models[1:]} ({where}), asked{asked}{many}, {how_many(len(run.attacks), 'attack')}"
 
 
 def certainty(run: TmiaRun) -> str:

@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orchestrator.report.axes import is_logarithmic, value_axis
-from orchestrator.report.result import SettingRow, look_up, main_setting
+from orchestrator.report.result import SettingRow, look_up, own_setting
 from orchestrator.report.rows import Estimate
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Axes as Swept
 from orchestrator.report.swept import Panel, panels
 from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.reading import TmiaRun, bare_settings
+from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def swept(run: TmiaRun) -> list[Panel]:
 
     The plan's own value joins where one of the settings is the plan itself.
     """
-    bare = bare_settings(run)
+    bare = run.result.bare_settings
     shared = set.intersection(*(set(entry.overrides) for entry in bare)) if bare else set()
     same = {path for path in shared if len({repr(entry.overrides[path]) for entry in bare}) == 1}
     settings = [
@@ -53,8 +53,8 @@ def swept(run: TmiaRun) -> list[Panel]:
         for entry in bare
         if entry.setting in run.settings and FROZEN not in entry.overrides
     ]
-    main = main_setting(run.result.plan, settings) if settings else ""
-    found = panels(run.result.plan, settings, main, Swept(NAMES)) if len(settings) > 1 else []
+    own = own_setting(run.result.plan, settings) if settings else ""
+    found = panels(run.result.plan, settings, own, Swept(NAMES)) if len(settings) > 1 else []
     return [_own_values(panel, {entry.setting: entry.overrides for entry in settings}) for panel in found]
 
 
@@ -71,7 +71,7 @@ def _own_values(panel: Panel, changes: Mapping[str, Mapping[str, Any]]) -> Panel
 def frozen_lines(run: TmiaRun) -> dict[str, Line]:
     """Return the lines of Fig. 3: settings that differ in frozen layers alone, by the name that they share."""
     groups: dict[str, dict[int, str]] = {}
-    for entry in bare_settings(run):
+    for entry in run.result.bare_settings:
         count = entry.overrides.get(FROZEN, look_up(run.result.plan, FROZEN))
         if entry.setting in run.settings and isinstance(count, int):
             rest = repr(sorted((path, repr(value)) for path, value in entry.overrides.items() if path != FROZEN))

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from orchestrator.report.result import SettingRow, look_up, main_setting, read_result, read_scores, run_of
+from orchestrator.report.result import look_up, read_result, read_scores, run_of
 from orchestrator.report.words import access_level
 from orchestrator.tmia.result.controls import judged
 from orchestrator.tmia.result.given_rows import result_form
@@ -48,7 +48,7 @@ class TmiaRun:
     @cached_property
     def main_setting(self) -> str:
         """The setting that is the plan itself, else the first."""
-        return main_setting(self.result.plan, bare_settings(self))
+        return self.result.main_setting
 
     @cached_property
     def settings(self) -> list[str]:
@@ -121,19 +121,3 @@ def read_tmia_run(out: Path) -> TmiaRun:
 def controlled(result: TmiaResult) -> TmiaResult:
     """Return a result whose cells are judged by the rule of this version, also one that an older version wrote."""
     return replace(result, table=judged(result.table, result.level))
-
-
-def bare_settings(run: TmiaRun) -> list[SettingRow]:
-    """Return the settings with dotted changes, groups spread into fields, without the variants that a sweep empties."""
-
-    def spread(path: str, value: Any) -> dict[str, Any]:
-        if isinstance(value, Mapping):
-            return {name: leaf for key, part in value.items() for name, leaf in spread(f"{path}.{key}", part).items()}
-        return {path: value}
-
-    found = []
-    for entry in run.result.settings:
-        changes = [spread(path, value) for path, value in entry.overrides.items() if path != "variants"]
-        own = {path: value for part in changes for path, value in part.items()}
-        found.append(SettingRow(setting=entry.setting, overrides=own))
-    return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun, SettingRow
@@ -179,3 +181,20 @@ class TmiaResult(FinishedRun):
     reconstruction: tuple[ReconstructionRow, ...]
     exposed: tuple[RecognisedPoint, ...] = field(metadata=OF_POINTS)
     level: float
+
+    @cached_property
+    def bare_settings(self) -> list[SettingRow]:
+        """Settings with dotted changes, groups spread into fields, without the variants that a sweep empties."""
+        found = []
+        for entry in self.settings:
+            changes = [spread(path, value) for path, value in entry.overrides.items() if path != "variants"]
+            own = {path: value for part in changes for path, value in part.items()}
+            found.append(SettingRow(setting=entry.setting, overrides=own))
+        return found
+
+
+def spread(path: str, value: Any) -> dict[str, Any]:
+    """Return the fields of a group by their dotted paths; a field by itself."""
+    if isinstance(value, Mapping):
+        return {name: leaf for key, part in value.items() for name, leaf in spread(f"{path}.{key}", part).items()}
+    return {path: value}

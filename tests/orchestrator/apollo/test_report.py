@@ -11,6 +11,7 @@ from scipy.stats import sem, t
 
 from audits.errors import BadInput
 from audits.statistics.summary import cells, per_target_auc
+from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.by_setting import area_grid
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.page import PAGE
@@ -25,6 +26,7 @@ from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
 from orchestrator.report.rows import Estimate, write_row
+from orchestrator.report.verdict_words import lines
 from tests.cases.apollo_result import AREA, ATTACKS, write_run
 from tests.cases.runs import draw_only
 
@@ -285,7 +287,7 @@ def test_the_best_setting_is_marked_and_told_beside_what_the_best_would_reach_by
     with_best = ApolloRun.of(document | {"best": [write_row(row) for row in best]}, run.scores)
     found = next(row for row in best if (row.unlearner, row.attack) == ("scrub", "apollo"))
     grid = area_grid(with_best, "apollo")
-    place = [column.name for column in grid.columns].index(words("scrub"))
+    place = [column.name for column in grid.columns].index(f"{words('scrub')} [95\N{NO-BREAK SPACE}%]")
     marked = [str(line[0]) for line in grid.lines if line[place].mark.endswith("†")]
     assert (
         marked == [found.setting] and len(best) == 2 * len(AREA) - 2
@@ -316,3 +318,34 @@ def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):
         assert f"\n| {' | '.join(cells)}" in text
     assert text.rindex("| Labels only |") < text.index("| Posteriors |")
     assert all(f"\n| {entry['setting']} |" in text for entry in result["settings"])
+
+
+def test_of_several_settings_titles_verdict_and_page_name_the_one_that_they_are_about(audit, sweep):
+    document = json.loads((sweep / "result.json").read_text())
+    other = next(entry["setting"] for entry in document["settings"] if entry["setting"] != "base")
+    count = len(document["settings"])
+    trials = [{"setting": entry["setting"], "repeats": None} for entry in document["settings"]]
+    search = {"trials": [*trials, {"setting": "stopped", "repeats": None}], "metric": ["scrub.apollo.auc"]}
+    without_own = {"plan": {**document["plan"], "audit": {**document["plan"]["audit"], "search": {}}}}
+    rest = [entry for entry in document["settings"] if entry["setting"] != "base"]
+    cases = {
+        "base (the plan’s own setting)": document,
+        f"{other} (the best of {count + 1} trials by scrub.apollo.auc, picked on the targets that it is quoted for)": (
+            document | {"main": other, "search": search}
+        ),
+        f"{rest[0]['setting']} (the first of {count - 1} settings, as the plan’s own is none of them)": (
+            document | without_own | {"settings": rest}
+        ),
+    }
+    for about, found in cases.items():
+        setting = about.partition(" (")[0]
+        told = ApolloRun.of(found)
+        assert told.result.about == about and told.main_setting == setting
+        assert PAGE.verdict(found)["about"] == about
+        assert PAGE.terminal_grids(told)[-1].title.startswith(f"{setting}: attacks on unlearned models")
+        assert lines(answer(told))[0].startswith(f"Verdict on {about}: ")
+    page = (sweep / "report.html").read_text()
+    first = page[page.index('id="answer"') : page.index('id="verdict"')]
+    assert "<dt>Setting</dt><dd>base (the plan’s own setting)" in first and "<h2>base: attacks on each" in page
+    alone = ApolloRun.of(json.loads((audit / "result.json").read_text()))
+    assert alone.result.about == "" and PAGE.terminal_grids(alone)[0].title.startswith("Attacks on unlearned models")

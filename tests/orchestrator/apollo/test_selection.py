@@ -191,7 +191,17 @@ def test_what_cannot_be_chosen_by_or_among_is_refused_in_one_line(settings, metr
     plan = load_plan("apollo-smoke", ["audit.attacks=[apollo, apollo_offline, boundary_distance]", "audit.queries=60"])
     with pytest.raises(BadInput, match=said) as refused:
         choice_of(KIND, around(settings), plan, metric, "max")
-    assert "\n" not in str(refused.value)
+    text = str(refused.value)
+    assert "\n" not in text
+    allowed = text.partition("; allowed: ")[2]
+    assert not {"apollo_offline", "boundary_distance"} & set(allowed.replace(".", " ").split())
+
+
+def test_a_long_list_of_metrics_begins_with_those_most_like_a_misspelt_one():
+    plan = load_plan("apollo-fashion14")
+    with pytest.raises(BadInput) as refused:
+        choice_of(KIND, around(SETTINGS), plan, "retrain.u_lirra.auc", "max")
+    assert "; allowed: retrain.u_lira.auc, " in str(refused.value) and str(refused.value).endswith(", …")
 
 
 def test_sweeps_that_compare_no_settings_and_plans_of_too_few_shadows_are_refused():

@@ -23,11 +23,11 @@ LINES = tuple((Entry(name), INTERVAL, INTERVAL, Entry(".100"), Entry("secret")) 
 GRID = Grid("attacks", "Attacks", COLUMNS, (Group("Labels only", LINES),), caption="one caption")
 
 
-def drawn(width: int) -> str:
-    """Return the table as a terminal of ``width`` columns shows it."""
+def drawn(width: int, grid: Grid = GRID) -> str:
+    """Return a table as a terminal of ``width`` columns shows it."""
     console = Console(width=width, file=io.StringIO(), legacy_windows=False)
     with console.capture() as captured:
-        console.print(Fitted(GRID))
+        console.print(Fitted(grid))
     return captured.get()
 
 
@@ -52,3 +52,12 @@ def test_intervals_go_before_columns_and_the_last_first() -> None:
     assert "TPR [95" not in less and "[95 %]" in less
     least = drawn(36)
     assert least.count(".512") == 2 and "found" not in least and "[95 %]" not in least
+
+
+@pytest.mark.parametrize("width", range(30, 131, 10))
+def test_columns_that_narrow_together_show_all_intervals_and_name_them_or_none(width: int) -> None:
+    columns = (Column("setting", "left"), *(Column(f"{name}\n[95 %]", narrow="together") for name in "abcd"))
+    lines = tuple((Entry(name), *[INTERVAL] * 4) for name in NAMES)
+    text = drawn(width, Grid("crossed", "AUC by setting", columns, (Group("", lines),)))
+    shown = text.count("[.401, .623]*"), text.count("[95 %]")
+    assert shown == ((8, 4) if width >= 100 else (0, 0))

@@ -38,6 +38,13 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
+def test_variants_take_no_part_in_a_choice_and_nobody_is_warned_of_them():
+    plan = load_plan("tmia-smoke", ["split.attacker_points=300"])
+    assert plan.variants and any("variant" in line for line in plan.warnings)
+    own = SELECTION.own(plan)
+    assert not own.variants and not any("variant" in line for line in own.warnings)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_teachers_and_students_of_a_rehearsal_share_no_point_with_targets(mode):
     plan = plan_of(**MODES[mode])

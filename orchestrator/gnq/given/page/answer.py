@@ -28,6 +28,7 @@ def answer(run: GivenResult) -> Verdict:
         tested=tested(run, setting, things),
         access=["white_box"],
         certainty=certainty(run),
+        about=run.about,
     )
 
 
