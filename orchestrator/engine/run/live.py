@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from audits.credentials import hide
 from orchestrator.engine.kind import Kind
@@ -38,13 +38,28 @@ Trials = Callable[[Look], Sequence[TrialNews]]
 
 
 class Live:
-    """Watches one run from ``begin`` on; as a context, it says how a run that does not come to its end was stopped."""
+    """Watches one run from ``begin`` on; as a context, it says how a run that does not come to its end was stopped.
 
-    def __init__(self, kind: Kind, name: str, plan: BasePlan, out: Path, store: Store, terminal: Terminal) -> None:
+    ``aggregate_only``, ``pictures``: what the run keeps of points.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        name: str,
+        plan: BasePlan,
+        out: Path,
+        store: Store,
+        terminal: Terminal,
+        *,
+        aggregate_only: bool = False,
+        pictures: bool = True,
+    ) -> None:
         self.store = store
         self.terminal = terminal
         self.page = LivePage(kind, name, plan, out, self.log)
-        self.tracking = LiveTracking(kind, name, plan, out, self.log)
+        keeps = {"aggregate_only": aggregate_only, "pictures": pictures}
+        self.tracking = LiveTracking(kind, name, plan, out, self.log, **keeps)
         self.thread: threading.Thread | None = None
         self.over = threading.Event()
         self.said: set[str] = set()
@@ -63,6 +78,10 @@ class Live:
             self.page.stopped(error)
         self.tracking.stop(error)
         self.halt()
+
+    def know(self, settings: Mapping[str, Mapping[str, Any]]) -> None:
+        """Tell the tracker, before ``begin``, of settings (name → what they change) that it may have of this run."""
+        self.tracking.know(settings)
 
     def begin(
         self,

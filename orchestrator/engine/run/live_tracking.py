@@ -17,6 +17,7 @@ from orchestrator.engine.progress import LOOK_SECONDS, Look
 from orchestrator.engine.run.search_result import TrialNews
 from orchestrator.engine.run.tracking import OpenRun, open_run, status_after
 from orchestrator.engine.run.tracking_server import reached, settle_environment
+from orchestrator.engine.run.tracking_stopped import Subject
 from orchestrator.engine.run.tracking_uri import resolve_uri
 from orchestrator.engine.setting import Setting
 
@@ -28,14 +29,28 @@ A database is waited for until it is made, unless the run breaks off: the end ne
 
 
 class LiveTracking:
-    """Tracks the run ``name`` from ``begin`` to ``stop``; ``log(text)`` takes what went wrong."""
+    """Tracks the run ``name`` from ``begin`` to ``stop``; ``log(text)`` takes what went wrong.
 
-    def __init__(self, kind: Kind, name: str, plan: BasePlan, out: Path, log: Callable[[str], None]) -> None:
+    ``aggregate_only``, ``pictures``: what the run keeps of points.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        name: str,
+        plan: BasePlan,
+        out: Path,
+        log: Callable[[str], None],
+        *,
+        aggregate_only: bool = False,
+        pictures: bool = True,
+    ) -> None:
         self.kind = kind
         self.name = name
         self.plan = plan
         self.out = out
         self.log = log
+        self.keeps = {"aggregate_only": aggregate_only, "pictures": pictures}
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
         self.over = threading.Event()
@@ -48,12 +63,18 @@ class LiveTracking:
         self.status = ""
         self.abandoned = False
 
+    def know(self, settings: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take settings (name → what they change) that the run has beside those which it begins with."""
+        self.overrides |= settings
+
     def begin(self, settings: Sequence[Setting]) -> None:
         """Begin to track, or go on with another part of the run; each of ``settings`` that is compared gets a child."""
         self.overrides |= {setting.name: setting.overrides for setting in settings}
         if self.thread is not None:
             return
         self.where = resolve_uri(self.plan.tracking.uri, self.out)
+        plan = self.plan.resolved()
+        self.subject = Subject(self.kind.name, self.name, plan, self.plan.plan_hash, dict(self.overrides), **self.keeps)
         settle_environment()  # here: another thread may be copying the environment
         self.thread = threading.Thread(target=self._track, name="orch-tracking", daemon=True)
         self.thread.start()
@@ -88,8 +109,7 @@ class LiveTracking:
             with reached(self.where, "the run goes on", self.ready.set):
                 if self.over.is_set():
                     return
-                plan, experiment = self.plan.resolved(), self.plan.tracking.experiment
-                parent = open_run(self.kind.name, self.name, plan, self.out, self.where, experiment)
+                parent = open_run(self.subject, self.out, self.where, self.plan.tracking.experiment)
                 if self.abandoned:  # a slow server made it after the run had ended
                     parent.end(self.status or "KILLED")
                     return

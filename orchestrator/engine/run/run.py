@@ -148,7 +148,8 @@ class Run:
         self.plan, device, most = hire(plan, self.store, terminal, partial(self.is_done, sweep, data), last_gpu)
         self.design = self.lay_out(self.plan, data, device)
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
-        self.live = Live(kind, name, self.design.plan, out, self.store, terminal)
+        keeps = {"aggregate_only": aggregate_only, "pictures": self.pictures}
+        self.live = Live(kind, name, self.design.plan, out, self.store, terminal, **keeps)
         self.drawing = Drawing(out, private=False)
         self.logged: list[Published] = []
 

@@ -89,6 +89,8 @@ class Searching:
         if claim is not None:
             claim()
         journal.begin(anew=anew)
+        self.live.know({self.name_of(each): each.changes for each in self.ledger.trials})
+        self.live.know({each.name: each.overrides for each in self.kept})
         ended = sum(trial.state in ENDED for trial in self.ledger.trials)
         self.terminal.line(f"trials: {self.samples}, {ended} ended before, {self.samples - ended} to run")
 

@@ -90,6 +90,7 @@ class Selecting(Run):
     def rehearsed(self, choice: Choice) -> dict[str, list[float]]:
         """Return the score of every setting that gets one, unit by unit."""
         self.choice = choice
+        self.live.know(choice.settings)
         if choice.same:
             self.terminal.line(told_same(choice.same))
         self.tell_refused(choice.refused)

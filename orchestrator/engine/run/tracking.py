@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from audits.credentials import reveal
 from orchestrator.engine.gate_result import GateResult
@@ -25,6 +24,17 @@ from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 from orchestrator.engine.run.tracking_server import reached
+from orchestrator.engine.run.tracking_stopped import (
+    OF,
+    OPEN_FILE,
+    RUNNING,
+    STATE,
+    Subject,
+    end_children,
+    subject_of,
+    text_of,
+    unfinished,
+)
 from orchestrator.engine.run.tracking_uri import resolve_uri
 from orchestrator.engine.run.tracking_view import arrange, views_of
 
@@ -34,7 +44,6 @@ if TYPE_CHECKING:
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
-OPEN_FILE = ".tracking"  # in the folder of a run that is tracked while it goes on: the tag orch.run of its parent
 
 
 def log_result(
@@ -54,13 +63,14 @@ def log_result(
     ``out`` holds result.json, scores.parquet (unless the run keeps aggregates only), plan.yaml, report.html and
     figures/. ``tables``: its tables as CSV, by name, where they are not to be made from ``out``.
     Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
-    ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``);
-    a run that is repeated elsewhere is another one with the same ``orch.plan_hash`` tag.
+    ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``),
+    or one that was stopped goes on (``tracking_stopped``); a run that is repeated elsewhere is another one with the
+    same ``orch.plan_hash`` tag.
     Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
     """
     where = resolve_uri(uri, out)
     with reached(where, f"{out} is complete"):
-        run = open_run(kind.name, str(result["name"]), result["plan"], out, where, experiment, result)
+        run = open_run(subject_of(kind.name, result), out, where, experiment, result)
         try:
             page = _log_runs(run, kind, result, out, tables)
             logged = log_models(run.client, run.experiment, run.children, run.parent, models) if models else None
@@ -82,6 +92,7 @@ class OpenRun:
     """A parent run that is RUNNING, with the children that it has so far (setting → run id).
 
     ``again``: it had finished, and so had its children; numbers, tags and files are logged anew, and nothing else.
+    Of an earlier process: ``logged`` names the parameters that runs have, ``ended`` the children that it cut.
     """
 
     client: MlflowClient
@@ -92,11 +103,13 @@ class OpenRun:
     out: Path
     children: dict[str, str]
     again: bool = False
+    logged: Mapping[str, Collection[str]] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
 
     def log_params(self) -> None:
         """Log the parameters of the parent."""
         if not self.again:
-            _fill(self.client, self.parent, self.params, {})
+            _fill(self.client, self.parent, self._missing(self.parent, self.params), {})
 
     def log_parent(self, values: Mapping[str, float]) -> None:
         """Log metrics of the parent."""
@@ -121,8 +134,20 @@ class OpenRun:
         if name not in self.children:
             tags = {**self.tags, "orch.level": "setting", PARENT: self.parent}
             self.children[name] = _start(self.client, self.experiment, name, tags)
-        _fill(self.client, self.children[name], {} if self.again else params, values, step)
-        return self.children[name]
+        child = self.children[name]
+        if child in self.ended:
+            self.client.update_run(child, status="RUNNING")
+            self.ended.remove(child)
+        _fill(self.client, child, {} if self.again else self._missing(child, params), values, step)
+        return child
+
+    def _missing(self, run: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters that a run has not: MLflow takes no other value, as of workers, for those that it has.
+
+        They are those of the process that began the run.
+        """
+        had = self.logged.get(run, ())
+        return {name: value for name, value in params.items() if allowed_name(name) not in had}
 
     def end_child(self, child: str, status: str) -> None:
         """End a child, unless it had ended when the run was finished for the first time."""
@@ -146,8 +171,8 @@ class OpenRun:
         for parts, values in trial.values.items():
             if parts not in known:
                 self.fill_child(trial.name, {}, values, step=parts)
-        self.client.set_tag(child, "orch.state", trial.state)
-        if trial.state != "running":
+        self.client.set_tag(child, STATE, trial.state)
+        if trial.state != RUNNING:
             self.end_child(child, "FAILED" if trial.state == "failed" else "FINISHED")
 
     def tag_worst(self, run: str, worst: str) -> None:
@@ -156,30 +181,30 @@ class OpenRun:
             self.client.set_tag(run, "orch.worst", worst)
 
     def end(self, status: str, result: Mapping[str, Any] | None = None) -> None:
-        """End the parent; the next run opens another one, unless it is the run of this ``result`` once more."""
+        """End the parent; one that is not FINISHED goes on when the run does.
+
+        After a finished one the next run opens another, unless it is the run of this ``result`` once more.
+        """
         if self.again:
             return
         if status != "FINISHED":
-            _end_children(self.client, self.children, status)
+            end_children(self.client, self.children.values(), status)
         self.client.set_terminated(self.parent, status)
+        if status != "FINISHED":
+            return
         if result is not None:
             keep_finished(self.out, self.out / OPEN_FILE, result)
         (self.out / OPEN_FILE).unlink(missing_ok=True)
 
 
 def open_run(
-    kind: str,
-    name: str,
-    plan: Mapping[str, Any],
-    out: Path,
-    uri: str,
-    experiment: str,
-    result: Mapping[str, Any] | None = None,
+    subject: Subject, out: Path, uri: str, experiment: str, result: Mapping[str, Any] | None = None
 ) -> OpenRun:
-    """Return the parent run of ``plan`` in ``out``: the one that an earlier process left open, else a new one.
+    """Return the parent run of ``subject`` in ``out``: that of an earlier process which did not finish, else a new one.
 
-    What that process was tracking stands in a file in ``out``. If it was another plan, its parent is KILLED. With the
-    ``result`` of the run a finished parent of the same run comes before a new one.
+    What that process was tracking stands in a file in ``out``. If it was another run, with another plan or settings
+    that this one does not have, its parent ends as KILLED. With the ``result`` of the run a finished parent of the same
+    run comes before one that was stopped.
     """
     from mlflow import MlflowClient
 
@@ -187,49 +212,45 @@ def open_run(
         Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
-    tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": kind, "mlflow.source.name": "orch", **tags_of(plan)}
-    params = settled(flatten(plan))
-    left_open, token = _left_open(client, identity, out)
-    for parent in left_open:
-        if parent.data.tags["orch.plan_hash"] == tags["orch.plan_hash"]:
-            children = _children(client, identity, parent.info.run_id)
-            return OpenRun(client, identity, str(parent.info.run_id), tags, params, out, children)
-        _end_children(client, _children(client, identity, parent.info.run_id), "KILLED")
-        client.set_terminated(parent.info.run_id, "KILLED")
-    if result is not None and (done := finished_before(client, identity, out, result)) is not None:
-        children = _children(client, identity, done.info.run_id)
-        return OpenRun(client, identity, str(done.info.run_id), tags, params, out, children, again=True)
+    plan = subject.plan
+    tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": subject.kind, "mlflow.source.name": "orch", **tags_of(plan)}
+
+    def opened(parent: str, children: Sequence[Any], *, again: bool = False, logged: Sequence[Any] = ()) -> OpenRun:
+        named = {str(child.info.run_name): str(child.info.run_id) for child in children}
+        had = {str(run.info.run_id): set(run.data.params) for run in logged}
+        ended = {run.info.run_id for run in children if run.info.status not in ("RUNNING", "FINISHED")}
+        return OpenRun(client, identity, parent, tags, settled(flatten(plan)), out, named, again, had, ended)
+
+    stopped, token = unfinished(client, identity, out)
+    same = None
+    for parent in stopped:
+        children = _children(client, identity, parent.info.run_id)
+        if same is None and parent.data.tags.get(OF) == subject.identity and subject.has(children):
+            same = parent, children
+        elif parent.info.status == "RUNNING":
+            end_children(client, [child.info.run_id for child in children], "KILLED")
+            client.set_terminated(parent.info.run_id, "KILLED")
+    running = same is not None and same[0].info.status == "RUNNING"
+    if not running and result is not None and (done := finished_before(client, identity, out, result)) is not None:
+        return opened(str(done.info.run_id), _children(client, identity, done.info.run_id), again=True)
+    if same is not None:
+        parent, children = same
+        if not running:
+            client.update_run(parent.info.run_id, status="RUNNING")
+        return opened(str(parent.info.run_id), children, logged=[parent, *children])
     (out / OPEN_FILE).write_text(token, encoding="utf-8")
-    made = _start(client, identity, name, {**tags, "orch.level": "parent", "orch.run": token})
-    return OpenRun(client, identity, made, tags, params, out, {})
+    own = {"orch.level": "parent", "orch.run": token, OF: subject.identity}
+    return opened(_start(client, identity, subject.name, {**tags, **own}), ())
 
 
-def _children(client: MlflowClient, experiment: str, parent: str) -> dict[str, str]:
-    """Return the child runs of ``parent``: setting → run id."""
-    found = client.search_runs([experiment], f"tags.{PARENT} = '{parent}'", max_results=50_000)
-    return {str(child.info.run_name): str(child.info.run_id) for child in found}
-
-
-def _end_children(client: MlflowClient, children: Mapping[str, str], status: str) -> None:
-    """End those child runs that are still running."""
-    for child in children.values():
-        if client.get_run(child).info.status == "RUNNING":
-            client.set_terminated(child, status)
+def _children(client: MlflowClient, experiment: str, parent: str) -> list[Any]:
+    """Return the child runs of ``parent``."""
+    return list(client.search_runs([experiment], f"tags.{PARENT} = '{parent}'", max_results=50_000))
 
 
 def is_value(metric: str) -> bool:
     """Return whether a metric is one that trials of a search are compared by (``search_result.news_of``)."""
     return metric.partition(".")[0] == VALUE
-
-
-def _left_open(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:
-    """Return the parents that were opened for ``out`` and not ended, and the tag ``orch.run`` for another one."""
-    try:
-        token = (out / OPEN_FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return [], uuid4().hex
-    query = f"tags.orch.run = '{token}' and attributes.status = 'RUNNING'"
-    return list(client.search_runs([experiment], query)), token
 
 
 def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, tables: Mapping[str, str] | None) -> str:
@@ -294,7 +315,7 @@ def _fill(
 
     now = int(time.time() * 1000)
     rows = [Metric(allowed_name(name), value, now, step) for name, value in values.items()]
-    settings = [Param(allowed_name(name), str(value)[:6000]) for name, value in params.items()]
+    settings = [Param(allowed_name(name), text_of(value)) for name, value in params.items()]
     for start in range(0, max(len(rows), 1), METRICS_A_REQUEST):
         client.log_batch(run, metrics=rows[start : start + METRICS_A_REQUEST])
     for start in range(0, len(settings), PARAMS_A_REQUEST):

@@ -25,8 +25,9 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.selecting import Selecting
 from orchestrator.engine.run.standing import Standing
-from orchestrator.engine.run.tracking import OPEN_FILE, open_run
+from orchestrator.engine.run.tracking import OpenRun, open_run
 from orchestrator.engine.run.tracking_names import plan_hash
+from orchestrator.engine.run.tracking_stopped import OPEN_FILE, Subject
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
@@ -218,19 +219,91 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
 
 
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt, "KILLED"), (ZeroDivisionError, "FAILED")])
-def test_the_parent_of_a_run_that_breaks_off_says_so_and_the_next_one_is_another(
+def test_a_run_that_breaks_off_says_so_and_goes_on_as_the_same_run(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], error: type[BaseException], status: str
 ) -> None:
+    """It goes on with another value of what decides no score, which MLflow would not take for the same parameter."""
+    seen: dict[str, Any] = {}
+
     def break_off() -> None:
-        wait_for(lambda: parents(plan))
+        wait_for(lambda: finished_children(plan))
         raise error
 
-    at_job(2, break_off)
+    def look() -> None:
+        seen["parent"] = wait_for(lambda: [run for run in parents(plan) if run.info.status == "RUNNING"])[0]
+
+    at_job(5, break_off)
     with pytest.raises(error):
-        audited(plan, tmp_path / "out", shown=True)
-    assert [run.info.status for run in parents(plan)] == [status] and not children(plan)
-    audited(plan, tmp_path / "out", shown=True)
-    assert [run.info.status for run in parents(plan)] == [status, "FINISHED"]
+        swept(SWEEP, plan, tmp_path / "out", shown=True)
+    (parent,), before = parents(plan), children(plan)
+    assert parent.info.status == status and {each.info.status for each in before.values()} == {"FINISHED"}
+    at_job(2, look)
+    result = swept(SWEEP, plan.changed({"compute.checkpoint_minutes": 7}), tmp_path / "out", shown=True).document
+    assert "tracking" in result and not [text for text in result["warnings"] if text.startswith("not tracked")]
+    (whole,), after = parents(plan), children(plan)
+    assert whole.info.run_id == parent.info.run_id == seen["parent"].info.run_id and whole.info.status == "FINISHED"
+    assert after.keys() == SETTINGS.keys() and {run.info.status for run in after.values()} == {"FINISHED"}
+    assert all(after[name].info.run_id == run.info.run_id for name, run in before.items())
+    assert not (tmp_path / "out" / OPEN_FILE).exists()
+    audited(plan, tmp_path / "other", shown=True)
+    assert len(parents(plan)) == 2
+
+
+def test_a_search_that_is_stopped_goes_on_with_its_trials_and_doubles_none(
+    plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
+) -> None:
+    from mlflow import MlflowClient
+
+    space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
+    search = Search(space, "optuna", 3, Asha(1, 2), ("loss.auc",), ("min",))
+    sweep = Sweep("toy-search", "Rates.", "", fixed({}), "loss.auc", "a table", search=search)
+    client, out = MlflowClient(tracking_uri=plan.tracking.uri), tmp_path / "out"
+
+    def history(run: Any) -> list[tuple[int, float]]:
+        return [(entry.step, entry.value) for entry in client.get_metric_history(run.info.run_id, "value")]
+
+    def stop() -> None:
+        """One trial is done, and one has judged a part and goes on."""
+        wait_for(lambda: len(found := children(plan)) == 2 and all(run.data.metrics for run in found.values()))
+        raise KeyboardInterrupt
+
+    at_job(5, stop)
+    with pytest.raises(KeyboardInterrupt):
+        swept(sweep, plan, out, shown=True)
+    (parent,), before = parents(plan), children(plan)
+    assert parent.info.status == "KILLED"
+    told = {int(run.data.params["trial"]): (run.info.status, run.data.tags["orch.state"]) for run in before.values()}
+    assert told == {0: ("FINISHED", "done"), 1: ("KILLED", "stopped")}
+    trials = {row["setting"]: row for row in swept(sweep, plan, out, shown=True).document["search"]["trials"]}
+    (whole,), after = parents(plan), children(plan)
+    assert (whole.info.run_id, whole.info.status) == (parent.info.run_id, "FINISHED")
+    assert after.keys() == trials.keys() and len(after) == 3
+    assert {run.info.status for run in after.values()} == {"FINISHED"}
+    assert all(after[name].info.run_id == run.info.run_id for name, run in before.items())
+    for name, run in after.items():
+        assert run.data.tags["orch.state"] == trials[name]["state"]
+        assert history(run) == [(rung["parts"], rung["values"][0]) for rung in trials[name]["rungs"]]
+
+
+def test_a_search_that_begins_anew_is_another_run(plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]) -> None:
+    """Its trials may have the names of those before: what stands under them was found by other code."""
+    space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
+    search = Search(space, "optuna", 2, None, ("loss.auc",), ("max",))
+    sweep = Sweep("toy-search", "Rates.", "", fixed({}), "loss.auc", "a table", search=search)
+
+    def stop() -> None:
+        wait_for(lambda: children(plan))
+        raise KeyboardInterrupt
+
+    at_job(2, stop)
+    with pytest.raises(KeyboardInterrupt):
+        swept(sweep, plan, tmp_path / "out", shown=True)
+    (tmp_path / "out" / "search.jsonl").unlink()
+    swept(sweep, plan, tmp_path / "out", shown=True)
+    assert [run.info.status for run in parents(plan)] == ["KILLED", "FINISHED"]
+    found = [run for run in runs_of(plan) if run.data.tags["orch.level"] == "setting"]
+    states = [(run.info.status, run.data.tags["orch.state"]) for run in found]
+    assert states == [("KILLED", "stopped"), *[("FINISHED", "done")] * 2]
 
 
 KILLED_WHILE_OPEN = """
@@ -293,23 +366,56 @@ def goes_on(plan: BasePlan, tmp_path: Path) -> None:
 def test_a_parent_that_another_plan_left_open_is_killed(plan: BasePlan, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    uri = plan.tracking.uri or ""
-    first = open_run("toy", "toy-audit", plan.resolved(), out, uri, tmp_path.name)
+    first = opened(plan, tmp_path)
     first.fill_child("base", {}, {"loss.auc": 0.5})
     other = plan.changed({"seed": 5})
-    second = open_run("toy", "toy-audit", other.resolved(), out, uri, tmp_path.name)
+    second = opened(other, tmp_path)
     assert second.parent != first.parent
     assert {run.info.run_id: run.info.status for run in parents(plan)} == {
         first.parent: "KILLED", second.parent: "RUNNING",
     }  # fmt: skip
     assert children(plan)["base"].info.status == "KILLED"
     assert second.tags["orch.plan_hash"] == plan_hash(other.resolved())
-    assert open_run("toy", "toy-audit", other.resolved(), out, uri, tmp_path.name).parent == second.parent
+    assert opened(other, tmp_path).parent == second.parent
+
+
+def opened(plan: BasePlan, place: Path, settings: Any = SETTINGS, **keeps: bool) -> OpenRun:
+    """Return the parent of an audit of ``plan`` in the folder ``out``, found or made as by a process that begins."""
+    subject = Subject("toy", "toy-audit", plan.resolved(), plan.plan_hash, settings, **keeps)
+    return open_run(subject, place / "out", plan.tracking.uri or "", plan.tracking.experiment)
+
+
+@pytest.mark.parametrize("status", ["KILLED", "FAILED", "RUNNING"])
+def test_only_the_same_run_goes_on_in_a_stopped_parent(plan: BasePlan, tmp_path: Path, status: str) -> None:
+    """Not one that keeps aggregates only: the parent may have scores. Nor one to whose settings a child is strange."""
+    tmp_path.joinpath("out").mkdir()
+    more = {**SETTINGS, "longer": {"recipe.epochs": 9}}
+    first = opened(plan, tmp_path)
+    first.log_child("short", SETTINGS["short"], {"loss.auc": 0.5})
+    if status != "RUNNING":
+        first.end(status)
+    again = opened(plan, tmp_path, more)
+    assert (again.parent, again.children) == (first.parent, first.children)
+    assert {run.info.run_id: run.info.status for run in parents(plan)} == {first.parent: "RUNNING"}
+    again.end("KILLED")
+    others: list[tuple[Any, dict[str, bool]]] = [
+        (SETTINGS, {"aggregate_only": True, "pictures": False}),
+        (SETTINGS, {"pictures": False}),
+        ({"base": {}}, {}),
+        ({**SETTINGS, "short": {"recipe.epochs": 3}}, {}),
+    ]
+    token = (tmp_path / "out" / OPEN_FILE).read_text()
+    for settings, keeps in others:
+        (tmp_path / "out" / OPEN_FILE).write_text(token)
+        other = opened(plan, tmp_path, settings, **keeps)
+        assert other.parent != first.parent and not other.children
+        other.end("KILLED")
+    assert {run.info.status for run in parents(plan)} == {"KILLED"} and len(parents(plan)) == 5
 
 
 def test_what_a_run_left_running_ends_as_it_does(plan: BasePlan, tmp_path: Path) -> None:
     tmp_path.joinpath("out").mkdir()
-    run = open_run("toy", "toy-audit", plan.resolved(), tmp_path / "out", plan.tracking.uri or "", tmp_path.name)
+    run = opened(plan, tmp_path)
     for name in ("done", "begun"):
         run.fill_child(name, {}, {"loss.auc": 0.5})
     run.end_child(run.children["done"], "FINISHED")
@@ -319,7 +425,7 @@ def test_what_a_run_left_running_ends_as_it_does(plan: BasePlan, tmp_path: Path)
 
 def test_a_number_that_is_void_at_the_end_does_not_stay(plan: BasePlan, tmp_path: Path) -> None:
     tmp_path.joinpath("out").mkdir()
-    run = open_run("toy", "toy-audit", plan.resolved(), tmp_path / "out", plan.tracking.uri or "", tmp_path.name)
+    run = opened(plan, tmp_path)
     run.log_child("base", {}, {"loss.auc": 0.5, "right.auc": 0.75})
     run.log_child("base", {}, {"loss.auc": 0.25})
     metrics = children(plan)["base"].data.metrics
