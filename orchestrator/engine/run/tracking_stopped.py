@@ -88,10 +88,10 @@ def unfinished(client: MlflowClient, experiment: str, out: Path) -> tuple[list[A
 
 
 def end_children(client: MlflowClient, children: Iterable[str], status: str) -> None:
-    """End those child runs that are still running; a trial that was cut is stopped."""
+    """End those child runs that are still running; a trial that was cut is tagged as interrupted."""
     for child in children:
         found = client.get_run(child)
         if found.info.status == "RUNNING":
             if found.data.tags.get(STATE) == RUNNING:
-                client.set_tag(child, STATE, "stopped")
+                client.set_tag(child, STATE, "interrupted")
             client.set_terminated(child, status)

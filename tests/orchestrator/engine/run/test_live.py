@@ -273,7 +273,7 @@ def test_a_search_that_is_stopped_goes_on_with_its_trials_and_doubles_none(
     (parent,), before = parents(plan), children(plan)
     assert parent.info.status == "KILLED"
     told = {int(run.data.params["trial"]): (run.info.status, run.data.tags["orch.state"]) for run in before.values()}
-    assert told == {0: ("FINISHED", "done"), 1: ("KILLED", "stopped")}
+    assert told == {0: ("FINISHED", "done"), 1: ("KILLED", "interrupted")}
     trials = {row["setting"]: row for row in swept(sweep, plan, out, shown=True).document["search"]["trials"]}
     (whole,), after = parents(plan), children(plan)
     assert (whole.info.run_id, whole.info.status) == (parent.info.run_id, "FINISHED")
@@ -303,7 +303,7 @@ def test_a_search_that_begins_anew_is_another_run(plan: BasePlan, tmp_path: Path
     assert [run.info.status for run in parents(plan)] == ["KILLED", "FINISHED"]
     found = [run for run in runs_of(plan) if run.data.tags["orch.level"] == "setting"]
     states = [(run.info.status, run.data.tags["orch.state"]) for run in found]
-    assert states == [("KILLED", "stopped"), *[("FINISHED", "done")] * 2]
+    assert states == [("KILLED", "interrupted"), *[("FINISHED", "done")] * 2]
 
 
 KILLED_WHILE_OPEN = """
