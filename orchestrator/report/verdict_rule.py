@@ -12,7 +12,17 @@ from audits.statistics.power import detectable_auc, detectable_shift
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.rows import Estimate
 from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_words import SMALL, Wording, headline, named, said, unnoticed
+from orchestrator.report.verdict_words import (
+    FOUR_IN_FIVE,
+    SEEN,
+    SMALL,
+    Wording,
+    headline,
+    leaky_elsewhere,
+    named,
+    said,
+    unnoticed,
+)
 
 BLUNT = 0.25
 """Distance from chance: a null result that could have missed more than this tells nothing."""
@@ -39,9 +49,14 @@ def verdict_of(
     found = [said(each, wording) for each in judged(main, controls)]
     further = [said(each, wording) for rows, own in (others or {}).values() for each in judged(rows, own)]
     level = UNTOLD if too_small else worst(found)
+    if level == NONE_SEEN and leaky_elsewhere(found, further):
+        level = UNTOLD  # neither an all-clear nor a leak: the number of settings is not corrected for
+    said_first = headline(found, further, wording, too_small)
+    if SEEN not in said_first:
+        certainty = " ".join(certainty.replace(FOUR_IN_FIVE, "").split())
     return Verdict(
         level=level,
-        headline=headline(found, further, wording, too_small),
+        headline=said_first,
         findings=(*found, *further),
         tested=tested,
         access=tuple(access),

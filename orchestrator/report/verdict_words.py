@@ -25,6 +25,9 @@ ACCESS = {
     "oracle": "an oracle",
 }
 """What an attacker sees with so much access, in words."""
+FROM = ", from "
+"""Between a subject and what an attacker sees of it."""
+SEEN = "would have been seen"
 FOUR_IN_FIVE = "“Would have been seen” means in four of five such runs."
 
 
@@ -88,7 +91,7 @@ def number_of(value: Estimate, metric: str = "auc") -> str:
 
 def power(finding: Finding) -> str:
     """Return what a null result would have seen."""
-    return f"{some(finding.metric)} of {rounded(finding.seen_from, up=True)} or more would have been seen"
+    return f"{some(finding.metric)} of {rounded(finding.seen_from, up=True)} or more {SEEN}"
 
 
 def rounded(value: float | None, *, up: bool = False) -> str:
@@ -105,12 +108,29 @@ def headline(found: Sequence[Finding], further: Sequence[Finding], wording: Word
     """Return the verdict in a sentence or three: leaks, nulls with their power, what cannot be told, other settings."""
     if too_small:
         return f"Trial run, too small to mean anything: {too_small}."
-    parts = [capital(part) for part in (*leaks(found, wording), *nulls(found), *untold(found))]
+    elsewhere = leaky_elsewhere(found, further)
+    plain = [each for each in found if each.level != NONE_SEEN or each.subject not in elsewhere]
+    parts = [capital(part) for part in (*leaks(found, wording), *nulls(plain), *untold(found))]
+    parts += [mixed(subject, rows) for subject, rows in elsewhere.items()]
     if further:
         names = dict.fromkeys(each.setting for each in (*found, *further))
         leaky = dict.fromkeys(each.setting for each in (*found, *further) if each.level == LEAK)
         parts.append(f"A leak is seen in {len(leaky)} of {len(names)} settings.")
     return " ".join(parts)
+
+
+def leaky_elsewhere(found: Sequence[Finding], further: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """Return subject → its leaks in other settings, of subjects that show none in the main one."""
+    nulls = [each.subject for each in found if each.level == NONE_SEEN]
+    rows = {subject: [each for each in further if (each.subject, each.level) == (subject, LEAK)] for subject in nulls}
+    return {subject: leaks for subject, leaks in rows.items() if leaks}
+
+
+def mixed(subject: str, rows: Sequence[Finding]) -> str:
+    """Return the sentence on a subject that leaks in other settings only; their number is not corrected for."""
+    first = f"{rows[0].setting} ({measured(rows[0])})"
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return f"{subject}: no leak seen in this setting, but one in {first}{more}; the number of settings is not corrected for."
 
 
 def capital(text: str) -> str:
@@ -128,11 +148,40 @@ def leaks(found: Sequence[Finding], wording: Wording) -> list[str]:
     """Return the sentence on what leaks, which begins with what that means."""
     rows = [each for each in found if each.level == LEAK]
     same = [each for each in rows if each.text.startswith(wording.leak)]
-    listed = [f"{inside(each.subject)} ({measured(each)})" for each in same]
+    listed = measured_together(same)
     if len(rows) == len(same) == 1:
         listed = [f"{inside(same[0].subject)}{same[0].text.removeprefix(wording.leak)}"]
     own = [f"{each.subject}: {each.text}." for each in rows if each not in same]
     return [*([f"{wording.leak}: {named(listed)}."] if listed else []), *own]
+
+
+def measured_together(rows: Sequence[Finding]) -> list[str]:
+    """Return subjects with their numbers; those that differ in what an attacker sees alone are one."""
+    found = []
+    for whose, some in by_owner(rows).items():
+        if len(some) == 1:
+            found.append(f"{inside(some[0].subject)} ({measured(some[0])})")
+        else:
+            each = [f"from {row.subject.rpartition(FROM)[2]}: {measured(row)}" for row in some]
+            found.append(f"{inside(whose)} ({'; '.join(each)})")
+    return found
+
+
+def by_owner(rows: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """Return findings by their subject without what an attacker sees of it."""
+    found: dict[str, list[Finding]] = {}
+    for each in rows:
+        found.setdefault(each.subject.rpartition(FROM)[0] or each.subject, []).append(each)
+    return found
+
+
+def owners(rows: Sequence[Finding], found: Sequence[Finding]) -> list[str]:
+    """Return the subjects of ``rows``, shortened where all that was ``found`` of an owner is among them."""
+    everything, names = by_owner(found), []
+    for whose, some in by_owner(rows).items():
+        whole = len(some) > 1 and len(some) == len(everything[whose])
+        names += [whose] if whole else [each.subject for each in some]
+    return list(dict.fromkeys(names))
 
 
 def nulls(found: Sequence[Finding]) -> list[str]:
@@ -141,7 +190,7 @@ def nulls(found: Sequence[Finding]) -> list[str]:
     if not rows:
         return []
     least = max(rows, key=lambda each: each.seen_from or 0.0)
-    return [f"No leak seen: {named([each.subject for each in rows])}; {power(least)}."]
+    return [f"No leak seen: {named(owners(rows, found))}; {power(least)}."]
 
 
 def untold(found: Sequence[Finding]) -> list[str]:
@@ -151,8 +200,7 @@ def untold(found: Sequence[Finding]) -> list[str]:
         if each.level == UNTOLD:
             reasons.setdefault(LAST_NUMBER.sub("", each.why), []).append(each)
     return [
-        f"Cannot be told: {named(list(dict.fromkeys(each.subject for each in rows)))}, "
-        f"because {max(each.why for each in rows)}."
+        f"Cannot be told: {named(owners(rows, found))}, because {max(each.why for each in rows)}."
         for rows in reasons.values()
     ]
 

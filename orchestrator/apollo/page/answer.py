@@ -47,7 +47,7 @@ def wording(things: str) -> Wording:
         advice(
             "apollo",
             leak=f"Do not treat a method that leaks as erasure. Retrain without the deleted {things}, or use a method "
-            "that shows no leak, and audit again.",
+            "that shows no leak once it has been audited with more targets.",
             untold=f"Do not rely on this run. Repeat it with more models and more {things} (split.targets, "
             "split.candidates).",
         ),

@@ -18,6 +18,13 @@ from orchestrator.tmia.result.rows import TmiaCell
 
 WHOSE = {"I": "Teacher", "II": "Student, asked about its teacher’s {things}", "III": "Student"}
 """Mode → whose training points are asked about, and of whom."""
+KNOWN = {True: " whose true classes are known", False: ""}
+"""Whether an attacker knows the candidates' classes → the words for it."""
+
+
+def known(run: TmiaRun, setting: str) -> bool:
+    """Return whether the attacker of a setting knows the candidates' classes (``audit.star``)."""
+    return bool(run.result.value(setting, "audit.star") == "true")
 
 
 def answer(run: TmiaRun) -> Verdict:
@@ -67,8 +74,11 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
     whose = WHOSE.get(row.mode, f"Attack {row.mode}").format(things=things)
     if len(run.shown) == 1:
         whose = "The model" if row.mode == "I" else whose
-    if sum(run.mode(name) == row.mode for name in run.shown) > 1:  # settings of one mode differ in what is known
-        whose = f"{whose} ({row.setting})"
+    alike = [name for name in run.shown if run.mode(name) == row.mode]
+    if len(alike) > 1:  # such as those whose attacker knows the candidates' classes, and those whose does not
+        whose = f"{whose}{KNOWN[known(run, row.setting)]}"
+        if sum(known(run, name) == known(run, row.setting) for name in alike) > 1:
+            whose = f"{whose} ({row.setting})"
     level = UNTOLD if row.void else LEAK if finds(row) else NONE_SEEN
     return Finding(
         setting=row.setting,
@@ -106,7 +116,13 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
         beta = percent(rows[0].beta)
         text = f"They are called members no more often than promised ({beta})."
         if off:
-            text = f"More often called members than promised ({beta}) by {', '.join(off)}; these results are void."
+            of_verdict = [row for row in rows if row.attack in run.judges and row.selection == run.main_selection]
+            rests = (
+                "also where the verdict rests on them"
+                if any(row.null_fpr_off for row in of_verdict)
+                else ("but the verdict does not rest on them")
+            )
+            text = f"Called members more often than promised ({beta}) by {', '.join(off)}: these results are void, {rests}."
         found = [Control(name=name, of="cells", state=FAILED if off else HELD, text=text)]
     return [*found, *of_given(run, setting)]
 

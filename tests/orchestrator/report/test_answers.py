@@ -117,11 +117,19 @@ def test_tmia_tells_a_leak_from_a_null_and_voids_cells_by_themselves(tmia: Docum
 
 
 def test_settings_of_one_mode_are_told_apart(tmp_path: Path) -> None:
-    modes = {"I": {"audit.mode": "I"}, "III": {"audit.mode": "III"}, "III-true": {"audit.mode": "III", "signal": 0.0}}
+    modes = {
+        "I": {"audit.mode": "I"},
+        "III": {"audit.mode": "III"},
+        "III-true": {"audit.mode": "III", "audit.star": "true"},
+    }
     found = answer(TMIA, write_tmia_run(tmp_path, modes))
     subjects = [row["subject"] for row in found["findings"]]
     assert len(set(subjects)) == len(subjects)
-    assert {each.partition(",")[0] for each in subjects} == {"Teacher", "Student (III)", "Student (III-true)"}
+    assert {each.partition(",")[0] for each in subjects} == {
+        "Teacher",
+        "Student",
+        "Student whose true classes are known",
+    }
 
 
 def test_tmia_has_no_power_where_an_estimate_stands_at_the_end_of_its_range(tmia: Document) -> None:

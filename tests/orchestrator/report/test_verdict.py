@@ -1,12 +1,14 @@
 """The rule by which findings and controls become a verdict, and its words."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.report.nouns import noun
 from orchestrator.report.rows import Estimate, read_row, write_row
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import Wording, advice, lines, named, rounded
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, lines, named, rounded
 
 WORDING = Wording("deleted images can still be recognised", advice("apollo", leak="Retrain.", untold="Ask more."))
 ASCENT = Finding(setting="base", subject="Gradient ascent", level=LEAK, access="labels",
@@ -86,9 +88,46 @@ def test_settings_of_a_sweep_count_by_their_own_controls() -> None:
         "c": ([Finding(setting="c", subject="SCRUB", level=LEAK)], [control("truth", FAILED)]),
     }
     found = judge(SCRUB, controls=(control("truth", HELD),), others=others)
-    assert found.level == NONE_SEEN and found.headline.endswith("A leak is seen in 1 of 3 settings.")
+    assert found.level == UNTOLD and found.headline == (
+        "SCRUB: no leak seen in this setting, but one in b (AUC .70 [.60, .80]); the number of settings is not corrected for. "
+        "A leak is seen in 1 of 3 settings."
+    )
     assert [each.level for each in found.findings] == [NONE_SEEN, LEAK, UNTOLD]
     assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other setting: c.")
+
+
+def test_a_null_is_not_announced_beside_a_leak_elsewhere_and_other_nulls_are() -> None:
+    other = replace(SCRUB, subject="Finetune")
+    others = {"b": ([replace(SCRUB, setting="b", level=LEAK, value=Estimate(0.7, 0.6, 0.8)), other], [])}
+    found = verdict_of(
+        main=[SCRUB, other], others=others, controls=(control("truth", HELD),), wording=WORDING, tested="", access=(),
+        certainty=f"Of 8 targets. {FOUR_IN_FIVE}",
+    )  # fmt: skip
+    assert (
+        found.headline.startswith("No leak seen: Finetune; an AUC of")
+        and "SCRUB: no leak seen in this setting" in found.headline
+    )
+    assert found.certainty == f"Of 8 targets. {FOUR_IN_FIVE}"
+    leaks = verdict_of(
+        main=[replace(SCRUB, level=LEAK)], controls=(), wording=WORDING, tested="", access=(),
+        certainty=f"Of 8 targets. {FOUR_IN_FIVE} Over-fitted.",
+    )  # fmt: skip
+    assert leaks.certainty == "Of 8 targets. Over-fitted."
+
+
+def test_what_an_attacker_sees_is_told_together_for_one_subject() -> None:
+    def of(subject: str, level: str) -> list[Finding]:
+        words = ("predicted classes alone", "confidences")
+        value = Estimate(0.7, 0.6, 0.8)
+        return [replace(SCRUB, subject=f"{subject}, from {each}", level=level, value=value) for each in words]
+
+    student = of("Student", LEAK)
+    found = judge(*of("Teacher", LEAK), student[0], replace(student[1], level=NONE_SEEN), *of("Other", NONE_SEEN))
+    assert (
+        "Teacher (from predicted classes alone: AUC .70 [.60, .80]; from confidences: AUC .70 [.60, .80]); "
+        "Student, from predicted classes alone (AUC .70 [.60, .80])"
+    ) in found.headline
+    assert "No leak seen: Student, from confidences; Other; " in found.headline
 
 
 def test_numbers_have_two_digits_and_power_is_never_rounded_down() -> None:
