@@ -130,7 +130,8 @@ def mixed(subject: str, rows: Sequence[Finding]) -> str:
     """Return the sentence on a subject that leaks in other settings only; their number is not corrected for."""
     first = f"{rows[0].setting} ({measured(rows[0])})"
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return f"{subject}: no leak seen in this setting, but one in {first}{more}; the number of settings is not corrected for."
+    luck = "the number of settings is not corrected for"
+    return f"{subject}: no leak seen in this setting, but one in {first}{more}; {luck}."
 
 
 def capital(text: str) -> str:

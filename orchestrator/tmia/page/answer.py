@@ -117,12 +117,10 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
         text = f"They are called members no more often than promised ({beta})."
         if off:
             of_verdict = [row for row in rows if row.attack in run.judges and row.selection == run.main_selection]
-            rests = (
-                "also where the verdict rests on them"
-                if any(row.null_fpr_off for row in of_verdict)
-                else ("but the verdict does not rest on them")
-            )
-            text = f"Called members more often than promised ({beta}) by {', '.join(off)}: these results are void, {rests}."
+            own = any(row.null_fpr_off for row in of_verdict)
+            rests = "and the verdict rests on some" if own else "but the verdict does not rest on them"
+            by = ", ".join(off)
+            text = f"Called members more often than promised ({beta}) by {by}: these results are void, {rests}."
         found = [Control(name=name, of="cells", state=FAILED if off else HELD, text=text)]
     return [*found, *of_given(run, setting)]
 
