@@ -89,8 +89,8 @@ def test_settings_of_a_sweep_count_by_their_own_controls() -> None:
     }
     found = judge(SCRUB, controls=(control("truth", HELD),), others=others)
     assert found.level == UNTOLD and found.headline == (
-        "SCRUB: no leak seen in this setting, but one in b (AUC .70 [.60, .80]); the number of settings is not corrected "
-        "for. A leak is seen in 1 of 3 settings."
+        "SCRUB: no leak seen in this setting, but one in b (AUC .70 [.60, .80]); the number of settings is not "
+        "corrected for. A leak is seen in 1 of 3 settings."
     )
     assert [each.level for each in found.findings] == [NONE_SEEN, LEAK, UNTOLD]
     assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other setting: c.")
