@@ -78,8 +78,8 @@ def watched(last_words: Tell = say) -> Iterator[None]:
         return
     watch = _Watch(last_words)
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    watch.start()
     try:
+        watch.start()  # which may be interrupted as well
         yield
     except (Exception, KeyboardInterrupt) as error:
         if watch.dead and not isinstance(error, BadInput):
