@@ -180,6 +180,21 @@ class OpenRun:
         if trial.state != RUNNING:
             self.end_child(child, "FAILED" if trial.state == "failed" else "FINISHED")
 
+    def stale_limits(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Return metrics of the parent about limits that are not among ``numbers`` any more: they are void."""
+        known = {allowed_name(name) for name in numbers}
+        metrics = self.client.get_run(self.parent).data.metrics if self.again else {}
+        return {name: math.nan for name in metrics if name.startswith("gate.") and name not in known}
+
+    def tag_parent(self, tags: Mapping[str, str]) -> None:
+        """Tag the parent, and take away what an earlier call said of its gate."""
+        tags = {allowed_name(name): told for name, told in tags.items()}
+        for name in self.client.get_run(self.parent).data.tags:
+            if f"{name}.".startswith("orch.gate.") and name not in tags:
+                self.client.delete_tag(self.parent, name)
+        for name, told in tags.items():
+            self.client.set_tag(self.parent, name, told)
+
     def tag_worst(self, run: str, worst: str) -> None:
         """Tag a run with the name of its worst line, if it has one."""
         if worst:
@@ -268,14 +283,13 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
     run.log_params()
     gate = GateResult.of(result)
     numbers = {**metrics(result, main), **first.numbers, **population, **gate.metrics()}
-    run.log_parent({**numbers, "seconds": float(result["seconds"])})
+    run.log_parent({**run.stale_limits(numbers), **numbers, "seconds": float(result["seconds"])})
     run.tag_worst(parent, first.worst)
     verdict = result.get("verdict")
     said = {"orch.verdict": verdict["level"]} if verdict else {}
     if lines := page.closing_lines(result):
         said[NOTE] = "\n\n".join(lines)
-    for tag, told in {**gate.tags(), **said}.items():
-        client.set_tag(parent, allowed_name(tag), told)
+    run.tag_parent({**gate.tags(), **said})
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))
