@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from audits.apollo.attacks.base import ATTACKS
 from audits.statistics.summary import cells, per_target_auc
@@ -101,6 +101,11 @@ def compared(plan: ApolloPlan) -> list[str]:
     return areas + [f"{entry.label}{ACCURACY}" for entry in plan.unlearning]
 
 
+def stand_ins(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what nulls of a plan stand for: a search uses all shadows unless it is told how many."""
+    return {"audit.search.shadows": plan.get("split.shadows")}
+
+
 KIND = Kind(
     place="orchestrator.apollo.kind:KIND",
     name="apollo",
@@ -133,4 +138,5 @@ KIND = Kind(
     ),
     selection=SELECTION,
     published=published,
+    stand_ins=stand_ins,
 )

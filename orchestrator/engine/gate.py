@@ -106,9 +106,8 @@ def judged(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mappi
 
 
 def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
-    """Return lines on every gate that a result does not pass."""
-    limits = judged(gates, headline, plan, document).limits
-    return [text for limit in limits if limit.outcome != PASSED for text in limit.told()]
+    """Return a line on every gate that a result does not pass."""
+    return [limit.told() for limit in judged(gates, headline, plan, document).limits if limit.outcome != PASSED]
 
 
 def judged_one(

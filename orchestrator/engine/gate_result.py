@@ -31,14 +31,9 @@ class LimitResult:
         """What the limit is on: the limit as it was given, without the number."""
         return self.limit.partition("=")[0]
 
-    def told(self) -> list[str]:
-        """Return lines that tell the outcome."""
-        if self.outcome == PASSED:
-            return [f"gate {self.limit}: passed: {self.found()}"]
-        return [
-            f"gate {self.limit}: {FAILED if reason == self.above() else INCONCLUSIVE}: {reason}"
-            for reason in self.reasons
-        ]
+    def told(self) -> str:
+        """Return the line that tells the outcome, with all reasons."""
+        return f"gate {self.limit}: {self.outcome}: {'; '.join(self.reasons) or self.found()}"
 
     def found(self) -> str:
         """Return the number that was found, in words."""
@@ -73,9 +68,8 @@ class GateResult:
     controls: tuple[ControlResult, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return a line or more about every limit, those that are not passed last."""
-        ordered = sorted(self.limits, key=lambda limit: limit.outcome != PASSED)
-        return [text for limit in ordered for text in limit.told()]
+        """Return a line about every limit, those that are not passed last."""
+        return [limit.told() for limit in sorted(self.limits, key=lambda limit: limit.outcome != PASSED)]
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers that a tracker keeps: whether the gate is passed, and what each limit looks at."""
@@ -86,7 +80,7 @@ class GateResult:
 
     def tags(self) -> dict[str, str]:
         """Return what a tracker keeps as words: the outcome of the gate, and that of each limit with its reasons."""
-        told = {f"orch.gate.{limit.name}": "; ".join(limit.told()) for limit in self.limits}
+        told = {f"orch.gate.{limit.name}": limit.told() for limit in self.limits}
         return {"orch.gate": self.outcome, **told} if self.limits else {}
 
     def to_json(self) -> dict[str, Any]:

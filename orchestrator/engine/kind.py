@@ -258,6 +258,15 @@ def unknown_beforehand(plan: Any) -> tuple[str, ...]:
     return ()
 
 
+StandIns = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Returns the numbers that fields of a plan stand for where they are null; both are path → value."""
+
+
+def nothing_stands_in(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return no values for fields that are null."""
+    return {}
+
+
 def nothing_published(design: Any) -> Sequence[Published]:
     """Return no models: there are none to log."""
     return ()
@@ -280,7 +289,8 @@ class Kind:
     can name. ``page`` names the module that is the ``Page``, ``registries`` what ``orch ls`` lists of the kind.
     ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it; so does
     ``orch tune`` without ``selection``. ``published(design)``: the models that it judges, for ``--log-models``, which
-    is refused without it.
+    is refused without it. ``stand_ins(plan)``: the number that a field which is null stands for, by path, where that is
+    known; ``plan``: path → value.
     """
 
     place: str
@@ -307,6 +317,7 @@ class Kind:
     selection: Selection | None = None
     compared: Callable[[Any], Sequence[str]] = unknown_beforehand
     published: Callable[[Any], Sequence[Published]] = nothing_published
+    stand_ins: StandIns = nothing_stands_in
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return load, (self.place,)

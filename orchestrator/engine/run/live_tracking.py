@@ -74,7 +74,10 @@ class LiveTracking:
             return
         self.where = resolve_uri(self.plan.tracking.uri, self.out)
         plan = self.plan.resolved()
-        self.subject = Subject(self.kind.name, self.name, plan, self.plan.plan_hash, dict(self.overrides), **self.keeps)
+        known, stand_ins = dict(self.overrides), self.kind.stand_ins
+        self.subject = Subject(
+            self.kind.name, self.name, plan, self.plan.plan_hash, known, **self.keeps, stand_ins=stand_ins
+        )
         settle_environment()  # here: another thread may be copying the environment
         self.thread = threading.Thread(target=self._track, name="orch-tracking", daemon=True)
         self.thread.start()

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from audits.credentials import reveal
 from orchestrator.engine.gate_result import GateResult
-from orchestrator.engine.kind import Kind
+from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_again import finished_before, keep_finished
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
-from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
+from orchestrator.engine.run.tracking_names import allowed_name, effective, flatten, plan_hash
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_stopped import (
     OF,
@@ -70,7 +70,7 @@ def log_result(
     """
     where = resolve_uri(uri, out)
     with reached(where, f"{out} is complete"):
-        run = open_run(subject_of(kind.name, result), out, where, experiment, result)
+        run = open_run(subject_of(kind, result), out, where, experiment, result)
         try:
             page = _log_runs(run, kind, result, out, tables)
             logged = log_models(run.client, run.experiment, run.children, run.parent, models) if models else None
@@ -91,6 +91,7 @@ def status_after(error: BaseException) -> str:
 class OpenRun:
     """A parent run that is RUNNING, with the children that it has so far (setting → run id).
 
+    ``params``: the plan as path → value, ``stand_ins``: what its nulls stand for.
     ``again``: it had finished, and so had its children; numbers, tags and files are logged anew, and nothing else.
     Of an earlier process: ``logged`` names the parameters that runs have, ``ended`` the children that it cut.
     """
@@ -105,11 +106,12 @@ class OpenRun:
     again: bool = False
     logged: Mapping[str, Collection[str]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    stand_ins: StandIns = nothing_stands_in
 
     def log_params(self) -> None:
         """Log the parameters of the parent."""
         if not self.again:
-            _fill(self.client, self.parent, self._missing(self.parent, self.params), {})
+            _fill(self.client, self.parent, self._missing(self.parent, self._params()), {})
 
     def log_parent(self, values: Mapping[str, float]) -> None:
         """Log metrics of the parent."""
@@ -124,7 +126,7 @@ class OpenRun:
         former = self.client.get_run(self.children[name]).data.metrics if name in self.children else {}
         void = {metric: math.nan for metric in former if not is_value(metric)}
         named = {allowed_name(metric): value for metric, value in values.items()}
-        params = settled({**self.params, **flatten(overrides), "setting": name})
+        params = self._params({**flatten(overrides), "setting": name})
         child = self.fill_child(name, params, {**void, **named})
         self.end_child(child, "FINISHED")
         return child
@@ -140,6 +142,10 @@ class OpenRun:
             self.ended.remove(child)
         _fill(self.client, child, {} if self.again else self._missing(child, params), values, step)
         return child
+
+    def _params(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the parameters of the plan with ``changes``, as they take effect."""
+        return effective({**self.params, **(changes or {})}, self.stand_ins)
 
     def _missing(self, run: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters that a run has not: MLflow takes no other value, as of workers, for those that it has.
@@ -166,14 +172,28 @@ class OpenRun:
         """Log what is new of a trial of a search since it was logged as ``before``: its state, a step for each rung."""
         known = set(before.values) if before else self.steps_of(trial.name)
         changed = {**flatten(trial.changes), "setting": trial.name, "trial": trial.number}
-        params = settled({**self.params, **changed})
-        child = self.fill_child(trial.name, {} if before else params, {})
+        child = self.fill_child(trial.name, {} if before else self._params(changed), {})
         for parts, values in trial.values.items():
             if parts not in known:
                 self.fill_child(trial.name, {}, values, step=parts)
         self.client.set_tag(child, STATE, trial.state)
         if trial.state != RUNNING:
             self.end_child(child, "FAILED" if trial.state == "failed" else "FINISHED")
+
+    def stale_limits(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Return metrics of the parent about limits that are not among ``numbers`` any more: they are void."""
+        known = {allowed_name(name) for name in numbers}
+        metrics = self.client.get_run(self.parent).data.metrics if self.again else {}
+        return {name: math.nan for name in metrics if name.startswith("gate.") and name not in known}
+
+    def tag_parent(self, tags: Mapping[str, str]) -> None:
+        """Tag the parent, and take away what an earlier call said of its gate."""
+        tags = {allowed_name(name): told for name, told in tags.items()}
+        for name in self.client.get_run(self.parent).data.tags:
+            if f"{name}.".startswith("orch.gate.") and name not in tags:
+                self.client.delete_tag(self.parent, name)
+        for name, told in tags.items():
+            self.client.set_tag(self.parent, name, told)
 
     def tag_worst(self, run: str, worst: str) -> None:
         """Tag a run with the name of its worst line, if it has one."""
@@ -219,7 +239,8 @@ def open_run(
         named = {str(child.info.run_name): str(child.info.run_id) for child in children}
         had = {str(run.info.run_id): set(run.data.params) for run in logged}
         ended = {run.info.run_id for run in children if run.info.status not in ("RUNNING", "FINISHED")}
-        return OpenRun(client, identity, parent, tags, settled(flatten(plan)), out, named, again, had, ended)
+        params, stand_ins = flatten(plan), subject.stand_ins
+        return OpenRun(client, identity, parent, tags, params, out, named, again, had, ended, stand_ins)
 
     stopped, token = unfinished(client, identity, out)
     same = None
@@ -262,14 +283,13 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
     run.log_params()
     gate = GateResult.of(result)
     numbers = {**metrics(result, main), **first.numbers, **population, **gate.metrics()}
-    run.log_parent({**numbers, "seconds": float(result["seconds"])})
+    run.log_parent({**run.stale_limits(numbers), **numbers, "seconds": float(result["seconds"])})
     run.tag_worst(parent, first.worst)
     verdict = result.get("verdict")
     said = {"orch.verdict": verdict["level"]} if verdict else {}
     if lines := page.closing_lines(result):
         said[NOTE] = "\n\n".join(lines)
-    for tag, told in {**gate.tags(), **said}.items():
-        client.set_tag(parent, allowed_name(tag), told)
+    run.tag_parent({**gate.tags(), **said})
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))
@@ -286,7 +306,7 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
         run.tag_worst(child, own.worst)
         if (out / "scores.parquet").is_file():
             _log_scores(client, child, out / "scores.parquet", name)
-    views = views_of(result, parent, kind.headline.summary)
+    views = views_of(result, parent, kind.headline.summary, kind.stand_ins)
     arrange(client, run.experiment, views)
     return f"#/experiments/{run.experiment}/runs{views[-1].link}"
 

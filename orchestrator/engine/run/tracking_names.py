@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.engine.kind import StandIns
+
 
 def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a nested plan as ``dotted.path: value``; lists of mappings by their ``method`` or position."""
@@ -30,6 +32,11 @@ def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def settled(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters without those that are not set, which would be the word None on an axis of numbers."""
     return {name: value for name, value in params.items() if value is not None}
+
+
+def effective(params: Mapping[str, Any], stand_ins: StandIns) -> dict[str, Any]:
+    """Return the parameters of a plan as they take effect: with numbers that nulls stand for, without other nulls."""
+    return settled({**stand_ins(params), **settled(params)})
 
 
 def allowed_name(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from orchestrator.engine.jobs.keys import digest
+from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.run.search_result import told_of
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 
@@ -28,6 +29,7 @@ class Subject:
     """What is tracked: a run of ``plan`` under a ``name``; ``settings``: those known so far, with what they change.
 
     ``plan_hash``: over what decides the scores. ``aggregate_only``, ``pictures``: what the run keeps of points.
+    ``stand_ins``: those of the kind.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Subject:
     settings: Mapping[str, Overrides] = field(default_factory=dict)
     aggregate_only: bool = False
     pictures: bool = True
+    stand_ins: StandIns = nothing_stands_in
 
     @property
     def identity(self) -> str:
@@ -58,17 +61,18 @@ class Subject:
         return all(logged.get(allowed_name(path), text_of(value)) == text_of(value) for path, value in changed.items())
 
 
-def subject_of(kind: str, result: Mapping[str, Any]) -> Subject:
+def subject_of(kind: Kind, result: Mapping[str, Any]) -> Subject:
     """Return what a result (the content of result.json) is of."""
     settings = {row["setting"]: dict(row["overrides"]) for row in result["settings"]}
     return Subject(
-        kind,
+        kind.name,
         str(result["name"]),
         result["plan"],
         str(result.get("plan_hash", plan_hash(result["plan"]))),
         {trial.name: dict(trial.changes) for trial in told_of(result)} | settings,
         bool(result.get("aggregate_only", False)),
         bool(result.get("pictures", True)),
+        kind.stand_ins,
     )
 
 

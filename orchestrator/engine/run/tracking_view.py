@@ -11,9 +11,11 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.engine.run.tracking_names import flatten
+from orchestrator.engine.kind import StandIns, nothing_stands_in
+from orchestrator.engine.run.tracking_names import effective, flatten
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -33,7 +35,10 @@ BARS = 3
 
 @dataclass(frozen=True)
 class View:
-    """One view: ``params`` and ``metrics`` are columns and axes, ``tags`` columns only; ``parent``: of its children."""
+    """One view: ``params``, ``metrics`` and ``tags`` are columns, metrics axes too; ``parent``: of its children.
+
+    ``axes``: those of ``params`` that every run has, ``plane``: two of them that vary together.
+    """
 
     identity: str
     title: str
@@ -41,6 +46,8 @@ class View:
     params: Sequence[str] = ()
     tags: Sequence[str] = ()
     parent: str = ""
+    axes: Sequence[str] = ()
+    plane: tuple[str, str] | None = None
 
     @property
     def link(self) -> str:
@@ -48,21 +55,21 @@ class View:
         return f"?viewStateShareKey={self.identity}"
 
     def charts(self) -> list[dict[str, Any]]:
-        """Return parallel coordinates of what was varied, a plot of two varied numbers, and bars of the first metrics.
+        """Return parallel coordinates of what was varied, a plot of one or two fields, and bars of the first metrics.
 
-        A view of runs that vary nothing has bars only.
+        MLflow drops a run from a chart that has an axis which the run lacks. A contour needs two fields that vary
+        together. A view of runs that vary nothing has bars only.
         """
         found: list[dict[str, Any]] = []
-        if self.params:
-            axes = {"selectedParams": list(self.params), "selectedMetrics": list(self.metrics[:BARS])}
+        up = {"type": "METRIC", "key": self.metrics[0]}
+        if self.axes:
+            axes = {"selectedParams": list(self.axes), "selectedMetrics": list(self.metrics[:BARS])}
             found.append({"type": "PARALLEL", "showAllRuns": True, **axes})
-            across = {"type": "PARAM", "key": self.params[0]}
-            up = {"type": "METRIC", "key": self.metrics[0]}
-            if len(self.params) == 1:
-                found.append({"type": "SCATTER", "xaxis": across, "yaxis": up})
-            else:
-                second = {"type": "PARAM", "key": self.params[1]}
-                found.append({"type": "CONTOUR", "xaxis": across, "yaxis": second, "zaxis": up})
+        if len(self.axes) == 1:
+            found.append({"type": "SCATTER", "xaxis": {"type": "PARAM", "key": self.axes[0]}, "yaxis": up})
+        elif self.plane:
+            across, second = ({"type": "PARAM", "key": name} for name in self.plane)
+            found.append({"type": "CONTOUR", "xaxis": across, "yaxis": second, "zaxis": up})
         found += [{"type": "BAR", "metricKey": name, "displayName": name} for name in self.metrics[:BARS]]
         shared = {"metricSectionId": CHARTS, "runsCountToCompare": 100, **CHOSEN}
         return [{"uuid": f"{CHARTS}-{place}", **shared, **chart} for place, chart in enumerate(found)]
@@ -88,7 +95,9 @@ class View:
         }
 
 
-def views_of(result: Mapping[str, Any], parent: str, metrics: Sequence[str]) -> list[View]:
+def views_of(
+    result: Mapping[str, Any], parent: str, metrics: Sequence[str], stand_ins: StandIns = nothing_stands_in
+) -> list[View]:
     """Return the view of all audits of an experiment, and that of the settings of this run where it has several."""
     tags = ("orch.kind", "orch.data", "orch.model", "orch.verdict", "orch.worst", "orch.gate")
     audits = View(ALL_RUNS, "Audits", metrics, tags=tags)
@@ -96,7 +105,28 @@ def views_of(result: Mapping[str, Any], parent: str, metrics: Sequence[str]) -> 
     if len(result["settings"]) < 2 or not varied:
         return [audits]
     title = f"{result['name']}: settings compared"
-    return [audits, View(f"{ALL_RUNS}-{parent[:12]}", title, metrics, list(varied), parent=parent)]
+    plan = flatten(result["plan"])
+    runs = [effective({**plan, **flatten(entry["overrides"])}, stand_ins) for entry in result["settings"]]
+    axes = [path for path in varied if all(path in run for run in runs)]
+    plane = together(effective(plan, stand_ins), runs, axes)
+    view = View(f"{ALL_RUNS}-{parent[:12]}", title, metrics, list(varied), parent=parent, axes=axes, plane=plane)
+    return [audits, view]
+
+
+def together(plan: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first two of ``axes`` that vary together; None where all vary one at a time, or nearly so.
+
+    Two do if half of their pairs of values have both unlike the plan, or if there are more pairs than without a grid.
+    """
+    for first, second in combinations(axes, 2):
+        pairs = {(str(run[first]), str(run[second])) for run in runs}
+        ones, others = ({pair[place] for pair in pairs} for place in (0, 1))
+        if min(len(ones), len(others)) < 2:
+            continue
+        apart = [pair for pair in pairs if pair[0] != str(plan.get(first)) and pair[1] != str(plan.get(second))]
+        if 2 * len(apart) >= len(pairs) or len(pairs) >= len(ones) + len(others):
+            return first, second
+    return None
 
 
 def arrange(client: MlflowClient, experiment: str, views: Sequence[View]) -> None:

@@ -87,7 +87,10 @@ def test_beside_a_failed_control_the_gate_is_inconclusive() -> None:
     spurious = with_row("retrain", "lira", auc=0.7, control="off chance")
     (line,) = failed("auc=0.99", rows=spurious)
     assert line.startswith("gate auc=0.99: inconclusive: control retrain: lira is off chance")
-    assert len(failed("auc=0.5", rows=spurious)) == 2  # and above the limit
+    assert failed("auc=0.5", rows=spurious) == [
+        "gate auc=0.5: inconclusive: auc is 0.650 (finetune, apollo), above 0.5; control retrain: lira is off chance, "
+        "where nothing may be found"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -96,11 +97,34 @@ def test_beside_a_failed_control_no_limit_is_passed_nor_believed(
     code, out = run(bench, limit)
     gate = GateResult.of(read(out))
     assert (code, gate.outcome) == (1, "inconclusive")
-    assert f"gate {limit}: inconclusive: control power: {BLIND}" in capsys.readouterr().out
+    (line,) = [text for text in capsys.readouterr().out.splitlines() if text.startswith("gate ")]
+    assert line.startswith(f"gate {limit}: inconclusive: ") and line.endswith(f"control power: {BLIND}")
+    assert gate.tags()[f"orch.gate.{gate.limits[0].name}"] == line
     assert [(each.control, each.held, each.failure) for each in gate.controls] == [
         ("power", False, BLIND), ("null", True, ""),
     ]  # fmt: skip
     assert "Release gate: inconclusive" in (out / "report.html").read_text()
+
+
+def test_a_limit_that_is_not_given_again_is_void_in_the_tracker(bench: Bench) -> None:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=bench.tracker)
+    again = ["--set", "seed=77", "--out", str(bench.place / "again")]
+    assert run(bench, PASSED, FAILED, more=again)[0] == 1
+
+    def parent() -> Any:
+        experiment = client.get_experiment_by_name("orch").experiment_id
+        (found,) = client.search_runs([experiment], "tags.`orch.level` = 'parent' and tags.`orch.seed` = '77'")
+        return found.data
+
+    assert "orch.gate.right.auc" in parent().tags
+    assert run(bench, PASSED, more=again)[0] == 0
+    assert "orch.gate.right.auc" not in parent().tags and parent().tags["orch.gate"] == "passed"
+    assert math.isnan(parent().metrics["gate.right.auc"]) and parent().metrics["gate.passed"] == 1.0
+    assert run(bench, more=again)[0] == 0
+    assert not [name for name in parent().tags if name.startswith("orch.gate")]
+    assert math.isnan(parent().metrics["gate.passed"])
 
 
 def test_without_limits_there_is_no_gate(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

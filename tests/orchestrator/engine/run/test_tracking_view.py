@@ -66,7 +66,7 @@ def test_what_is_not_set_is_no_parameter(logged):
 def test_the_run_describes_itself_by_the_last_lines_of_the_terminal(logged):
     client, told, result = logged
     note = client.get_run(told["parent"]).data.tags["mlflow.note.content"]
-    assert note == "\n\n".join(APOLLO.open_page().closing_lines(result)) and "Verdict: " in note
+    assert note == "\n\n".join(APOLLO.open_page().closing_lines(result)) and "Verdict on base" in note
 
 
 def test_the_views_show_what_was_varied_beside_what_was_found(logged):
@@ -93,7 +93,52 @@ def test_the_views_show_what_was_varied_beside_what_was_found(logged):
 def compared(name, parent, varied):
     """Return the view of the settings of a run that vary some fields."""
     settings = [{"setting": str(value), "overrides": dict.fromkeys(varied, value)} for value in range(2)]
-    return views_of({"name": name, "settings": settings}, parent, ["auc", "tpr"])[-1]
+    return views_of({"name": name, "plan": {}, "settings": settings}, parent, ["auc", "tpr"])[-1]
+
+
+SEARCH = {"beta": 4.0, "epsilon": 0.1, "steps": 5, "shadows": None}
+PLAN = {"audit": {"search": SEARCH}, "split": {"shadows": 32}, "shadow_model": None}
+
+
+def of_changes(*changes, stand_ins=APOLLO.stand_ins):
+    """Return the view of settings that change fields of a search."""
+    settings = [
+        {"setting": str(number), "overrides": {f"audit.search.{name}": value for name, value in each.items()}}
+        for number, each in enumerate(changes)
+    ]
+    return views_of({"name": "mine", "plan": PLAN, "settings": settings}, "p", ["auc"], stand_ins)[-1]
+
+
+def test_fields_that_vary_one_at_a_time_are_axes_of_all_runs_and_span_no_contour():
+    changes = {}, {"shadows": 4}, {"epsilon": 1.0}, {"steps": 1, "epsilon": 0.5}
+    view = of_changes(*changes)
+    assert [chart["type"] for chart in view.charts()] == ["PARALLEL", "BAR"]
+    assert view.charts()[0]["selectedParams"] == [f"audit.search.{name}" for name in ("shadows", "epsilon", "steps")]
+    unknown = of_changes(*changes, stand_ins=lambda plan: {})
+    assert unknown.charts()[0]["selectedParams"] == ["audit.search.epsilon", "audit.search.steps"]
+    assert "params.`audit.search.shadows`" in unknown.state()["selectedColumns"]
+
+
+def test_a_grid_spans_a_contour_of_the_two_fields_that_vary_together():
+    view = of_changes(
+        {"shadows": 4}, *({"beta": beta, "epsilon": epsilon} for beta in (4.0, 1.0) for epsilon in (0.1, 1.0))
+    )
+    (contour,) = [chart for chart in view.charts() if chart["type"] == "CONTOUR"]
+    assert (contour["xaxis"]["key"], contour["yaxis"]["key"]) == ("audit.search.beta", "audit.search.epsilon")
+
+
+def test_every_child_has_what_any_setting_varies_with_the_value_that_takes_effect(tmp_path):
+    from mlflow import MlflowClient
+
+    chosen = [entry for entry in settings(sweep=True) if entry["setting"] in ("base", "shadows=4", "steps=1")]
+    result = write_run(tmp_path, sweep=True, chosen=chosen, targets=2, points=100)
+    told = log_result(APOLLO, result, tmp_path, f"sqlite:///{tmp_path}/mlflow.db", "orch")
+    client = MlflowClient(tracking_uri=told["uri"])
+    found = {
+        name: client.get_run(child).data.params["audit.search.shadows"] for name, child in told["children"].items()
+    }
+    every = str(result["plan"]["split"]["shadows"])
+    assert found == {"base": every, "shadows=4": "4", "steps=1": every}
 
 
 def test_a_run_of_one_setting_compares_nothing():
