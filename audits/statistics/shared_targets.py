@@ -1,4 +1,4 @@
-"""Targets that two runs share: those that both asked about the same points, with the same members."""
+"""Targets that two runs share: those that both asked about the same points, with the same members; and same scores."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ def shared_targets(a: Judged, b: Judged) -> list[Any]:
         return []
     of_a, of_b = _content(a), _content(b)
     return [name for name, content in of_a.items() if of_b.get(name) == content]
+
+
+def same_scores(a: Judged, b: Judged) -> bool:
+    """Say whether both gave the same scores and decisions to the same points of the same targets, in whatever order."""
+    if a.point is None or b.point is None or a.scores.size != b.scores.size or a.decisions.keys() != b.decisions.keys():
+        return False
+    one, other = (each.on(np.lexsort((each.point, each.target))) for each in (a, b))  # type: ignore[arg-type]
+    names = ("target", "point", "member")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names) and all(
+        np.array_equal(values, again, equal_nan=True)
+        for values, again in (
+            (one.scores, other.scores),
+            *((values, other.decisions[name]) for name, values in one.decisions.items()),
+        )
+    )
 
 
 def _content(judged: Judged) -> dict[Any, bytes]:

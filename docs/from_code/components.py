@@ -16,7 +16,7 @@ from docs.from_code.docstrings import LABELS, fields_of, introduction, parts
 from docs.from_code.plans import default_of, shown
 from docs.from_code.text import code, doc_of, page, prose, summary, table
 from docs.from_code.types import words
-from orchestrator.cli.listing import first_comment, first_docline, layered_models
+from orchestrator.cli.listing import first_comment, first_sentence, layered_models
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.kinds import KINDS, kind_named
@@ -222,8 +222,8 @@ def plans_page() -> str:
 
 
 def first(component: Any) -> str:
-    """Return the first line of a component's docstring as Markdown."""
-    return prose(first_docline(component))
+    """Return the first sentence of a component's docstring as Markdown."""
+    return prose(first_sentence(component))
 
 
 def source_of(component: Any) -> str:

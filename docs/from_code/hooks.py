@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # MkDocs loads thi
 from docs.from_code import commands, components, metrics, plans, python, repository, results
 
 SOURCES = (commands, plans, components, metrics, results, python)
+EMPTY_HEAD = re.compile(r"<thead>\s*<tr>\s*(?:<th[^>]*></th>\s*)+</tr>\s*</thead>\s*")
 
 
 class ListsAsOnCodeHosts(Extension):  # type: ignore[misc]  # Markdown has no annotations
@@ -62,7 +64,9 @@ def folder(place: str) -> list[Any]:
     """Return the pages of a folder, its index first, and the folders in it as sections."""
     known = [*made(), *repository.written()]
     inside = [name.removeprefix(place) for name in known if name.startswith(place)]
-    pages = [f"{place}{name}" for name in inside if "/" not in name]
+    pages = sorted(
+        (f"{place}{name}" for name in inside if "/" not in name), key=lambda page: page != f"{place}index.md"
+    )
     below = list(dict.fromkeys(name.partition("/")[0] for name in inside if "/" in name))
     return [*pages, *({name: named(f"{place}{name}/")} for name in below)]
 
@@ -83,3 +87,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let links to files of the repository lead to their pages."""
     place = page.file.src_uri
     return markdown if place in made() else repository.rewritten(markdown, f"docs/{place}", place)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Leave out the heads of tables that say nothing; Markdown has no tables without one."""
+    return EMPTY_HEAD.sub("", html)

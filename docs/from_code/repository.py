@@ -96,5 +96,6 @@ def file_page(name: str, text: str) -> str:
 
 
 def written(read: Callable[[Path], str] = lambda file: file.read_text("utf-8")) -> dict[str, str]:
-    """Return the pages in docs that people have written: place in docs → text."""
-    return {file.relative_to(DOCS).as_posix(): read(file) for file in sorted(DOCS.rglob("*.md"))}
+    """Return the pages in docs that people have written: place in docs → text; "a" comes before "a-b"."""
+    files = sorted(DOCS.rglob("*.md"), key=lambda file: file.with_suffix(""))
+    return {file.relative_to(DOCS).as_posix(): read(file) for file in files}

@@ -20,7 +20,9 @@ from audits.data.sharding import IMAGES_PER_SHARD, write_image_shards
 from audits.data.shards import POINTS_PER_SHARD, read_shards, write_shards
 from audits.errors import BadInput
 from audits.processors import usable_cpus
-from orchestrator.cli.data_sets import data_sets
+from orchestrator.cli.data_sets import DataSet, data_sets
+from orchestrator.cli.lines import described
+from orchestrator.cli.listing import plain
 from orchestrator.cli.options import json_option
 from orchestrator.cli.session import Session
 
@@ -39,12 +41,15 @@ def list_data(root: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(entry) for entry in entries]))
         return
-    width = max(len(entry.name) for entry in entries)
-    for entry in entries:
-        size = f"{entry.points} points of {'×'.join(map(str, entry.shape))}, " if entry.points else ""
-        click.echo(f"{entry.name:{width}}  {entry.state:8}{size}{entry.description}")
-        if entry.state == "missing":
-            click.echo(f"{'':{width}}          looked for in {', '.join(entry.where)}; {entry.how_to_get}")
+    for line in described([(entry.name, told(entry)) for entry in entries]):
+        click.echo(line)
+
+
+def told(entry: DataSet) -> str:
+    """Return the state of a data set, its size, what it is, and how to get it."""
+    size = f"{entry.points} points of {'×'.join(map(str, entry.shape))}, " if entry.points else ""
+    text = f"{entry.state:8}{size}{plain(entry.description)}"
+    return f"{text}; looked for in {', '.join(entry.where)}; {entry.how_to_get}" if entry.state == "missing" else text
 
 
 @command.command("shard")

@@ -11,6 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.cluster_diagnosis import ask_cluster, judge, table
 from orchestrator.cli.diagnosis import Finding, diagnose
+from orchestrator.cli.lines import wrapped
 from orchestrator.cli.options import json_option, set_option
 from orchestrator.kinds import load_plan
 
@@ -28,8 +29,8 @@ def command(
     """Check Python, torch, Ray, GPUs, memory, disk, data sets, store and tracking.
 
     With --cluster every living node is asked for its versions, devices, clock and disk, and whether it reaches the
-    other nodes, the store and the data of PLAN (--set compute.address=…, compute.store=… as in a run). One line each:
-    ok, warn or FAIL, with what to do. Exit code 3 if anything fails.
+    other nodes, the store and the data of PLAN (--set compute.address=…, compute.store=… as in a run). Of each finding:
+    ok, warn or FAIL, and what to do. Exit code 3 if anything fails.
     """
     if not cluster:
         if source or overrides:
@@ -50,6 +51,7 @@ def conclude(findings: Sequence[Finding], as_json: bool) -> None:
     else:
         for finding in findings:
             fix = f" → {finding.fix}" if finding.fix else ""
-            click.echo(f"{finding.status:4}  {finding.subject}: {finding.found}{fix}")
+            for line in wrapped(f"{finding.status:4}  ", f"{finding.subject}: {finding.found}{fix}"):
+                click.echo(line)
     if any(finding.status == "FAIL" for finding in findings):
         raise click.exceptions.Exit(3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 SHAPES = ((3, 32, 32), (3, 299, 299), (256,))  # images or tokens; layers are counted on the first that a model reads
 CLASSES = 10
+SENTENCE_END = re.compile(r"[.?!](?=\s)")
+ABBREVIATED = ("al", "Fig", "Sec", "Eq", "e.g", "i.e", "vs")
+CODE = re.compile(r"(?::\w+:)?(`+)([^`]+)\1")
 OF_ALL = ("audits", "models", "data", "sweeps", "plans")
 """Lists that do not depend on what kinds of audits have."""
 
@@ -82,6 +87,11 @@ def warn(text: object) -> None:
 def listing(what: str) -> list[tuple[str, str]]:
     """Return (name, description) of all audits, models, data, sweeps, plans, or of what kinds of audits have, such as
     attacks; sorted by name."""
+    return [(name, plain(text)) for name, text in marked_listing(what)]
+
+
+def marked_listing(what: str) -> list[tuple[str, str]]:
+    """Return the list of ``what``, descriptions as they are written, with marks of code."""
     match what:
         case "audits":
             packages = {offer.name: offer.package for offer in offers(GROUP)}
@@ -146,8 +156,8 @@ def size(model: nn.Module, parameters: tuple[str, ...]) -> int:
 
 
 def described(registry: Registry[Any]) -> list[tuple[str, str]]:
-    """Return the entries of a registry with the first line of their docstrings."""
-    return [(name, first_docline(entry) + from_package(registry, name)) for name, entry in usable(registry)]
+    """Return the entries of a registry with the first sentence of their docstrings."""
+    return [(name, first_sentence(entry) + from_package(registry, name)) for name, entry in usable(registry)]
 
 
 def usable(registry: Registry[Any]) -> list[tuple[str, Any]]:
@@ -169,14 +179,29 @@ def from_package(registry: Registry[Any], name: str) -> str:
     return f" [{offer.package}]" if offer else ""
 
 
-def first_docline(entry: object) -> str:
-    """Return the first line of an entry's docstring, that of a function without the verb of what it returns."""
-    line = (inspect.getdoc(entry) or "").partition("\n")[0]
+def first_sentence(entry: object) -> str:
+    """Return the first sentence of an entry's docstring, that of a function without the verb of what it returns."""
+    line = opening(inspect.getdoc(entry) or "")
     text = line.removeprefix("Return ")
     return line if text == line else text[:1].upper() + text[1:]
 
 
 def first_comment(text: str) -> str:
-    """Return the comment at the head of a plan file."""
-    line = text.partition("\n")[0]
-    return line.removeprefix("#").strip() if line.startswith("#") else ""
+    """Return the first sentence of the comment at the head of a plan file."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return opening("\n".join(line[1:].strip() for line in lines))
+
+
+def opening(text: str) -> str:
+    """Return the first sentence of a text on one line; it ends with its paragraph at the latest."""
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    for mark in SENTENCE_END.finditer(paragraph):
+        before = paragraph[: mark.start()]
+        if before.count("(") <= before.count(")") and not before.endswith(ABBREVIATED):
+            return paragraph[: mark.end()]
+    return paragraph
+
+
+def plain(text: str) -> str:
+    """Return a text without the marks of code in it."""
+    return CODE.sub(r"\2", text)

@@ -9,23 +9,27 @@ import click
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.completing import lists as names_of_lists
+from orchestrator.cli.known_kinds import LISTS
+from orchestrator.cli.lines import described
 from orchestrator.cli.listing import OF_ALL, layered_models, listing, lists
 from orchestrator.cli.options import json_option
 
 
-def known(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def known(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
     """Return ``value`` if there is a list of it; audits are imported only where no other list has that name."""
+    if value is None:
+        raise BadInput(f"what is to be listed? one of {', '.join(LISTS)}: orch ls plans")
     if value not in OF_ALL and value not in (names := lists()):
         raise click.BadParameter(f"no list of {value!r}{did_you_mean(value, names)}; lists: {', '.join(names)}", ctx)
     return value
 
 
 @click.command("ls")
-@click.argument("kind", callback=known, shell_complete=names_of_lists)
+@click.argument("kind", required=False, callback=known, shell_complete=names_of_lists)
 @click.option("--layers", is_flag=True, help="With models: the numbered layers that transfer.n_frozen counts.")
 @json_option
 def command(kind: str, layers: bool, as_json: bool) -> None:
-    """List what there is of a KIND, one line each, with what it is.
+    """List what there is of a KIND by name, with what it is.
 
     KIND is audits, models, data, sweeps, plans, or what audits choose from: attacks, unlearners, selectors, rankings.
     """
@@ -36,9 +40,8 @@ def command(kind: str, layers: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([{"name": name, "description": text} for name, text in rows]))
         return
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, text in rows:
-        click.echo(f"{name:{width}}  {text}".rstrip())
+    for line in described(rows):
+        click.echo(line)
 
 
 def show_layers(kind: str, as_json: bool) -> None:

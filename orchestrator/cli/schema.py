@@ -43,9 +43,10 @@ def command(kind: str | None, write: Path | None) -> None:
             (write / f"{name}.json").write_text(made(name), encoding="utf-8")
         click.echo(f"wrote {len(FORMS)} schemas into {write}")
         return
-    if kind is None or kind not in FORMS:
-        near = did_you_mean(kind, FORMS) if kind else ""
-        raise BadInput(f"no schema of {kind!r}{near}; kinds: {', '.join(FORMS)}")
+    if kind is None:
+        raise BadInput(f"the schema of which kind? one of {', '.join(FORMS)}: orch schema apollo")
+    if kind not in FORMS:
+        raise BadInput(f"no schema of {kind!r}{did_you_mean(kind, FORMS)}; kinds: {', '.join(FORMS)}")
     click.echo(published(kind), nl=False)
 
 

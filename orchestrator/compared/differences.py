@@ -13,7 +13,7 @@ from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from audits.statistics.null import holm
 from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, difference, measured
-from audits.statistics.shared_targets import shared_targets
+from audits.statistics.shared_targets import same_scores, shared_targets
 from orchestrator.compared.rows import DifferenceRow, PairRow
 from orchestrator.compared.sides import Side, matched, only_in_one
 from orchestrator.report.rows import Estimate
@@ -52,13 +52,22 @@ def compared(
                 )
         notes += only_in_one(first, second, found)
         found = [(one, other) for one, other in found if not attacks or one.attack in attacks]
+        alike = [first.data == second.data and same_scores(one, other) for one, other in found]
+        # The same scores in another order differ by rounding errors.
+        found = [(one, one if same else other) for (one, other), same in zip(found, alike, strict=True)]
         made = [row for one, other in found for row in rows_of(first, second, one, other, metrics, level)]
         if not made:
             raise BadInput(f"{first.label} and {second.label} have none of {', '.join(metrics)} in common")
         loosest = max(made, key=lambda row: ORDER.index(row.paired))
+        equal = all(alike)
         told.append(
             PairRow(
-                first=first.label, second=second.label, paired=loosest.paired, reason=reason(first, second, loosest)
+                first=first.label,
+                second=second.label,
+                paired=loosest.paired,
+                reason=reason(first, second, loosest)
+                + (" Their scores are identical, point by point." if equal else ""),
+                identical=equal,
             )
         )
         rows += made

@@ -24,12 +24,16 @@ class SideRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PairRow:
-    """Two sides: what is paired, and why; ``shared`` and ``targets`` of the line that shares least."""
+    """Two sides: what is paired, and why; ``shared`` and ``targets`` of the line that shares least.
+
+    ``identical``: of every attack that is compared both have the same scores, point by point.
+    """
 
     first: str
     second: str
     paired: str
     reason: str
+    identical: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,16 @@ class CompareResult(FinishedRun):
     level: float
     command: str
     question: str
+
+    @property
+    def identical(self) -> bool:
+        """Whether all sides have the same scores."""
+        return all(pair.identical for pair in self.pairs)
+
+    @property
+    def whole(self) -> bool:
+        """Whether whole runs are compared, and no attack is left out."""
+        return not (self.notes or self.plan["options"]["attacks"] or any(side.setting for side in self.sides))
 
     def again(self) -> str:
         """Return the command that compares the same runs again."""

@@ -23,7 +23,9 @@ def answer(run: CompareResult) -> Verdict:
     real = [row for row in run.table if row.differs]
     return Verdict(
         level=DIFFERENT if real else UNTOLD,
-        headline=" ".join([*said_of_real(run, real), *said_of_untold(found)]),
+        headline=" ".join(
+            [said_of_identical(run)] if run.identical else [*said_of_real(run, real), *said_of_untold(found)]
+        ),
         findings=tuple(found),
         tested=f"{len(run.sides)} {'settings' if run.sides[0].setting else 'runs'} "
         f"({', '.join(side.label for side in run.sides)}): {len(run.table)} differences",
@@ -31,10 +33,28 @@ def answer(run: CompareResult) -> Verdict:
         certainty=f"{run.covers} The {len(run.table)} differences are corrected together (Holm), their intervals are "
         f"not. {FOUR_IN_FIVE}",
         controls=(),
-        advice="Quote only differences that are real after the correction, with their intervals."
-        if real
-        else "Do not conclude that nothing differs. More targets or points would show smaller differences.",
+        advice=advice(run, real),
     )
+
+
+def said_of_identical(run: CompareResult) -> str:
+    """Return the sentence on sides that have the same scores."""
+    if run.whole:
+        return "The scores are identical, point by point: this is the same audit twice."
+    return "The scores that are compared are identical, point by point."
+
+
+def advice(run: CompareResult, real: Sequence[DifferenceRow]) -> str:
+    """Return what to do with the answer."""
+    if run.identical:
+        return (
+            "Compare runs that differ in their seed, plan or code."
+            if run.whole
+            else "What differs between the two does not reach these scores; compare others, or settings further apart."
+        )
+    if real:
+        return "Quote only differences that are real after the correction, with their intervals."
+    return "Do not conclude that nothing differs. More targets or points would show smaller differences."
 
 
 def finding(run: CompareResult, row: DifferenceRow) -> Finding:
@@ -44,12 +64,16 @@ def finding(run: CompareResult, row: DifferenceRow) -> Finding:
         setting=row.setting,
         subject=name_of(run, row),
         level=DIFFERENT if row.differs else UNTOLD,
-        text=f"a real difference, {size}" if row.differs else f"not told from zero, {size}",
+        text=f"a real difference, {size}"
+        if row.differs
+        else "no difference, identical scores"
+        if run.identical
+        else f"not told from zero, {size}",
         attack=row.attack,
         metric=row.metric,
         value=row.difference,
         chance=0.0,
-        seen_from=None if row.differs else smallest(row, run.level, len(run.table)),
+        seen_from=None if row.differs or run.identical else smallest(row, run.level, len(run.table)),
     )
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.from_code.hooks import made
+from docs.from_code.hooks import EMPTY_HEAD, folder, made
+from tests.cases.browser import ABSENT, browser
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # MkDocs takes some 20 seconds
@@ -76,6 +77,40 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     }
     assert loads == {}
     assert [str(sheet) for sheet in site.rglob("*.css") if IN_STYLES.search(sheet.read_text())] == []
+
+
+def test_the_page_of_a_part_stands_before_those_below_it() -> None:
+    results = folder("results/")
+    assert results[:3] == ["results/index.md", "results/apollo.md", "results/apollo-experiments.md"]
+    assert results.index("results/tmia.md") < results.index("results/tmia-students.md")
+
+
+def test_no_table_has_an_empty_head(site: Path) -> None:
+    assert "<th" in (site / "reference" / "attacks" / "index.html").read_text()
+    assert [str(page) for page in site.rglob("*.html") if EMPTY_HEAD.search(page.read_text())] == []
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_site_opened_as_a_file_can_be_searched(site: Path, tmp_path: Path, width: int) -> None:
+    with browser(tmp_path) as window:
+        window.show(site / "index.html", width, 800)
+        shown, hits = window.wait("""
+          const [done] = arguments, field = document.querySelector(".md-search__input"), end = Date.now() + 60000;
+          document.querySelector("label.md-header__button[for=__search]").click();
+          field.focus();
+          field.value = "optuna";
+          field.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+          const look = () => {
+            const hits = [...document.querySelectorAll(".md-search-result__link")].map(link => link.href);
+            if (hits.length || Date.now() > end) done([field.getBoundingClientRect().width, hits]);
+            else setTimeout(look, 100);
+          };
+          look();
+        """)
+        console, asked = window.logged()
+    assert shown > 100 and (site / "how-to" / "searching.html").as_uri() in hits
+    assert console == [] and not [address for address in asked if address.startswith(("http:", "https:"))]
 
 
 def test_pages_are_read_as_code_hosts_read_them(site: Path) -> None:

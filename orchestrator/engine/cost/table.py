@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich import box
 from rich.table import Table
 
 from orchestrator.engine.cost.estimate import Cost
@@ -14,7 +15,7 @@ from orchestrator.engine.store.inventory import size_text
 def cost_table(cost: Cost) -> Table:
     """Return the table of stages: what there is to do, what is found in the store, how long it takes."""
     what = "choice" if cost.audited else "sweep" if cost.sweep else "plan"
-    table = Table(title=f"What this {what} costs", title_justify="left")
+    table = Table(title=f"What this {what} costs", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("stage")
     for name in ("needed", "in the store", "to do", "s each", "one worker", "disk"):
         table.add_column(name, justify="right")

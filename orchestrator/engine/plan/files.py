@@ -12,6 +12,7 @@ import yaml
 
 from audits.credentials import hide, mask
 from audits.errors import BadInput, did_you_mean
+from tune_spaces import SWEEPS
 
 DEFAULT_PLAN = "apollo-fashion14"
 
@@ -213,10 +214,15 @@ def read_plan_file(path: Path) -> dict[str, Any]:
             f"{path}: a plan is a mapping of sections (audit:, data:, split: …), not a {type(value).__name__}"
         )
     if is_told_as_sweep(value) and "audit" not in value:
-        raise BadInput(
-            f"{path} is a sweep, not a plan; run it with: orch sweep {path}, price it with: orch cost --sweep {path}"
-        )
+        raise sweep_given(str(path))
     return value
+
+
+def sweep_given(name: str) -> BadInput:
+    """Return the error of a sweep where a plan is wanted."""
+    return BadInput(
+        f"{name} is a sweep, not a plan; run it with: orch sweep {name}, price it with: orch cost --sweep {name}"
+    )
 
 
 def shipped_plans() -> dict[str, str]:
@@ -252,6 +258,8 @@ def read_plan(source: str | None) -> dict[str, Any]:
     plans = shipped_plans()
     if source in plans:
         return shipped_plan(source)
+    if source in SWEEPS:
+        raise sweep_given(source)
     near = did_you_mean(source, [*plans, *(str(file) for file in nearby_plans(path))])
     raise BadInput(f"no plan {source!r}{near}: neither a file nor a shipped plan; shipped: {', '.join(plans)}")
 

@@ -45,8 +45,15 @@ def test_doctor_names_what_is_wrong_and_the_fix(
         finding["subject"] for finding in findings
     }
     Path("file").touch()
+    monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:/somewhere")
     assert main(["doctor", "--out", "file/x"]) == 3
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
     assert len(failed) == 2
     assert all("→" in line for line in failed)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["doctor", "--out", "file/x"]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert {line[:6] for line in lines} == {"ok    ", "warn  ", "FAIL  ", "      "}
+    paths = (str(Path.cwd()), "http", "/")
+    assert all(len(line) <= 80 or any(path in line for path in paths) for line in lines)

@@ -24,6 +24,7 @@ from orchestrator.apollo.page import page as render
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.cli import audit as audit_command
 from orchestrator.cli import sweep as sweep_command
+from orchestrator.cli.listing import opening, plain
 from orchestrator.cli.main import COMMANDS, group, main
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.plan.files import shipped_plans
@@ -263,13 +264,61 @@ def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("kind", ["audits", "attacks", "unlearners", "models", "data", "sweeps", "plans"])
-def test_ls_describes_everything_in_one_line_each(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_describes_everything_by_name_in_narrow_lines(
+    kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["ls", kind, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert rows
-    assert all(row["description"] and "\n" not in row["description"] for row in rows)
+    assert all(row["description"] and not set("\n`") & set(row["description"]) for row in rows)
     assert main(["ls", kind]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [row["name"] for row in rows]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line[0] != " "] == [row["name"] for row in rows]
+    assert max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines).split()) == " ".join(f"{row['name']} {row['description']}" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One sentence that\ngoes on. Another one.\n\nMore.", "One sentence that goes on."),
+        (
+            "A trick (Yeom et al. 2017; see Fig. 3. there) of theirs. Another.",
+            "A trick (Yeom et al. 2017; see Fig. 3. there) of theirs.",
+        ),
+        (
+            "As in Fig. 5 of Li et al. 2020, at 0.1 %: who is in? Nine.",
+            "As in Fig. 5 of Li et al. 2020, at 0.1 %: who is in?",
+        ),
+        ("Without an end\n\nMore.", "Without an end"),
+    ],
+)
+def test_the_first_sentence_is_whole(text: str, first: str) -> None:
+    assert opening(text) == first
+
+
+def test_marks_of_code_are_left_out() -> None:
+    assert plain("``apollo``, :class:`Pmia` and `orch ls`") == "apollo, Pmia and orch ls"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ls"], "what is to be listed? one of audits, models, data, sweeps, plans, attacks, "),
+        (["schema"], "the schema of which kind? one of apollo, tmia, gnq, mia, "),
+        (
+            ["cost", "apollo-demo"],
+            "apollo-demo is a sweep, not a plan; run it with: orch sweep apollo-demo, price it with: "
+            "orch cost --sweep apollo-demo",
+        ),
+        (["audit", "apollo", "apollo-demo"], "apollo-demo is a sweep, not a plan; run it with: orch sweep apollo-demo"),
+    ],
+)
+def test_what_is_missing_or_mistaken_is_named(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"orch: {said}") and error.count("\n") == 1
 
 
 def test_report_renders_a_finished_run_again_with_the_images_of_its_exposed_points(
@@ -309,6 +358,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 SLOW_TO_END = """
 import os, sys, time
+from orchestrator.cli.listing import opening, plain
 from orchestrator.cli.main import main
 class Slow:
     def __del__(self, write=os.write, sleep=time.sleep):

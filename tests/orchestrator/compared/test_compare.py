@@ -187,11 +187,30 @@ def test_page_table_and_file(
         assert row.differs or (found.seen_from or 0.0) > max(row.difference.errors)
 
 
-def test_a_run_beside_itself_differs_in_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folders = [run(tmp_path / name, "toy", rows(1, 0.0)) for name in ("a", "b")]
+def test_a_run_beside_itself_is_the_same_audit_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = rows(1, 0.0)
+    order = np.random.default_rng(0).permutation(len(table["score"]))
+    folders = [
+        run(tmp_path / "a", "toy", table),
+        run(tmp_path / "b", "toy", {name: [values[place] for place in order] for name, values in table.items()}),
+    ]
     result = told(capsys, *folders)
     assert [(row.difference.value, row.p) for row in result.table] == [(0.0, 1.0)] * 2
     assert not any(row.differs for row in result.table) and result.verdict is not None
+    assert result.identical and result.pairs[0].reason.endswith("Their scores are identical, point by point.")
+    assert result.verdict.headline == "The scores are identical, point by point: this is the same audit twice."
+    assert "conclude" not in result.verdict.advice
+    assert {each.text for each in result.verdict.findings} == {"no difference, identical scores"}
+    some = told(capsys, *folders, "--attack", "loss").verdict
+    assert some is not None and "same audit" not in some.headline and "identical" in some.headline
+
+
+def test_one_score_that_differs_makes_runs_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = rows(1, 0.0), rows(1, 0.0)
+    second["score"][0] += 1e-9
+    result = told(capsys, run(tmp_path / "a", "toy", first), run(tmp_path / "b", "toy", second))
+    assert {row.difference.value for row in result.table} == {0.0} and result.verdict is not None
+    assert not result.identical and "identical" not in result.pairs[0].reason
     assert result.verdict.headline.startswith("No difference is real after correction for 2 comparisons.")
     assert "Do not conclude that nothing differs" in result.verdict.advice
 

@@ -47,7 +47,8 @@ def test_an_estimate_counts_what_is_missing_and_what_the_store_has(capsys: pytes
     assert (queries["label_gap"], queries["apollo"]) == (40, 40 * 9)
     assert cost["gpu_hours"] is None
     assert main(["cost", "apollo-smoke", "--store", "store"]) == 0
-    assert "probe" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "probe" in shown and " ───" in shown and not set("┏━┃│") & set(shown)
     assert not Path(".orch").exists()
 
 
