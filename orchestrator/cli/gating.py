@@ -14,7 +14,7 @@ from orchestrator.cli.finished import headline_of, page_of
 from orchestrator.engine.ci.junit import junit as junit_of
 from orchestrator.engine.ci.summary import summary as summary_of
 from orchestrator.engine.gate import judged
-from orchestrator.engine.gate_result import PASSED, GateResult
+from orchestrator.engine.gate_result import PASSED, GateResult, trial_warning
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 
@@ -79,7 +79,7 @@ def link(out: Path | None, summary: Path) -> str:
 def close_gate(terminal: Terminal, document: Mapping[str, Any]) -> None:
     """Print how a result (the content of result.json) stands to its limits; raise Exit with 1 unless all are passed."""
     gate = GateResult.of(document)
-    for text in gate.lines():
+    for text in filter(None, (trial_warning(document), *gate.lines())):
         terminal.closing(text)
     if gate.limits and gate.outcome != PASSED:
         raise click.exceptions.Exit(1)

@@ -13,7 +13,7 @@ from orchestrator.cli.completing import runs
 from orchestrator.cli.finished import SCORED, page_of
 from orchestrator.cli.gating import ci_options, clear, write_for_ci
 from orchestrator.cli.options import allow_code_option
-from orchestrator.engine.gate_result import GateResult
+from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.kind import Page
 from orchestrator.report.result import read_result
 
@@ -49,7 +49,7 @@ def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) 
     shown = document["kind"] != SCORED and document.get("pictures") is not False
     page.write(folder, thumbnails(page, document) if shown else None)
     click.echo(f"wrote {folder / 'report.html'}")
-    for text in GateResult.of(document).lines():
+    for text in filter(None, (trial_warning(document), *GateResult.of(document).lines())):
         click.echo(text)
 
 

@@ -59,6 +59,17 @@ def outcome_of(limits: Iterable[LimitResult]) -> str:
     return next((outcome for outcome in (FAILED, INCONCLUSIVE, PASSED) if outcome in found), "")
 
 
+def trial_warning(document: Mapping[str, Any]) -> str:
+    """Return that the gate of a result (the content of result.json) means nothing, where it is that of a trial run.
+
+    "" for other results and without a gate. The outcome stays as it is.
+    """
+    small = (document.get("verdict") or {}).get("too_small")
+    if not (small and GateResult.of(document).limits):
+        return ""
+    return f"warning: this is a trial run ({small}): its gate says nothing about a release; give it a full plan"
+
+
 @dataclass(frozen=True)
 class GateResult:
     """How a result stands to every limit, and how the controls did that these stand on; ``outcome``: of all."""

@@ -14,6 +14,7 @@ import yaml
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
+from orchestrator.report.gate_words import gate_words
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
@@ -94,6 +95,7 @@ def write_page(
         chosen_grids=selection.grids(chosen),
         answer=answer,
         answer_access=" or ".join(ACCESS.get(name, name) for name in answer.access) if answer else "",
+        gate_words=gate_words(run.gate) if run.gate else "",
         answer_caption=caption(answer) if answer else "",
         date=day(run.date),
         **content,

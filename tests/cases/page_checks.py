@@ -44,7 +44,8 @@ def fits_asks_nobody_and_is_accessible(window: Browser, page: Path, width: int, 
 
 def the_first_screen_is_the_verdict(window: Browser, page: Path) -> None:
     """Open a report and look for all of its verdict on the first screen; the file is not too large to be mailed."""
-    verdict = kind_named(read_result(page.parent)["kind"]).open_page().verdict(read_result(page.parent))
+    document = read_result(page.parent)
+    verdict = kind_named(document["kind"]).open_page().verdict(document)
     assert verdict is not None
     window.show(page, 1280, HEIGHT)
     bottom, text = window.run(
@@ -54,6 +55,8 @@ def the_first_screen_is_the_verdict(window: Browser, page: Path) -> None:
     assert bottom <= HEIGHT, bottom
     for said in (verdict["headline"], verdict["advice"], verdict["certainty"], verdict["tested"]):
         assert " ".join(said.split()) in " ".join(text.split()), (said, text)
+    if "gate" in document:
+        assert document["gate"]["outcome"].capitalize() in text.partition("Release gate")[2]
     for control in verdict["controls"]:
         assert control["state"] in text
     assert page.stat().st_size < MOST_BYTES, page.stat().st_size

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from orchestrator.engine.gate_result import FAILED, PASSED, GateResult
+from orchestrator.engine.gate_result import FAILED, PASSED, GateResult, trial_warning
 
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -32,6 +32,8 @@ def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
         if key in document:
             ET.SubElement(properties, "property", {"name": key, "value": str(document[key])})
     suite.extend(cases)
+    if warning := trial_warning(document):
+        ET.SubElement(suite, "system-out").text = clean(warning)
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return text + b"\n"

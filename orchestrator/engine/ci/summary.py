@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.engine.gate import is_number
-from orchestrator.engine.gate_result import GateResult
+from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.headline import Headline, Line
 
 MOST_LINES = 8
@@ -25,7 +25,9 @@ def summary(
     ``lines``: those of its headline; ``words``: sentences about it; ``page``: where its page is.
     """
     told = f": gate {gate.outcome}" if gate.limits else ""
-    blocks = [f"## {document['name']}{told}", *map(plain, words), *limit_table(gate), *control_table(gate)]
+    warning = trial_warning(document)
+    said = filter(None, (warning[:1].upper() + warning[1:], *words))
+    blocks = [f"## {document['name']}{told}", *map(plain, said), *limit_table(gate), *control_table(gate)]
     blocks += number_table(headline, lines)
     if count := len(document.get("warnings", ())):
         blocks.append(f"{count} warning{'s' if count > 1 else ''}, told on the page.")

@@ -1,0 +1,61 @@
+"""The release gate in words, and the warning beside that of a trial run."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from orchestrator.engine.ci.junit import junit
+from orchestrator.engine.ci.summary import summary
+from orchestrator.engine.gate_result import GateResult, LimitResult, trial_warning
+from orchestrator.report.gate_words import gate_words, limit_words
+from tests.orchestrator.toy import kind
+
+
+def limit(text: str, outcome: str = "passed") -> LimitResult:
+    """Return how a result stands to a limit."""
+    name, _, most = text.partition("=")
+    return LimitResult(text, name.rpartition(".")[2], float(most), 0.612, "base, none, rmia", outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("auc=0.6", "AUC"),
+        ("auc_low=0.6", "lower end of the AUC"),
+        ("labels.auc=0.6", "AUC from predicted classes alone"),
+        ("rmia.auc=0.6", "AUC of RMIA"),
+        ("scrub.lira.found_fpr_low=0.6", "lower end of the FPR of scrub, LiRA"),
+    ],
+)
+def test_a_limit_is_told_in_the_words_of_the_field(text: str, said: str) -> None:
+    assert limit_words(limit(text)) == f"{said} at most .600, found .612 (passed)"
+
+
+def test_what_is_not_passed_comes_first_and_many_limits_are_counted() -> None:
+    limits = (*(limit(f"auc=0.{place}") for place in (7, 8, 9)), limit("auc=0.6", "failed"))
+    told = gate_words(GateResult("failed", limits))
+    assert told.startswith("AUC at most .600, found .612 (failed); ") and told.endswith("; 1 more")
+
+
+def document(too_small: str, *limits: LimitResult) -> dict[str, Any]:
+    """Return what a result says of its verdict and its gate."""
+    gate = {"gate": GateResult("passed", limits).to_json()} if limits else {}
+    return {"name": "mine", "kind": "toy", "verdict": {"too_small": too_small}, **gate}
+
+
+def test_the_gate_of_a_trial_run_comes_with_a_warning_in_the_files_for_ci() -> None:
+    trial = document("its models were trained on 60 images each", limit("auc=0.9"))
+    warning = trial_warning(trial)
+    assert "trial run (its models were trained on 60 images each)" in warning
+    gate = GateResult.of(trial)
+    assert ET.fromstring(junit(trial, gate)).findtext("testsuite/system-out") == warning
+    assert warning.removeprefix("w") in summary(trial, gate, kind.KIND.headline, [], [], "none")
+
+
+def test_no_other_run_is_warned_of() -> None:
+    for other in (document("", limit("auc=0.9")), document("its models were trained on 60 images each")):
+        assert trial_warning(other) == ""
+        assert b"system-out" not in junit(other, GateResult())
