@@ -67,7 +67,7 @@ def trial_warning(document: Mapping[str, Any]) -> str:
     small = (document.get("verdict") or {}).get("too_small")
     if not (small and GateResult.of(document).limits):
         return ""
-    return f"warning: this is a trial run ({small}): its gate says nothing about a release; give it a full plan"
+    return f"warning: this is a trial run ({small}): its gate says nothing about a release; use a full plan"
 
 
 @dataclass(frozen=True)
