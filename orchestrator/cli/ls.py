@@ -15,11 +15,9 @@ from orchestrator.cli.listing import OF_ALL, layered_models, listing, lists
 from orchestrator.cli.options import json_option
 
 
-def known(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+def known(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return ``value`` if there is a list of it; audits are imported only where no other list has that name."""
-    if value is None:
-        raise BadInput(f"what is to be listed? one of {', '.join(LISTS)}: orch ls plans")
-    if value not in OF_ALL and value not in (names := lists()):
+    if value is not None and value not in OF_ALL and value not in (names := lists()):
         raise click.BadParameter(f"no list of {value!r}{did_you_mean(value, names)}; lists: {', '.join(names)}", ctx)
     return value
 
@@ -28,11 +26,13 @@ def known(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
 @click.argument("kind", required=False, callback=known, shell_complete=names_of_lists)
 @click.option("--layers", is_flag=True, help="With models: the numbered layers that transfer.n_frozen counts.")
 @json_option
-def command(kind: str, layers: bool, as_json: bool) -> None:
+def command(kind: str | None, layers: bool, as_json: bool) -> None:
     """List what there is of a KIND by name, with what it is.
 
     KIND is audits, models, data, sweeps, plans, or what audits choose from: attacks, unlearners, selectors, rankings.
     """
+    if kind is None:
+        raise BadInput(f"what is to be listed? one of {', '.join(LISTS)}: orch ls plans")
     if layers:
         show_layers(kind, as_json)
         return
