@@ -16,7 +16,7 @@ from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import LOG_FILE
 from orchestrator.engine.run.run import run_audit, run_sweep
-from orchestrator.engine.run.taking import taken
+from orchestrator.engine.run.taking import taken, tell_notes
 from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, plan_from
 
 Plan = str | Path | Mapping[str, Any] | BasePlan
@@ -158,6 +158,5 @@ def terminal_of(plan: BasePlan, folder: Path, quiet: bool) -> Terminal:
     """Return where a run in ``folder`` speaks to the user; the notes of its plan are told."""
     terminal = Terminal(folder / LOG_FILE)
     terminal.console.quiet = quiet
-    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
-        terminal.line(text)
+    tell_notes(terminal, plan)
     return terminal

@@ -10,7 +10,7 @@ import click
 from orchestrator.cli.session import Session
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import LOG_FILE, Claim, Goal
-from orchestrator.engine.run.taking import taken
+from orchestrator.engine.run.taking import taken, tell_notes
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -62,9 +62,3 @@ def begin_sweep(
     terminal = Terminal(session.log, json=as_json, terse=terse)
     tell_notes(terminal, plan)
     return terminal, claim
-
-
-def tell_notes(terminal: Terminal, plan: BasePlan) -> None:
-    """Print what a plan notes and warns of."""
-    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
-        terminal.line(text)

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from orchestrator.cli.beginning import tell_notes
 from orchestrator.cli.completing import sweeps
 from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan_options, planned
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
@@ -15,6 +14,7 @@ from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines, cost_table
 from orchestrator.engine.run.choice import choice_of, selection_of
 from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.taking import tell_notes
 from orchestrator.kinds import kind_named
 from tune_spaces.files import as_drawn
 

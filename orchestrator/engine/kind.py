@@ -238,8 +238,9 @@ class Finished:
     """A run whose jobs are done, before it is summed up: ``counts`` are models needed, reused and trained.
 
     ``trade``: that of the sweep. ``main``: the setting that tables, verdict and controls are about, where the run chose
-    one or searched; "" leaves it to ``main_setting``. ``adaptive``: settings were chosen by what earlier ones came to,
-    or before targets were asked, so that permuted labels do not tell what the best of them would reach by chance.
+    one without asking targets; "" leaves it to ``main_setting``. ``adaptive``: settings were chosen by what earlier
+    ones came to, or before targets were asked, so that permuted labels do not tell what the best of them would reach by
+    chance.
     """
 
     name: str

@@ -33,7 +33,8 @@ class SettingRow:
 class FinishedRun:
     """The content of result.json; each kind adds its tables of rows. The engine adds what is None before.
 
-    ``main``: the setting of tables, verdict and controls where a choice or a search names it.
+    ``main``: the setting of tables, verdict and controls where a choice names it. A search names none: the best of its
+    trials is picked on the targets, so that no verdict may be about it.
     """
 
     KIND: ClassVar[str]
@@ -95,15 +96,13 @@ class FinishedRun:
         """The main setting and why it is that one, for the head of a verdict; "" for a run of one setting."""
         if not self.has_several:
             return ""
-        why = f"the first of {len(self.settings)} settings, as the plan’s own is none of them"
+        what = "settings" if self.search is None else "whole trials"
+        why = f"the first of {len(self.settings)} {what}, as the plan’s own is none of them"
         if self.is_plan:
             chosen = self.selection is not None and self.selection.winner == self.main_setting
             why = f"the plan’s own setting{', chosen' if chosen else ''}"
         elif self.selection is not None and self.main_setting == self.selection.winner:
             why = "the chosen setting"
-        elif self.main is not None and self.search is not None:
-            count, metric = len(different(self.search)), self.search["metric"][0]
-            why = f"the best of {count} trials by {metric}, picked on the targets that it is quoted for"
         elif self.main_setting == self.own_setting:
             why = "the plan’s own but for what all settings change"
         return f"{self.main_setting} ({why})"

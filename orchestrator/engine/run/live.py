@@ -21,6 +21,7 @@ from orchestrator.engine.run.live_page import LivePage
 from orchestrator.engine.run.live_tracking import LiveTracking
 from orchestrator.engine.run.search_result import TrialNews, look_at
 from orchestrator.engine.run.standing import Left, Standing
+from orchestrator.engine.run.tracking_stopped import ALL_KEPT, Kept
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 
@@ -38,10 +39,7 @@ Trials = Callable[[Look], Sequence[TrialNews]]
 
 
 class Live:
-    """Watches one run from ``begin`` on; as a context, it says how a run that does not come to its end was stopped.
-
-    ``aggregate_only``, ``pictures``: what the run keeps of points.
-    """
+    """Watches one run from ``begin`` on; as a context, it says how a run that does not come to its end was stopped."""
 
     def __init__(
         self,
@@ -51,15 +49,12 @@ class Live:
         out: Path,
         store: Store,
         terminal: Terminal,
-        *,
-        aggregate_only: bool = False,
-        pictures: bool = True,
+        kept: Kept = ALL_KEPT,
     ) -> None:
         self.store = store
         self.terminal = terminal
         self.page = LivePage(kind, name, plan, out, self.log)
-        keeps = {"aggregate_only": aggregate_only, "pictures": pictures}
-        self.tracking = LiveTracking(kind, name, plan, out, self.log, **keeps)
+        self.tracking = LiveTracking(kind, name, plan, out, self.log, kept)
         self.thread: threading.Thread | None = None
         self.over = threading.Event()
         self.said: set[str] = set()

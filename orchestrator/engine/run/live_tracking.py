@@ -17,7 +17,7 @@ from orchestrator.engine.progress import LOOK_SECONDS, Look
 from orchestrator.engine.run.search_result import TrialNews
 from orchestrator.engine.run.tracking import OpenRun, open_run, status_after
 from orchestrator.engine.run.tracking_server import reached, settle_environment
-from orchestrator.engine.run.tracking_stopped import Subject
+from orchestrator.engine.run.tracking_stopped import ALL_KEPT, Kept, Subject
 from orchestrator.engine.run.tracking_uri import resolve_uri
 from orchestrator.engine.setting import Setting
 
@@ -29,10 +29,7 @@ A database is waited for until it is made, unless the run breaks off: the end ne
 
 
 class LiveTracking:
-    """Tracks the run ``name`` from ``begin`` to ``stop``; ``log(text)`` takes what went wrong.
-
-    ``aggregate_only``, ``pictures``: what the run keeps of points.
-    """
+    """Tracks the run ``name`` from ``begin`` to ``stop``; ``log(text)`` takes what went wrong."""
 
     def __init__(
         self,
@@ -41,16 +38,14 @@ class LiveTracking:
         plan: BasePlan,
         out: Path,
         log: Callable[[str], None],
-        *,
-        aggregate_only: bool = False,
-        pictures: bool = True,
+        kept: Kept = ALL_KEPT,
     ) -> None:
         self.kind = kind
         self.name = name
         self.plan = plan
         self.out = out
         self.log = log
-        self.keeps = {"aggregate_only": aggregate_only, "pictures": pictures}
+        self.kept = kept
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
         self.over = threading.Event()
@@ -75,9 +70,7 @@ class LiveTracking:
         self.where = resolve_uri(self.plan.tracking.uri, self.out)
         plan = self.plan.resolved()
         known, stand_ins = dict(self.overrides), self.kind.stand_ins
-        self.subject = Subject(
-            self.kind.name, self.name, plan, self.plan.plan_hash, known, **self.keeps, stand_ins=stand_ins
-        )
+        self.subject = Subject(self.kind.name, self.name, plan, self.plan.plan_hash, known, self.kept, stand_ins)
         settle_environment()  # here: another thread may be copying the environment
         self.thread = threading.Thread(target=self._track, name="orch-tracking", daemon=True)
         self.thread.start()

@@ -162,11 +162,14 @@ def _read(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def keep_sweep(out: Path, sweep: Sweep) -> None:
-    """Leave the text of ``sweep`` in ``out``, if it is that of a file or of a command line, and of no other."""
-    if sweep.text:
+def keep_sweep(out: Path, sweep: Sweep | None) -> None:
+    """Leave the text of ``sweep`` in ``out``, if it is that of a file or of a command line, and of no earlier run.
+
+    A file of that name that no run has left there is the user's, and stays.
+    """
+    if sweep is not None and sweep.text:
         write_whole(out / SWEEP_FILE, sweep.text.encode())
-    else:
+    elif (out / RUN_FILE).is_file():
         (out / SWEEP_FILE).unlink(missing_ok=True)
 
 

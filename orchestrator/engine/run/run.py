@@ -33,6 +33,7 @@ from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_models import ToLog
 from orchestrator.engine.run.tracking_server import TrackingFailed
+from orchestrator.engine.run.tracking_stopped import Kept
 from orchestrator.engine.run.tracking_uri import check_uri
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
@@ -148,8 +149,8 @@ class Run:
         self.plan, device, most = hire(plan, self.store, terminal, partial(self.is_done, sweep, data), last_gpu)
         self.design = self.lay_out(self.plan, data, device)
         self.crew = Crew(kind, self.design, most, self.stored, terminal)
-        keeps = {"aggregate_only": aggregate_only, "pictures": self.pictures}
-        self.live = Live(kind, name, self.design.plan, out, self.store, terminal, **keeps)
+        kept = Kept(aggregate_only, self.pictures)
+        self.live = Live(kind, name, self.design.plan, out, self.store, terminal, kept)
         self.drawing = Drawing(out, private=False)
         self.logged: list[Published] = []
 
@@ -228,7 +229,7 @@ class Run:
                 settings = trials.whole()
                 counts = trials.counts(settings)
                 self.crew.complete(settings)
-            return self.finish(settings, counts, sweep, trials.document(), main=trials.main())
+            return self.finish(settings, counts, sweep, trials.document())
 
     def tune(self, sweep: Sweep) -> dict[str, Any]:
         """Make and measure the targets of every setting of ``sweep``; no shadows, no attacks."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -161,22 +160,6 @@ class Searching:
                 f"no trial judged all its targets within {self.search.seconds} s; give the search more seconds"
             )
         return list(reversed(found.values()))
-
-    def main(self) -> str:
-        """Return the setting that tables and verdict are about: the plan's own among the whole trials, else the best.
-
-        The best is that of the first metric, the earliest of equal ones.
-        """
-        whole = [trial for trial in self.ledger.trials if trial.state == "done" and trial.repeats is None]
-        sign = 1.0 if self.search.mode[0] == "min" else -1.0
-
-        def cost(trial: Trial) -> tuple[bool, float]:
-            value = trial.last[0] if trial.last else None
-            own = self.plan.changed(trial.changes) == self.plan
-            return not own, math.inf if value is None or math.isnan(value) else sign * value
-
-        settings = self.settings_of(min(whole, key=cost))
-        return min(settings, key=lambda setting: setting.plan != self.plan).name
 
     def counts(self, settings: Sequence[Setting]) -> dict[str, int]:
         """Return how many models ``settings`` have, reused and made by this run."""

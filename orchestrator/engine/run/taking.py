@@ -11,7 +11,10 @@ from audits.errors import BadInput
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.holding import held
 from orchestrator.engine.run.output_folder import (
+    LOG_FILE,
+    PLAN_FILE,
     RESULT_FILE,
+    RUN_FILE,
     SWEEP_FILE,
     WHAT_TO_DO,
     Claim,
@@ -31,6 +34,7 @@ from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
+    from orchestrator.engine.run.console import Terminal
     from tune_spaces.registry import Sweep
 
 
@@ -57,11 +61,8 @@ def taken(
 
     def claim() -> None:
         claim_folder(folder, plan, force=force)
-        if sweep is not None:
-            keep_sweep(folder, sweep)
-        else:
-            (folder / SWEEP_FILE).unlink(missing_ok=True)
-        if search is None:
+        keep_sweep(folder, sweep)
+        if search is None and (folder / RUN_FILE).is_file():
             (folder / JOURNAL_FILE).unlink(missing_ok=True)
         if sweep is not None or goal_left(folder) is not None:
             keep_run(folder, sweep.name if sweep else "", goal)
@@ -74,8 +75,16 @@ def taken(
         yield claim if waits else None
 
 
+def tell_notes(terminal: Terminal, plan: BasePlan) -> None:
+    """Print what a plan notes and warns of."""
+    for text in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
+        terminal.line(text)
+
+
 def refuse_others(folder: Path, plan: BasePlan, sweep: Sweep | None, goal: Goal | None, *, searches: bool) -> None:
-    """Raise BadInput for the result of another command, and for a search that has begun and is another's."""
+    """Raise BadInput for the result of another command, a search that has begun and is another's, and a user's plan."""
+    if (folder / PLAN_FILE).is_file() and not (folder / LOG_FILE).exists():
+        raise BadInput(f"--out {folder} holds a {PLAN_FILE} that no run has left there; {WHAT_TO_DO}")
     if not searches and (folder / JOURNAL_FILE).is_file() and not (folder / RESULT_FILE).is_file():
         raise BadInput(f"--out {folder} holds a search that has not ended ({JOURNAL_FILE}); {WHAT_TO_DO}")
     told_by_file = sweep is not None and sweep.text and (folder / SWEEP_FILE).is_file()

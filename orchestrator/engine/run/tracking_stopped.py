@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from orchestrator.engine.jobs.keys import digest
@@ -24,12 +24,21 @@ RUNNING = "running"  # the state of a trial that has not ended
 Overrides = Mapping[str, Any]
 
 
+class Kept(NamedTuple):
+    """What a run keeps of single points."""
+
+    aggregate_only: bool = False
+    pictures: bool = True
+
+
+ALL_KEPT = Kept()
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is tracked: a run of ``plan`` under a ``name``; ``settings``: those known so far, with what they change.
 
-    ``plan_hash``: over what decides the scores. ``aggregate_only``, ``pictures``: what the run keeps of points.
-    ``stand_ins``: those of the kind.
+    ``plan_hash``: over what decides the scores. ``stand_ins``: those of the kind.
     """
 
     kind: str
@@ -37,8 +46,7 @@ class Subject:
     plan: Mapping[str, Any]
     plan_hash: str
     settings: Mapping[str, Overrides] = field(default_factory=dict)
-    aggregate_only: bool = False
-    pictures: bool = True
+    kept: Kept = ALL_KEPT
     stand_ins: StandIns = nothing_stands_in
 
     @property
@@ -47,7 +55,7 @@ class Subject:
 
         What it keeps of points counts: a run without scores must not go on in one that may have some.
         """
-        told = [self.kind, self.name, self.plan_hash, self.aggregate_only, self.pictures]
+        told = [self.kind, self.name, self.plan_hash, *self.kept]
         return digest(json.dumps(told).encode())[:16]
 
     def has(self, children: Iterable[Any]) -> bool:
@@ -70,8 +78,7 @@ def subject_of(kind: Kind, result: Mapping[str, Any]) -> Subject:
         result["plan"],
         str(result.get("plan_hash", plan_hash(result["plan"]))),
         {trial.name: dict(trial.changes) for trial in told_of(result)} | settings,
-        bool(result.get("aggregate_only", False)),
-        bool(result.get("pictures", True)),
+        Kept(bool(result.get("aggregate_only", False)), bool(result.get("pictures", True))),
         kind.stand_ins,
     )
 

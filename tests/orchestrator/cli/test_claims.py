@@ -278,6 +278,25 @@ def test_one_command_at_a_time_writes_into_a_folder(
     assert main([*words, *OUT]) == (0 if runs.finish else 130)
 
 
+@pytest.mark.parametrize("words", [AUDIT, SHIPPED], ids=" ".join)
+def test_files_of_the_user_in_a_folder_of_results_stay(
+    words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path("runs/x")
+    folder.mkdir(parents=True)
+    (folder / "sweep.yaml").write_text("mine")
+    assert main([*words, *OUT]) == 0
+    assert (folder / "sweep.yaml").read_text() == "mine"
+    other = Path("runs/y")
+    other.mkdir()
+    (other / "plan.yaml").write_text("mine")
+    capsys.readouterr()
+    assert main([*words, "--out", str(other)]) == 2
+    said = capsys.readouterr().err
+    assert "--out runs/y holds a plan.yaml that no run has left there; choose another --out" in said
+    assert [*other.iterdir()] == [other / "plan.yaml"] and (other / "plan.yaml").read_text() == "mine"
+
+
 def test_a_folder_that_was_given_no_name_is_refused(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*VARY, "--out", ""]) == 2
     assert "--out is empty; give a folder, or leave it out" in capsys.readouterr().err

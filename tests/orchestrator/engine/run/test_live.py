@@ -27,7 +27,7 @@ from orchestrator.engine.run.selecting import Selecting
 from orchestrator.engine.run.standing import Standing
 from orchestrator.engine.run.tracking import OpenRun, open_run
 from orchestrator.engine.run.tracking_names import plan_hash
-from orchestrator.engine.run.tracking_stopped import OPEN_FILE, Subject
+from orchestrator.engine.run.tracking_stopped import OPEN_FILE, Kept, Subject
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
@@ -381,7 +381,7 @@ def test_a_parent_that_another_plan_left_open_is_killed(plan: BasePlan, tmp_path
 
 def opened(plan: BasePlan, place: Path, settings: Any = SETTINGS, **keeps: bool) -> OpenRun:
     """Return the parent of an audit of ``plan`` in the folder ``out``, found or made as by a process that begins."""
-    subject = Subject("toy", "toy-audit", plan.resolved(), plan.plan_hash, settings, **keeps)
+    subject = Subject("toy", "toy-audit", plan.resolved(), plan.plan_hash, settings, Kept(**keeps))
     return open_run(subject, place / "out", plan.tracking.uri or "", plan.tracking.experiment)
 
 
