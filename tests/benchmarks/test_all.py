@@ -169,14 +169,6 @@ def test_population_benchmark_prints_its_record():
     assert all(seconds > 0 for form in document["forms"] for times in form["seconds"].values() for seconds in times)
 
 
-@pytest.mark.gpu
-def test_search_benchmark_runs_on_a_gpu(capsys):
-    apollo_search.main(["--quick", "--device", "cuda", "--cases", "mlp"])
-    document = json.loads(capsys.readouterr().out)
-    assert document["section"] == "apollo_search cuda"
-    assert document["cases"][0]["forms"]["batched"]["peak_bytes"] > 0
-
-
 def test_tables_stand_between_their_markers():
     text = "a\n<!-- begin: x -->\nold\n<!-- end: x -->\nb\n<!-- begin: y -->\n<!-- end: y -->\n"
     assert record.replace_section(text, "x", "new") == "a\nnew\nb\n<!-- begin: y -->\n<!-- end: y -->\n"
