@@ -3,9 +3,9 @@
     python -m benchmarks.paper_hours                # on a GPU: some minutes
     python -m benchmarks.paper_hours --quick        # shows that it works; the numbers mean nothing
 
-ResNet-18 is trained on random images of CIFAR-10's shape by the plan's recipe for a few epochs, whose mean is scaled to
-all of them; every unlearning method runs whole; walks and answers are timed over a few shadows and scaled by their
-number. What the plan needs (``NEEDED``) is counted by hand here, since the benchmark reads no plan;
+As in a run, algorithms are deterministic and TF32 is off. ResNet-18 is trained on random images of CIFAR-10's shape by the
+plan's recipe for a few epochs, whose mean is scaled to all of them; every unlearning method runs whole; walks and answers
+are timed over a few shadows and scaled by their number. What the plan needs (``NEEDED``) is counted by hand here, since the benchmark reads no plan;
 ``tests/benchmarks/test_gpu.py`` compares it with the plan's jobs. Work of a run that is not on the GPU (starting
 workers, the store) is left out. Needs torch and NumPy only.
 """
@@ -23,6 +23,7 @@ from torch import nn
 
 from audits.apollo.evidence.search import search
 from audits.data.tensors import TensorSet
+from audits.gpu import settle
 from audits.models import make_model
 from audits.seeds import torch_generator
 from audits.training import Recipe, logits, train_model
@@ -94,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         parser.error(f"--device {options.device}: torch finds no GPU here; use --device cpu")
     torch.set_num_threads(1)
+    settle()
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": "paper_hours",

@@ -24,6 +24,8 @@ class Architecture(ABC):
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     name: ClassVar[str]
+    recordable: ClassVar[bool] = True
+    """Whether a step of the module asks the device for the same each time and waits for nothing: it is a CUDA graph."""
 
     def build(self, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
         """Return a freshly initialised module for points of ``shape``; equal seeds give equal weights.
@@ -37,7 +39,9 @@ class Architecture(ABC):
             raise BadInput(f"model.name: {self.name} needs at least 2 classes, the data has {classes}")
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every GPU's generator too
-            return laid_out(self.layers(shape, classes))
+            model = laid_out(self.layers(shape, classes))
+        model.recordable = self.recordable  # type: ignore[assignment]  # read by audits.training.backward
+        return model
 
     @abstractmethod
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:

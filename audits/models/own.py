@@ -33,6 +33,7 @@ class OwnArchitecture(Architecture):
     names the key, index or attribute of the logits.
     """
 
+    recordable: ClassVar[bool] = False
     made_by: ClassVar[Callable[..., Any]]
     given: ClassVar[tuple[str, ...]]
     """The settings that go to ``made_by``."""

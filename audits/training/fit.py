@@ -12,12 +12,14 @@ from audits.data.tensors import TensorSet, devices_of
 from audits.errors import BadInput
 from audits.models.finite import check_finite
 from audits.seeds import Purpose, derive_seed, torch_generator
+from audits.training.backward import Backward
 from audits.training.keeper import NEVER, Keeper
 from audits.training.loop import (
     EpochReport,
     Observer,
     batches,
     drawn_shifts,
+    entropy_of,
     make_optimizer,
     make_schedule,
     shifted,
@@ -68,7 +70,7 @@ def fit(
     noise = torch_generator(derive_seed(seed, Purpose.AUGMENT))
     total = torch.zeros((), device=data.y.device)
     generators = {"augment": noise, **global_generators(devices_of(data))}
-    forward = forward_of(model, team)
+    backward = Backward(model, entropy_of(forward_of(model, team), recipe), team)
     steps = Steps(keeper, model, optimizer, schedule, order, generators, {"loss": total})
     with torch.random.fork_rng(devices=devices_of(data)):
         torch.manual_seed(derive_seed(seed, Purpose.DROPOUT))
@@ -80,7 +82,7 @@ def fit(
                 if recipe.augment_shift or flip:
                     drawn = drawn_shifts(len(y), recipe.augment_shift, flip, noise)
                     x = shifted(x, recipe.augment_shift, flip, drawn[team.share(len(y))])
-                total += step(model, forward, optimizer, x, y, recipe) * len(y)
+                total += step(backward, optimizer, recipe.clip_norm, x, y) * len(y)
             schedule.step()
             loss = float(total) / len(data)
             if not math.isfinite(loss):

@@ -14,6 +14,7 @@ from audits.data.tensors import TensorSet, as_float
 from audits.data.views import Views
 from audits.memory import by_chunks
 from audits.seeds import derive_seed
+from audits.training.backward import Backward, Loss
 from audits.training.recipe import Recipe
 from audits.training.together import Forward
 
@@ -42,26 +43,28 @@ def train_mode(model: nn.Module) -> None:
             module.eval()
 
 
-def step(
-    model: nn.Module,
-    forward: Forward,
-    optimizer: torch.optim.Optimizer,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    recipe: Recipe,
-) -> torch.Tensor:
-    """Take one optimiser step on a batch and return its mean loss (detached).
+def entropy_of(forward: Forward, recipe: Recipe) -> Loss:
+    """Return the loss of a step: a worker's share of a batch, and all its labels → its mean cross entropy.
 
-    ``forward`` is that of ``model`` for this training; ``x`` the worker's share of the batch, ``y`` all labels.
+    ``forward`` is that of the model for this training.
     """
-    optimizer.zero_grad(set_to_none=True)
-    with torch.autocast(x.device.type, torch.bfloat16, enabled=recipe.dtype == "bfloat16"):
-        loss = F.cross_entropy(forward(x, len(y)), y, label_smoothing=recipe.label_smoothing)
-    loss.backward()
-    if recipe.clip_norm is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+
+    def entropy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=recipe.dtype == "bfloat16"):
+            return F.cross_entropy(forward(x, len(y)), y, label_smoothing=recipe.label_smoothing)
+
+    return entropy
+
+
+def step(
+    backward: Backward, optimizer: torch.optim.Optimizer, clip_norm: float | None, *batch: torch.Tensor
+) -> torch.Tensor:
+    """Take one optimiser step on a batch and return its loss, which on a GPU the next step overwrites."""
+    loss = backward(*batch)
+    if clip_norm is not None:
+        nn.utils.clip_grad_norm_(backward.parameters, clip_norm)
     optimizer.step()
-    return loss.detach()
+    return loss
 
 
 def batches(points: int, size: int, generator: torch.Generator) -> list[torch.Tensor]:

@@ -11,7 +11,8 @@ from torch import nn
 from audits.data.tensors import at_once_on
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
-from audits.training.loop import batches, make_optimizer, make_schedule
+from audits.training.backward import Backward
+from audits.training.loop import batches, make_optimizer, make_schedule, step
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.mixture import mixed
@@ -50,6 +51,11 @@ class BadTeacher(Unlearner):
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
         order = task.generator(Purpose.ORDER)
         forward = student_forward(student, task.team)
+
+        def gap(x: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+            return share * divergence(forward(x, len(teacher)), teacher, self.temperature)
+
+        backward = Backward(student, gap, task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
@@ -57,10 +63,7 @@ class BadTeacher(Unlearner):
                 for rows, (x, _) in steps.taken(
                     zip(at_once_on(data.y.device, left), task.batches(data, left), strict=True)
                 ):
-                    optimizer.zero_grad(set_to_none=True)
-                    output = forward(x, len(rows))
-                    (share * divergence(output, teachers[rows], self.temperature)).backward()
-                    optimizer.step()
+                    step(backward, optimizer, None, x, teachers[rows])
                 schedule.step()
         return student
 

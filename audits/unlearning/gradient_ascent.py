@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from audits.seeds import Purpose
-from audits.training.loop import batches, make_optimizer, make_schedule
+from audits.training.backward import Backward
+from audits.training.loop import batches, make_optimizer, make_schedule, step
 from audits.training.together import forward_of
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
@@ -41,15 +42,13 @@ class GradientAscent(Unlearner):
         schedule = make_schedule(optimizer, "cosine", self.epochs)
         order = task.generator(Purpose.ORDER)
         forward = forward_of(student, task.team)
+        backward = Backward(student, lambda x, y: -F.cross_entropy(forward(x, len(y)), y), task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(batches(len(forget), self.batch_size, order)))
                 for x, y in steps.taken(task.batches(forget, left)):
-                    optimizer.zero_grad(set_to_none=True)
-                    (-F.cross_entropy(forward(x, len(y)), y)).backward()
-                    nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
-                    optimizer.step()
+                    step(backward, optimizer, self.clip_norm, x, y)
                     if self.schedule_per_batch:
                         schedule.step()
                 if not self.schedule_per_batch:

@@ -11,7 +11,8 @@ from torch import nn
 
 from audits.data.tensors import TensorSet
 from audits.seeds import Purpose
-from audits.training.loop import batches, make_optimizer, make_schedule
+from audits.training.backward import Backward, Repeated
+from audits.training.loop import batches, make_optimizer, make_schedule, step
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.mixture import Draws, Labels
 from audits.unlearning.random_label import random_labels
@@ -59,15 +60,15 @@ class SalUn(Unlearner):
         schedule = make_schedule(optimizer, self.schedule, self.epochs)
         order = task.generator(Purpose.ORDER)
         forward = student_forward(student, task.team)
+        held = Repeated(lambda: hold(student, keep, start, optimizer), student, task.team)
+        backward = Backward(student, lambda x, y: F.cross_entropy(forward(x, len(y)), y), task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(self.rows(len(task.retain), len(task.forget), order)))
                 for x, y in steps.taken(task.batches(data, left)):
-                    optimizer.zero_grad(set_to_none=True)
-                    F.cross_entropy(forward(x, len(y)), y).backward()
-                    optimizer.step()
-                    hold(student, keep, start, optimizer)
+                    step(backward, optimizer, None, x, y)
+                    held()
                 schedule.step()
                 found.renew()
         return student

@@ -12,7 +12,8 @@ from torch import nn
 from audits.data.tensors import at_once_on
 from audits.errors import BadInput
 from audits.seeds import Purpose
-from audits.training.loop import batches, make_optimizer
+from audits.training.backward import Backward
+from audits.training.loop import batches, make_optimizer, step
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.distillation import divergence, teacher_logits
 from audits.unlearning.settings import Count, Fraction, Momentum, NotNegative, Positive, Size
@@ -67,6 +68,16 @@ class Scrub(Unlearner):
         teacher_forget = teacher_logits(task.original, forget)
         teacher_retain = teacher_logits(task.original, retain)
         forward = student_forward(student, task.team)
+
+        def away(x: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+            return self.smoothed(-divergence(forward(x, len(teacher)), teacher, self.temperature), task)
+
+        def near(x: torch.Tensor, y: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+            output = forward(x, len(y))
+            stay = divergence(output, teacher, self.temperature)
+            return self.smoothed(self.gamma * F.cross_entropy(output, y) + self.alpha * stay, task)
+
+        ascend, descend = (Backward(student, loss, task.team) for loss in (away, near))
         with task.dropout():
             steps = task.steps(optimizer, None, order)
             for epoch in steps.epochs(self.epochs):
@@ -75,19 +86,11 @@ class Scrub(Unlearner):
                     left = list(steps.left(batches(len(forget), self.forget_batch_size, order)))
                     here = at_once_on(forget.y.device, left)
                     for rows, (x, _) in steps.taken(zip(here, task.batches(forget, left), strict=True)):
-                        optimizer.zero_grad(set_to_none=True)
-                        output = forward(x, len(rows))
-                        away = -divergence(output, teacher_forget[rows], self.temperature)
-                        self.smoothed(away, task).backward()
-                        optimizer.step()
+                        step(ascend, optimizer, None, x, teacher_forget[rows])
                 left = list(steps.left(batches(len(retain), self.batch_size, order)))
                 here = at_once_on(retain.y.device, left)
                 for rows, (x, y) in steps.taken(zip(here, task.batches(retain, left), strict=True)):
-                    optimizer.zero_grad(set_to_none=True)
-                    output = forward(x, len(rows))
-                    stay = divergence(output, teacher_retain[rows], self.temperature)
-                    self.smoothed(self.gamma * F.cross_entropy(output, y) + self.alpha * stay, task).backward()
-                    optimizer.step()
+                    step(descend, optimizer, None, x, y, teacher_retain[rows])
         return student
 
     def lower_rate(self, optimizer: torch.optim.Optimizer, epoch: int) -> None:

@@ -13,7 +13,8 @@ from torch import nn
 
 from audits.data.tensors import TensorSet
 from audits.seeds import Purpose
-from audits.training.loop import batches, make_optimizer, make_schedule
+from audits.training.backward import Backward
+from audits.training.loop import batches, make_optimizer, make_schedule, step
 from audits.unlearning.base import UNLEARNERS, Unlearner
 from audits.unlearning.fisher import diagonal_fisher
 from audits.unlearning.settings import Count, Momentum, NotNegative, Positive, Size
@@ -55,6 +56,12 @@ class SFROn(Unlearner):
         schedule = make_schedule(optimizer, "cosine", self.iterations)
         order = task.generator(Purpose.ORDER)
         forward = student_forward(student, task.team)
+
+        def away(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return -weight * adaptive_entropy(forward(x, len(y)), y, self.loss_power)
+
+        ascend = Backward(student, away, task.team, lambda: apply_mask(student, mask))
+        repair = Backward(student, lambda x, y: F.cross_entropy(forward(x, len(y)), y), task.team)
         with task.dropout():
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(1):
@@ -65,15 +72,8 @@ class SFROn(Unlearner):
                     if ascent is not None:
                         weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
                         x, y = next(ascents)
-                        optimizer.zero_grad(set_to_none=True)
-                        (-weight * adaptive_entropy(forward(x, len(y)), y, self.loss_power)).backward()
-                        apply_mask(student, mask)
-                        nn.utils.clip_grad_norm_(student.parameters(), self.clip_norm)
-                        optimizer.step()
-                    x, y = retained
-                    optimizer.zero_grad(set_to_none=True)
-                    F.cross_entropy(forward(x, len(y)), y).backward()
-                    optimizer.step()
+                        step(ascend, optimizer, self.clip_norm, x, y, x.new_full((), weight))
+                    step(repair, optimizer, None, *retained)
                     schedule.step()
         return student
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -26,10 +28,23 @@ class Counts:
     launches: Counter[str] = field(default_factory=Counter)
     syncs: Counter[str] = field(default_factory=Counter)
     copies: Counter[str] = field(default_factory=Counter)
+    recorded: bool = False
+    """Whether what is asked now belongs to something that was recorded, and is handed over with it."""
 
     def launch(self) -> None:
         """Note a launch."""
-        self.launches[place()] += 1
+        if not self.recorded:
+            self.launches[place()] += 1
+
+    @contextmanager
+    def played(self) -> Iterator[None]:
+        """Count all that is launched within as one launch."""
+        self.launch()
+        self.recorded = True
+        try:
+            yield
+        finally:
+            self.recorded = False
 
     def sync(self, reason: str) -> None:
         """Note that the host waits."""

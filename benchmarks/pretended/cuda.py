@@ -12,8 +12,10 @@ import torch
 from torch.optim.optimizer import _foreach_supported_types as OF_OPTIMIZERS
 from torch.utils._foreach_utils import _foreach_supported_types as OF_GRADIENTS
 
+from audits.training import backward
 from benchmarks.pretended.counts import Counts
 from benchmarks.pretended.functions import Calls, Functions, run_backward
+from benchmarks.pretended.recordings import Again
 from benchmarks.pretended.tensor import OnDevice, Room, on_cuda
 
 MEMORY = 24 * 2**30
@@ -161,6 +163,7 @@ def pretended(most: int | None = None) -> Iterator[Counts]:
             (torch._C, "_group_tensors_by_device_and_dtype", grouped),
             (torch.autograd, "_engine_run_backward", run_backward),
             (torch.accelerator, "current_stream", lambda device=None: Moment()),
+            (backward, "record", Again),
             (OnDevice, "counts", counts),
             (OnDevice, "room", None if most is None else Room(most)),
         ):

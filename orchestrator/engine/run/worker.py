@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from actors.jobs import Unfit
 from audits.credentials import remember, remembered
 from audits.errors import BadInput
+from audits.gpu import settle
 from audits.memory import out_of_memory
 from audits.seeds import derive_seed
 from audits.training.keeper import NEVER
@@ -262,7 +262,4 @@ def settle_gpu(device: str, plan: BasePlan) -> None:
         raise Unfit("torch finds no GPU there")
     if (found := torch.cuda.get_device_name(device)) != plan.compute.gpu:
         raise Unfit(f"its GPU is {found!r}, and this run's is {plan.compute.gpu!r}")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.compute.tf32
+    settle(plan.compute.tf32)

@@ -1,0 +1,119 @@
+"""What the steps of a training have in common: on a GPU it is recorded once and played again, which spares launches.
+
+A step of a small or narrow model leaves a GPU waiting for the host, which hands it some hundred kernels one by one. A
+CUDA graph hands them over at once. Kernels, their order and so the numbers are those of a step that is not recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from audits.training.team import ALONE, Team
+
+Work = Callable[..., torch.Tensor | None]
+Loss = Callable[..., torch.Tensor]
+"""Tensors of a batch → its loss, a scalar."""
+WARM = 2
+"""Batches of one form that are computed as usual before the next is recorded: libraries get ready in the first."""
+
+
+class Recording(Protocol):
+    """Work that was recorded."""
+
+    def play(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """Do the work on ``batch`` and return its result, which the next call overwrites."""
+
+
+class Repeated:
+    """``repeated(*batch)`` does ``work(*batch)`` on tensors in place, and returns a tensor or None.
+
+    What changes from call to call has to be in tensors, those of the batch or others that stay where they are: a
+    recording keeps the value of everything else. Batches may differ in size; each is recorded for itself. A result is
+    overwritten by the next call. Memory on a GPU: that of one call, for as long as this object lives.
+    """
+
+    def __init__(self, work: Work, model: nn.Module, team: Team = ALONE) -> None:
+        self.work = work
+        self.parameters = [each for each in model.parameters() if each.requires_grad]
+        self.record = record if recordable(model, team) else None
+        self.seen: Counter[tuple[object, ...]] = Counter()
+        self.recordings: dict[tuple[object, ...], Recording] = {}
+
+    def __call__(self, *batch: torch.Tensor) -> torch.Tensor | None:
+        if self.record is None:
+            return self.work(*batch)
+        form = tuple((each.shape, each.stride(), each.dtype) for each in batch)
+        if form not in self.recordings:
+            self.seen[form] += 1
+            if self.seen[form] <= WARM:
+                return self.work(*batch)
+            self.recordings[form] = self.record(self.work, self.parameters, batch)
+        return self.recordings[form].play(batch)
+
+
+class Backward:
+    """``backward(*batch)`` puts the gradient of ``loss(*batch)`` into ``model``'s parameters and returns the loss.
+
+    ``then`` changes the gradients in place. The loss is detached; else as ``Repeated``.
+    """
+
+    def __init__(
+        self, model: nn.Module, loss: Loss, team: Team = ALONE, then: Callable[[], None] | None = None
+    ) -> None:
+        self.loss, self.then = loss, then
+        self.repeated = Repeated(self.computed, model, team)
+        self.parameters = self.repeated.parameters
+
+    def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
+        loss = self.repeated(*batch)
+        assert loss is not None
+        return loss
+
+    def computed(self, *batch: torch.Tensor) -> torch.Tensor:
+        """Do it without a recording."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        loss = self.loss(*batch)
+        loss.backward()
+        if self.then is not None:
+            self.then()
+        return loss.detach()
+
+
+def recordable(model: nn.Module, team: Team) -> bool:
+    """Return whether steps of ``model`` can be recorded: alone on a GPU, and its architecture says so.
+
+    Where the gradient of a parameter is watched they cannot: the watcher would be asked once.
+    """
+    on_gpu = any(each.device.type == "cuda" for each in model.parameters())
+    watched = any(each._post_accumulate_grad_hooks or each._backward_hooks for each in model.parameters())
+    return on_gpu and team.size == 1 and getattr(model, "recordable", False) is True and not watched
+
+
+class Graph:
+    """A CUDA graph of some work, with the tensors that it reads and writes."""
+
+    def __init__(self, work: Work, parameters: Sequence[nn.Parameter], batch: Sequence[torch.Tensor]) -> None:
+        self.batch = [torch.empty_like(each).copy_(each) for each in batch]
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.result = work(*self.batch)
+        self.parameters = parameters
+        self.gradients = [each.grad for each in parameters]
+
+    def play(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        for own, given in zip(self.batch, batch, strict=True):
+            own.copy_(given)
+        self.graph.replay()
+        for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
+            parameter.grad = gradient
+        return self.result
+
+
+record: Callable[[Work, Sequence[nn.Parameter], Sequence[torch.Tensor]], Recording] = Graph
+"""How work is recorded."""

@@ -1,0 +1,223 @@
+"""Steps that are recorded do what steps that are not recorded do, and are recorded only where that holds."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from audits.data.tensors import TensorSet
+from audits.gpu import settle
+from audits.models import MODELS, make_model
+from audits.training import backward as file
+from audits.training.backward import WARM, Backward, Repeated
+from audits.training.fit import fit, train_model
+from audits.training.recipe import Recipe
+from audits.training.team import Team
+from audits.unlearning import UNLEARNERS, make_unlearner
+from tests.audits.test_contracts_models import CLASSES, SMALL
+from tests.audits.unlearning import cases
+
+GPU = "cuda"
+
+
+class Spy:
+    """A recording that plays by computing into the tensors of its first play, as a CUDA graph does into its own."""
+
+    made: list[Spy]
+
+    def __init__(self, work: file.Work, parameters: Sequence[nn.Parameter], batch: Sequence[torch.Tensor]) -> None:
+        self.work, self.parameters = work, parameters
+        self.batch = [each.clone() for each in batch]
+        self.own: list[torch.Tensor | None] = []
+        self.plays = 0
+        self.made.append(self)
+
+    def play(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        self.plays += 1
+        for own, given in zip(self.batch, batch, strict=True):
+            own.copy_(given)
+        result = self.work(*self.batch)
+        found = [result, *(parameter.grad for parameter in self.parameters)]
+        self.own = self.own or found
+        for own, new in zip(self.own, found, strict=True):
+            if own is not None and new is not None:
+                own.copy_(new)
+        for parameter, gradient in zip(self.parameters, self.own[1:], strict=True):
+            parameter.grad = gradient
+        return self.own[0]
+
+
+@pytest.fixture
+def spied(monkeypatch: pytest.MonkeyPatch) -> list[Spy]:
+    """Everything is recorded by spies, on the CPU too."""
+    Spy.made = []
+    monkeypatch.setattr(file, "record", Spy)
+    monkeypatch.setattr(file, "recordable", lambda model, team: True)
+    return Spy.made
+
+
+def images(count: int) -> TensorSet:
+    generator = torch.Generator().manual_seed(2)
+    return TensorSet(torch.rand(count, 1, 8, 8, generator=generator), torch.arange(count) % CLASSES)
+
+
+def small(seed: int) -> nn.Module:
+    return make_model("mlp", {"hidden": [6], "batch_norm": True}).build((1, 8, 8), CLASSES, seed)
+
+
+RECIPE = Recipe(epochs=4, batch_size=8, optimizer="sgd", schedule="cosine", clip_norm=0.5, augment_shift=1, flip=True)
+
+
+def test_a_training_by_recordings_is_that_without(spied: list[Spy], monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = fit(small(1), images(21), RECIPE, seed=3)
+    assert sorted(spy.batch[0].shape[0] for spy in spied) == [5, 8]  # the last batch of an epoch is smaller
+    assert {len(spy.batch[0]): spy.plays for spy in spied} == {8: 8 - WARM, 5: 4 - WARM}
+    monkeypatch.setattr(file, "recordable", lambda model, team: False)
+    plain = fit(small(1), images(21), RECIPE, seed=3)
+    for name, value in plain.state_dict().items():
+        assert torch.equal(recorded.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_a_method_by_recordings_is_that_without(name: str, spied: list[Spy], monkeypatch: pytest.MonkeyPatch) -> None:
+    original = cases.trained()
+    spied.clear()
+
+    def unlearned() -> dict[str, torch.Tensor]:
+        sets = cases.points(cases.FORGET, 1), cases.points(cases.RETAIN, 2)
+        method = make_unlearner(name, cases.SETTINGS[name])
+        found = method.unlearn(copy.deepcopy(original), *sets, seed=4, recipe=cases.RECIPE, build=cases.build)
+        return found.state_dict()
+
+    recorded = unlearned()
+    assert (name == "identity") == (not any(spy.plays for spy in spied))
+    monkeypatch.setattr(file, "recordable", lambda model, team: False)
+    for field, value in unlearned().items():
+        assert torch.equal(recorded[field], value), field
+
+
+def test_gradients_are_put_back_where_something_else_took_them_away(spied: list[Spy]) -> None:
+    model = small(1)
+    backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
+    data = images(8)
+    for _ in range(WARM + 1):
+        loss = backward(data.x, data.y)
+    wanted = [each.grad.clone() for each in model.parameters() if each.grad is not None]
+    model.zero_grad(set_to_none=True)
+    assert torch.equal(backward(data.x, data.y), loss)
+    for parameter, gradient in zip(model.parameters(), wanted, strict=True):
+        assert parameter.grad is not None and torch.equal(parameter.grad, gradient)
+
+
+def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Team(0, 2)
+    assert not file.recordable(small(1), Team())  # on a CPU
+    assert all(model.recordable for model in (small(1), make_model("cnn", {}).build((1, 14, 14), 10, 1)))
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.Parameter, "device", torch.device("cuda", 0), raising=False)
+        assert file.recordable(small(1), Team())
+        assert not file.recordable(small(1), pair)
+        assert not file.recordable(nn.Linear(2, 2), Team())  # a user's own module
+        watched = small(1)
+        next(watched.parameters()).register_post_accumulate_grad_hook(lambda parameter: None)
+        assert not file.recordable(watched, Team())
+
+
+def test_a_user_s_own_architecture_is_not_recorded() -> None:
+    from audits.models.own import OwnArchitecture
+
+    assert not OwnArchitecture.recordable
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+
+def moved(data: TensorSet) -> TensorSet:
+    return TensorSet(data.x.to(GPU), data.y.to(GPU))
+
+
+def points_of(name: str) -> TensorSet:
+    given, generator = SMALL[name], torch.Generator().manual_seed(2)
+    if given.tokens:
+        return TensorSet(torch.randint(1, given.tokens, (22, *given.shape), generator=generator), torch.arange(22) % 5)
+    return TensorSet(torch.rand(22, *given.shape, generator=generator), torch.arange(22) % CLASSES)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_recorded_training_on_a_gpu_has_the_bits_of_a_plain_one(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle()
+    pictures = len(SMALL[name].shape) == 3
+    recipe = Recipe(
+        epochs=5, batch_size=8, learning_rate=1e-3, dtype=dtype, augment_shift=int(pictures), flip=pictures,
+        clip_norm=1.0, schedule="cosine",
+    )  # fmt: skip
+
+    def trained() -> nn.Module:
+        def build(seed: int) -> nn.Module:
+            return make_model(name, SMALL[name].settings).build(SMALL[name].shape, CLASSES, seed)
+
+        return train_model(build, moved(points_of(name)), recipe, seed=3)
+
+    made: list[file.Graph] = []
+
+    def noted(*arguments: object) -> file.Graph:
+        made.append(file.Graph(*arguments))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(file, "record", noted)
+    recorded = trained()
+    assert len(made) == 2 * MODELS[name].recordable
+    monkeypatch.setattr(file, "recordable", lambda model, team: False)
+    for field, value in trained().state_dict().items():
+        assert torch.equal(recorded.state_dict()[field], value), field
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", UNLEARNERS)
+def test_a_recorded_method_on_a_gpu_has_the_bits_of_a_plain_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle()
+    original = cases.trained().to(GPU)
+
+    def unlearned() -> dict[str, torch.Tensor]:
+        sets = moved(cases.points(cases.FORGET, 1)), moved(cases.points(cases.RETAIN, 2))
+        found = make_unlearner(name, cases.SETTINGS[name]).unlearn(
+            copy.deepcopy(original), *sets, seed=4, recipe=cases.RECIPE, build=lambda seed: cases.build(seed).to(GPU)
+        )
+        return found.state_dict()
+
+    recorded = unlearned()
+    monkeypatch.setattr(file, "recordable", lambda model, team: False)
+    for field, value in unlearned().items():
+        assert torch.equal(recorded[field], value), field
+
+
+@pytest.mark.gpu
+def test_nothing_waits_in_a_recorded_epoch() -> None:
+    model = make_model("mlp", {"hidden": [6]}).build((1, 8, 8), CLASSES, 1).to(GPU)
+    data = moved(images(8))
+    backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
+    for _ in range(WARM + 1):
+        backward(data.x, data.y)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(3):
+            backward(data.x, data.y)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_work_without_a_result_is_repeated(spied: list[Spy]) -> None:
+    total, one = torch.zeros(()), torch.ones(())
+    add = Repeated(lambda: total.add_(one) and None, small(1))
+    for _ in range(5):
+        add()
+    assert total == 5
