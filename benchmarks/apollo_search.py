@@ -7,7 +7,8 @@ One *candidate-step* is one candidate, one direction (UNDER or OVER), one step t
 candidates has K·2·T of them. The naive form runs on the first few candidates only: its time is proportional to their
 number. The two forms take turns, and every number is the median over the repeats. Before anything is timed, both must
 give the same inputs and confidences in float64 (1e-8), else the benchmark stops. Peak memory is what one run of a form
-adds to the loaded shadows, on a CPU measured in a process of its own. Needs torch only: no Ray, no MLflow, no data set.
+adds to the loaded shadows, on a CPU measured in a process of its own. On a GPU algorithms are deterministic and
+products are rounded to TF32, as in runs of the paper's plans. Needs torch only: no Ray, no MLflow, no data set.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 import torch
 
+from audits.gpu import settle
 from benchmarks.record import (
     SCHEMA,
     add_output_options,
@@ -61,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     cases = chosen(parser, options)
     torch.set_num_threads(options.threads)
+    if options.device.startswith("cuda"):
+        settle(tf32=True)
     repeats = options.repeats or (1 if options.quick or options.paper_size else 5)
     record: dict[str, Any] = {
         "schema": SCHEMA,

@@ -74,9 +74,10 @@ ON_CUDA = ("--device", "cuda")
 PARTS = (
     Part("tests", "pytest", TESTS, 240, ("pytest", "hypothesis", "pytest_timeout"), measures=False),
     Part("apollo_search", "benchmarks.apollo_search", (*ON_CUDA, "--repeats", "3"), 120),
-    Part("apollo_search paper-size", "benchmarks.apollo_search", (*ON_CUDA, "--paper-size"), 180),
+    Part("apollo_search paper-size", "benchmarks.apollo_search", (*ON_CUDA, "--paper-size"), 240),
     Part("gnq gram", "benchmarks.gnq", (*ON_CUDA, "--part", "gram", "--repeats", "3"), 120, ("opacus",)),
     Part("anomalies", "benchmarks.anomalies", ON_CUDA, 60),
+    Part("recorded", "benchmarks.recorded", (), 120),
     Part("paper_hours", "benchmarks.paper_hours", ON_CUDA, 240),
 )
 

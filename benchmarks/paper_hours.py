@@ -3,9 +3,10 @@
     python -m benchmarks.paper_hours                # on a GPU: some minutes
     python -m benchmarks.paper_hours --quick        # shows that it works; the numbers mean nothing
 
-As in a run, algorithms are deterministic and TF32 is off. ResNet-18 is trained on random images of CIFAR-10's shape by the
-plan's recipe for a few epochs, whose mean is scaled to all of them; every unlearning method runs whole; walks and answers
-are timed over a few shadows and scaled by their number. What the plan needs (``NEEDED``) is counted by hand here, since the benchmark reads no plan;
+As in a run of the plan, algorithms are deterministic and products are rounded to TF32. ResNet-18 is trained on random
+images of CIFAR-10's shape by the plan's recipe for a few epochs, whose mean is scaled to all of them; every unlearning
+method runs whole; walks and answers are timed over a few shadows and scaled by their number. What the plan needs
+(``NEEDED``) is counted by hand here, since the benchmark reads no plan;
 ``tests/benchmarks/test_gpu.py`` compares it with the plan's jobs. Work of a run that is not on the GPU (starting
 workers, the store) is left out. Needs torch and NumPy only.
 """
@@ -37,6 +38,7 @@ CLASSES = 10
 POINTS, FORGET = 5_000, 500
 MODEL: dict[str, Any] = {"stem": "cifar"}
 RECIPE = Recipe(optimizer="adamw", learning_rate=1e-4, epochs=100, batch_size=64)
+TF32 = True
 METHODS: dict[str, dict[str, Any]] = {
     "gradient_ascent": {
         "learning_rate": 2e-4,
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         parser.error(f"--device {options.device}: torch finds no GPU here; use --device cpu")
     torch.set_num_threads(1)
-    settle()
+    settle(TF32)
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": "paper_hours",

@@ -23,6 +23,7 @@ from audits.gradients.layers import Call, OuterRule, rule_of
 from audits.gradients.model_copies import contiguous
 from audits.gradients.residuals import Loss, Residual, residual_of
 from audits.gradients.validate import check_alone, check_auditable, check_labels, check_points, copied
+from audits.models.recurrent import differentiable
 
 DTYPES = (torch.float32, torch.float64)
 PROBE = 2  # points that layers are tried on, each alone
@@ -95,7 +96,7 @@ def surveyed(
     where = checked_device(device) if device is not None else next(model.parameters()).device
     with exact(where):
         wanted = tuple(name for name, parameter in model.named_parameters() if parameter.requires_grad)
-        twin = computing_in(copied(model, contiguous).to(where), dtype).requires_grad_(False)
+        twin = differentiable(computing_in(copied(model, contiguous).to(where), dtype)).requires_grad_(False)
         probe = prepared(x[:PROBE], where, dtype)
         sample = prepared(x[spread(len(x), min(SAMPLE, chunk))], where, dtype)
         logits = checked_answers(twin, probe)

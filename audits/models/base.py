@@ -24,8 +24,11 @@ class Architecture(ABC):
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
 
     name: ClassVar[str]
-    recordable: ClassVar[bool] = True
-    """Whether a step of the module asks the device for the same each time and waits for nothing: it is a CUDA graph."""
+    recordable: ClassVar[bool] = False
+    """Whether a step of the module asks a GPU for the same each time and waits for nothing, so that it can be recorded.
+
+    Where that is not true the training fails, or learns with what was drawn for the first batch.
+    """
 
     def build(self, shape: tuple[int, ...], classes: int, seed: int) -> nn.Module:
         """Return a freshly initialised module for points of ``shape``; equal seeds give equal weights.

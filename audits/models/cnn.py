@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -21,6 +22,8 @@ class CNN(Architecture):
 
     Pooling before an activation that never falls gives what pooling after it gives, for a quarter of its work.
     """
+
+    recordable: ClassVar[bool] = True
 
     channels: tuple[int, ...] = (16, 32)
     hidden: int = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -30,6 +30,8 @@ class InceptionV3(Architecture):
     mode a model of few training steps would answer with numbers beyond all bounds. ``dropout`` precedes the linear
     layer (torchvision's 0.5). Parameters have torchvision's names.
     """
+
+    recordable: ClassVar[bool] = True
 
     width: int = WIDTH
     dropout: float = 0.5

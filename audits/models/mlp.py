@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import nn
 
@@ -15,6 +16,8 @@ from audits.models.base import MODELS, Architecture
 @dataclass(frozen=True)
 class MLP(Architecture):
     """Flattened input, ``hidden`` layers of Linear + ReLU (BatchNorm behind the ReLU on request), linear output."""
+
+    recordable: ClassVar[bool] = True
 
     hidden: tuple[int, ...] = (128, 128)
     batch_norm: bool = False

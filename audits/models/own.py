@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from audits.errors import BadInput
 from audits.models.base import Architecture
+from audits.models.recurrent import differentiable
 from audits.own.code import first_line
 from audits.own.generators import seeded
 from audits.own.settings import fields_of, given, modules_behind, parameters_of
@@ -33,7 +34,6 @@ class OwnArchitecture(Architecture):
     names the key, index or attribute of the logits.
     """
 
-    recordable: ClassVar[bool] = False
     made_by: ClassVar[Callable[..., Any]]
     given: ClassVar[tuple[str, ...]]
     """The settings that go to ``made_by``."""
@@ -46,7 +46,7 @@ class OwnArchitecture(Architecture):
         if classes < 2:
             raise BadInput(f"model.name: {self.name} needs at least 2 classes, the data has {classes}")
         with seeded(seed, []):
-            return self.layers(shape, classes)
+            return differentiable(self.layers(shape, classes))
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         made_by = type(self).made_by

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import nn
@@ -23,6 +23,8 @@ class ResNet18(Architecture):
     ``resnet18``. ``norm`` "group" replaces BatchNorm by GroupNorm, which private training needs. ``dropout``: share of
     the pooled features that training drops before the linear layer; none in the paper.
     """
+
+    recordable: ClassVar[bool] = True
 
     width: int = 64
     stem: Literal["cifar", "imagenet"] = "cifar"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
@@ -24,6 +24,8 @@ class SwinT(Architecture):
     windows of 4×4, which keep 16×16 patches of a 32×32 image. ``depths``: blocks of each stage; ``stochastic_depth``:
     the chance, rising from 0 to this, with which a block is skipped for a point while training (0.2 in the paper).
     """
+
+    recordable: ClassVar[bool] = True
 
     width: int = 96
     stem: Literal["cifar", "imagenet"] = "cifar"

@@ -28,6 +28,8 @@ class VGG16(Architecture):
     the 120 million weights of the large classifier before any other can take their place.
     """
 
+    recordable: ClassVar[bool] = True
+
     blocks: ClassVar[tuple[tuple[int, ...], ...]] = BLOCKS
 
     width: int = 64

@@ -30,7 +30,7 @@ def test_the_hours_are_those_of_the_plan_s_models_and_methods() -> None:
     asked = plan()
     assert (asked.split.train_size, asked.data.name) == (paper_hours.POINTS, "cifar10")
     assert round(asked.split.train_size * asked.split.forget_share) == paper_hours.FORGET
-    assert asked.recipe == paper_hours.RECIPE
+    assert (asked.recipe, asked.compute.tf32) == (paper_hours.RECIPE, paper_hours.TF32)
     assert asked.model.architecture() == make_model("resnet18", paper_hours.MODEL)
     methods = {entry.method: entry for entry in asked.unlearning}
     assert set(methods) == {"identity", "retrain", *paper_hours.METHODS}
@@ -124,6 +124,7 @@ def test_every_part_that_measures_has_a_place_in_the_docs() -> None:
         "apollo_search cuda paper-size",
         "gnq gram cuda",
         "anomalies cuda",
+        "recorded cuda",
         "paper_hours cuda",
     ]
     assert len(sections) == sum(part.measures for part in gpu.PARTS)

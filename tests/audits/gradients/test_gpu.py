@@ -68,11 +68,18 @@ def test_a_watched_training_is_that_of_the_cpu(name: str) -> None:
     for found, truth in (
         (there.loss, here.loss),
         (there.squared_norm, here.squared_norm),
-        *((there.gnq[mode], here.gnq[mode]) for mode in here.gnq),
-        *((there.in_batch.log[mode], here.in_batch.log[mode]) for mode in here.gnq),
-        *zip(twin.parameters(), model.parameters(), strict=True),
+        (weights(twin), weights(model)),  # all at once: a bias before a BatchNorm has no gradient but rounding
     ):
         assert error(found, truth) < EXACT
+    for mode, truth in here.gnq.items():
+        # a uniqueness of 1e6 comes of a K whose condition is no better, which enlarges rounding as much
+        conditioned = max(EXACT, float(np.nanmax(truth)) * 1e-15)
+        assert error(there.gnq[mode], truth) < conditioned
+        assert error(there.in_batch.log[mode], here.in_batch.log[mode]) < conditioned
+
+
+def weights(model: nn.Module) -> torch.Tensor:
+    return torch.cat([each.detach().flatten() for each in model.parameters()])
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_PRIVATE])

@@ -13,12 +13,15 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.gpu import settle
 from audits.models import MODELS, make_model
+from audits.models.base import Architecture
+from audits.models.own import OwnArchitecture
 from audits.training import backward as file
 from audits.training.backward import WARM, Backward, Repeated
 from audits.training.fit import fit, train_model
 from audits.training.recipe import Recipe
 from audits.training.team import Team
 from audits.unlearning import UNLEARNERS, make_unlearner
+from benchmarks.pretended import pretended
 from tests.audits.test_contracts_models import CLASSES, SMALL
 from tests.audits.unlearning import cases
 
@@ -114,24 +117,33 @@ def test_gradients_are_put_back_where_something_else_took_them_away(spied: list[
         assert parameter.grad is not None and torch.equal(parameter.grad, gradient)
 
 
-def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = Team(0, 2)
-    assert not file.recordable(small(1), Team())  # on a CPU
-    assert all(model.recordable for model in (small(1), make_model("cnn", {}).build((1, 14, 14), 10, 1)))
-    with monkeypatch.context() as patch:
-        patch.setattr(nn.Parameter, "device", torch.device("cuda", 0), raising=False)
-        assert file.recordable(small(1), Team())
-        assert not file.recordable(small(1), pair)
-        assert not file.recordable(nn.Linear(2, 2), Team())  # a user's own module
-        watched = small(1)
-        next(watched.parameters()).register_post_accumulate_grad_hook(lambda parameter: None)
-        assert not file.recordable(watched, Team())
+def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded() -> None:
+    alone = Team()
+    assert not file.recordable(small(1), alone)  # on a CPU
+    with pretended():
+        model = small(1).to(GPU)
+        assert file.recordable(model, alone)
+        assert not file.recordable(model, Team(0, 2))
+        assert not file.recordable(nn.Linear(2, 2).to(GPU), alone)  # a user's own module
+        next(model.parameters()).register_post_accumulate_grad_hook(lambda parameter: None)
+        assert not file.recordable(model, alone)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_recorded_waits_for_nothing(name: str) -> None:
+    """On a pretended GPU: a real one refuses to record what waits, and is of no use afterwards."""
+    with pretended() as counts:
+        model = make_model(name, SMALL[name].settings).build(SMALL[name].shape, CLASSES, 1).to(GPU)
+        data = moved(points_of(name))
+        backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
+        backward.computed(data.x, data.y)
+        counts.clear()
+        backward.computed(data.x, data.y)
+    assert model.recordable == (not counts.syncs)
 
 
 def test_a_user_s_own_architecture_is_not_recorded() -> None:
-    from audits.models.own import OwnArchitecture
-
-    assert not OwnArchitecture.recordable
+    assert not OwnArchitecture.recordable and not Architecture.recordable
 
 
 # ------------------------------------------------------------------------------------------------------------ on a GPU
