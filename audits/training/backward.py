@@ -6,13 +6,18 @@ CUDA graph hands them over at once. Kernels, their order and so the numbers are 
 
 from __future__ import annotations
 
+import gc
+import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import nn
 
+from audits.memory import out_of_memory
 from audits.training.team import ALONE, Team
 
 Work = Callable[..., torch.Tensor | None]
@@ -20,6 +25,10 @@ Loss = Callable[..., torch.Tensor]
 """Tensors of a batch → its loss, a scalar."""
 WARM = 2
 """Batches of one form that are computed as usual before the next is recorded: libraries get ready in the first."""
+
+
+class NotRecorded(Exception):
+    """Work could not be recorded; nothing of it was done, and it can be done without."""
 
 
 class Recording(Protocol):
@@ -52,7 +61,12 @@ class Repeated:
             self.seen[form] += 1
             if self.seen[form] <= WARM:
                 return self.work(*batch)
-            self.recordings[form] = self.record(self.work, self.parameters, batch)
+            try:
+                self.recordings[form] = self.record(self.work, self.parameters, batch)
+            except NotRecorded as error:
+                logging.getLogger(__name__).warning("training: steps are not recorded: %s", error)
+                self.record = None
+                return self.work(*batch)
         return self.recordings[form].play(batch)
 
 
@@ -65,17 +79,24 @@ class Backward:
     def __init__(
         self, model: nn.Module, loss: Loss, team: Team = ALONE, then: Callable[[], None] | None = None
     ) -> None:
-        self.loss, self.then = loss, then
-        self.repeated = Repeated(self.computed, model, team)
-        self.parameters = self.repeated.parameters
+        self.parameters = [each for each in model.parameters() if each.requires_grad]
+        self.repeated = Repeated(Gradient(self.parameters, loss, then), model, team)
 
     def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
         loss = self.repeated(*batch)
         assert loss is not None
         return loss
 
-    def computed(self, *batch: torch.Tensor) -> torch.Tensor:
-        """Do it without a recording."""
+
+@dataclass(frozen=True)
+class Gradient:
+    """The work of ``Backward``. It knows nothing of the recording of it, so that both go when the last step is done."""
+
+    parameters: Sequence[nn.Parameter]
+    loss: Loss
+    then: Callable[[], None] | None = None
+
+    def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
         for parameter in self.parameters:
             parameter.grad = None
         loss = self.loss(*batch)
@@ -101,7 +122,9 @@ class Graph:
     def __init__(self, work: Work, parameters: Sequence[nn.Parameter], batch: Sequence[torch.Tensor]) -> None:
         self.batch = [torch.empty_like(each).copy_(each) for each in batch]
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        device = batch[0].device if batch else parameters[0].device
+        recording = torch.cuda.graph(self.graph, capture_error_mode="thread_local")
+        with unharmed(device), undisturbed(), recording:
             self.result = work(*self.batch)
         self.parameters = parameters
         self.gradients = [each.grad for each in parameters]
@@ -115,5 +138,37 @@ class Graph:
         return self.result
 
 
-record: Callable[[Work, Sequence[nn.Parameter], Sequence[torch.Tensor]], Recording] = Graph
-"""How work is recorded."""
+@contextmanager
+def unharmed(device: torch.device) -> Iterator[None]:
+    """Raise NotRecorded for a recording that broke off, with stream and generator of ``device`` as they were.
+
+    Torch would leave the stream of the recording in use, and the generator as if it were recorded still.
+    """
+    stream, generator = torch.cuda.current_stream(device), torch.cuda.default_generators[device.index]
+    state = generator.get_state()
+    try:
+        yield
+    except RuntimeError as error:
+        torch.cuda.set_stream(stream)
+        fresh = torch.Generator(device)
+        fresh.set_state(state)
+        generator.graphsafe_set_state(fresh)
+        if out_of_memory(error):
+            raise
+        raise NotRecorded(str(error).split("\n", 1)[0]) from error
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Free nothing that waits to be collected, since memory of a GPU that is freed in the midst ends a recording."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+record: Callable[[Work, Sequence[nn.Parameter], Sequence[torch.Tensor]], Recording] | None = Graph
+"""How work is recorded; None: not at all."""

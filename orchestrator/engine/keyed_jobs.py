@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Self
 
+from audits.errors import BadInput
 from audits.models import MODELS
 from audits.own.code import taken_apart
 from audits.training.engines.base import ENGINES
@@ -141,10 +142,21 @@ def modules_of(part: type) -> tuple[str, ...]:
     return vars(part).get("made_of") or (part.__module__,)
 
 
+EXTRAS = {"opacus": "dp", "transformers": "text"}
+"""Packages that are installed with an extra of ours."""
+
+
 @cache
 def installed(package: str) -> str:
-    """Return the installed version of a package; its metadata are read once, not for every job."""
-    return version(package)
+    """Return the installed version of a package; its metadata are read once, not for every job.
+
+    Raises BadInput for one that the plan needs and that is not installed.
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        extra = f": pip install 'orch-audit[{EXTRAS[package]}]'" if package in EXTRAS else ""
+        raise BadInput(f"this plan needs the package {package}, which is not installed{extra}") from None
 
 
 def engines(recipes: Iterable[Recipe]) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ NOT_DECIDING = {
         "address",
         "store",
         "checkpoint_minutes",
+        "record_steps",
     },
     "data": {"root"},
 }

@@ -117,6 +117,8 @@ class Compute(Section):
     gpu: Annotated[str, Field(min_length=1)] | None = None
     tf32: bool = False
     """Let GPUs round products to TF32."""
+    record_steps: bool = True
+    """Record the steps of a training on a GPU once and play them again; changes no number."""
     gpus_per_worker: Annotated[float | Literal["auto"], PlainValidator(checked_gpus)] = "auto"
     """GPUs that a worker holds, or a share of one; auto: one where there are GPUs."""
     cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0

@@ -263,3 +263,6 @@ def settle_gpu(device: str, plan: BasePlan) -> None:
     if (found := torch.cuda.get_device_name(device)) != plan.compute.gpu:
         raise Unfit(f"its GPU is {found!r}, and this run's is {plan.compute.gpu!r}")
     settle(plan.compute.tf32)
+    from audits.training import backward
+
+    backward.record = backward.Graph if plan.compute.record_steps else None

@@ -54,7 +54,9 @@ def test_gram_and_diagonal_are_those_of_the_cpu(name: str) -> None:
 
 def traced(name: str, device: str) -> tuple[Trace, nn.Module]:
     model, x, y = exact_case(name)
-    recipe = Recipe(optimizer="sgd", learning_rate=0.01, epochs=2, batch_size=3)
+    recipe = Recipe(
+        optimizer="sgd", learning_rate=1e-3, epochs=2, batch_size=3
+    )  # with .01 rounding grows a million-fold
     data = TensorSet(x.to(device), y.to(device))
     model = model.to(device)
     return fit_traced(model, data, recipe, seed=3, every=2, in_batch=True), model
@@ -72,10 +74,8 @@ def test_a_watched_training_is_that_of_the_cpu(name: str) -> None:
     ):
         assert error(found, truth) < EXACT
     for mode, truth in here.gnq.items():
-        # a uniqueness of 1e6 comes of a K whose condition is no better, which enlarges rounding as much
-        conditioned = max(EXACT, float(np.nanmax(truth)) * 1e-15)
-        assert error(there.gnq[mode], truth) < conditioned
-        assert error(there.in_batch.log[mode], here.in_batch.log[mode]) < conditioned
+        assert error(there.gnq[mode], truth) < EXACT
+        assert error(there.in_batch.log[mode], here.in_batch.log[mode]) < EXACT
 
 
 def weights(model: nn.Module) -> torch.Tensor:

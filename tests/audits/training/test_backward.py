@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -136,9 +138,9 @@ def test_what_is_recorded_waits_for_nothing(name: str) -> None:
         model = make_model(name, SMALL[name].settings).build(SMALL[name].shape, CLASSES, 1).to(GPU)
         data = moved(points_of(name))
         backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
-        backward.computed(data.x, data.y)
+        backward.repeated.work(data.x, data.y)
         counts.clear()
-        backward.computed(data.x, data.y)
+        backward.repeated.work(data.x, data.y)
     assert model.recordable == (not counts.syncs)
 
 
@@ -233,3 +235,85 @@ def test_work_without_a_result_is_repeated(spied: list[Spy]) -> None:
     for _ in range(5):
         add()
     assert total == 5
+
+
+def test_what_cannot_be_recorded_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[int] = []
+
+    def refused(*arguments: object) -> file.Recording:
+        tried.append(1)
+        raise file.NotRecorded("the stream was busy")
+
+    monkeypatch.setattr(file, "record", refused)
+    monkeypatch.setattr(file, "recordable", lambda model, team: True)
+    without = fit(small(1), images(21), RECIPE, seed=3)
+    assert tried == [1]
+    assert [each.getMessage() for each in caplog.records] == ["training: steps are not recorded: the stream was busy"]
+    monkeypatch.setattr(file, "record", None)
+    for name, value in fit(small(1), images(21), RECIPE, seed=3).state_dict().items():
+        assert torch.equal(without.state_dict()[name], value), name
+
+
+def test_recordings_are_gone_when_the_training_is_done(spied: list[Spy]) -> None:
+    """Without waiting to be collected: a GPU's memory that is freed while another is recorded would end that."""
+    gc.disable()
+    try:
+        fit(small(1), images(21), RECIPE, seed=3)
+        left = [weakref.ref(spy) for spy in spied]
+        spied.clear()
+        assert left and not any(each() for each in left)
+    finally:
+        gc.enable()
+
+
+@pytest.mark.gpu
+def test_a_recording_that_breaks_off_leaves_the_device_as_it_was() -> None:
+    settle()
+
+    class Waiting(nn.Module):
+        """Waits for the device once it is recorded, which ends a recording."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.Dropout(0.5), nn.Linear(64, CLASSES))
+            self.recordable = True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.layers(x.flatten(1))
+            return found * float(found.detach().isfinite().all())
+
+    def trained(allowed: bool) -> dict[str, torch.Tensor]:
+        torch.manual_seed(0)
+        model = Waiting().to(GPU)
+        model.recordable = allowed
+        return fit(model, moved(images(21)), RECIPE, seed=3).state_dict()
+
+    stream = torch.cuda.current_stream()
+    broken = trained(True)
+    assert torch.cuda.current_stream() == stream
+    for field, value in trained(False).items():
+        assert torch.equal(broken[field], value), field
+
+
+@pytest.mark.gpu
+def test_recordings_stand_the_collection_of_others() -> None:
+    """What waits to be collected holds recordings of trainings before, as a worker's many models leave them."""
+    settle()
+    for seed in range(40):
+        cycle: list[object] = [fit_kept(seed)]
+        cycle.append(cycle)
+    gc.collect()
+
+
+def fit_kept(seed: int) -> Backward:
+    """Train a little and return what holds the recordings."""
+    model = make_model("mlp", {"hidden": [6], "dropout": 0.5}).build((1, 8, 8), CLASSES, seed).to(GPU)
+    data = moved(images(8))
+    backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
+    for _ in range(WARM + 2):
+        backward(data.x, data.y)
+        _ = [[object()] for _ in range(2000)]  # lets a collection begin anywhere
+    assert backward.repeated.recordings
+    return backward

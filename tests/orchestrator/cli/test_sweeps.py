@@ -187,7 +187,7 @@ def test_exactly_the_fields_that_a_plan_does_not_depend_on_cannot_be_varied() ->
     others = {
         "workers": 4, "device": "cpu", "gpu": "A", "tf32": True, "gpus_per_worker": 1.0, "cpus_per_worker": 2.0,
         "engine": "train", "head": True, "threads": 2, "chunk": 5, "address": "auto", "store": "x",
-        "checkpoint_minutes": 1.0, "workers_per_model": 1, "sync_batch_norm": False,
+        "checkpoint_minutes": 1.0, "record_steps": False, "workers_per_model": 1, "sync_batch_norm": False,
     }  # fmt: skip
     assert others.keys() == type(plan.compute).model_fields.keys()
     for name, value in others.items():
