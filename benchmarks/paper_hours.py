@@ -1,6 +1,7 @@
 """GPU-hours of the plan ``apollo-cifar10``: each kind of model and a walk are timed, and counted as often as it needs.
 
     python -m benchmarks.paper_hours                # on a GPU: some minutes
+    python -m benchmarks.paper_hours --no-tf32      # with products of full precision
     python -m benchmarks.paper_hours --quick        # shows that it works; the numbers mean nothing
 
 As in a run of the plan, algorithms are deterministic and products are rounded to TF32. ResNet-18 is trained on random
@@ -92,17 +93,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--device", default="cuda", help="cuda (default), cuda:N or cpu")
     parser.add_argument("--quick", action="store_true", help="a narrow network, few points: shows that it works")
+    parser.add_argument("--no-tf32", action="store_true", help="round no products to TF32, as the plan does")
     add_output_options(parser)
     options = parser.parse_args(arguments)
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         parser.error(f"--device {options.device}: torch finds no GPU here; use --device cpu")
     torch.set_num_threads(1)
-    settle(TF32)
+    settle(TF32 and not options.no_tf32)
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": "paper_hours",
         "section": f"paper_hours {options.device.partition(':')[0]}",
-        "command": "python -m benchmarks.paper_hours" + (" --quick" if options.quick else ""),
+        "command": "python -m benchmarks.paper_hours" + " --no-tf32" * options.no_tf32 + " --quick" * options.quick,
         "environment": environment(options.device, 1),
         "repeats": 1,
         "plan": PLAN,
