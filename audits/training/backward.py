@@ -17,6 +17,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from audits import gpu
 from audits.memory import out_of_memory
 from audits.training.team import ALONE, Team
 
@@ -107,11 +108,11 @@ class Gradient:
 
 
 def recordable(model: nn.Module, team: Team) -> bool:
-    """Return whether steps of ``model`` can be recorded: alone on a GPU, and its architecture says so.
+    """Return whether steps of ``model`` are recorded: alone on a GPU, and its architecture says so.
 
     Where the gradient of a parameter is watched they cannot: the watcher would be asked once.
     """
-    on_gpu = any(each.device.type == "cuda" for each in model.parameters())
+    on_gpu = gpu.recorded and any(each.device.type == "cuda" for each in model.parameters())
     watched = any(each._post_accumulate_grad_hooks or each._backward_hooks for each in model.parameters())
     return on_gpu and team.size == 1 and getattr(model, "recordable", False) is True and not watched
 
@@ -170,5 +171,5 @@ def undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-record: Callable[[Work, Sequence[nn.Parameter], Sequence[torch.Tensor]], Recording] | None = Graph
-"""How work is recorded; None: not at all."""
+record: Callable[[Work, Sequence[nn.Parameter], Sequence[torch.Tensor]], Recording] = Graph
+"""How work is recorded."""

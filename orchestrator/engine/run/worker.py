@@ -262,7 +262,4 @@ def settle_gpu(device: str, plan: BasePlan) -> None:
         raise Unfit("torch finds no GPU there")
     if (found := torch.cuda.get_device_name(device)) != plan.compute.gpu:
         raise Unfit(f"its GPU is {found!r}, and this run's is {plan.compute.gpu!r}")
-    settle(plan.compute.tf32)
-    from audits.training import backward
-
-    backward.record = backward.Graph if plan.compute.record_steps else None
+    settle(plan.compute.tf32, plan.compute.record_steps)

@@ -119,7 +119,7 @@ def test_gradients_are_put_back_where_something_else_took_them_away(spied: list[
         assert parameter.grad is not None and torch.equal(parameter.grad, gradient)
 
 
-def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded() -> None:
+def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = Team()
     assert not file.recordable(small(1), alone)  # on a CPU
     with pretended():
@@ -127,6 +127,9 @@ def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded() -> Non
         assert file.recordable(model, alone)
         assert not file.recordable(model, Team(0, 2))
         assert not file.recordable(nn.Linear(2, 2).to(GPU), alone)  # a user's own module
+        with monkeypatch.context() as patch:
+            patch.setattr(file.gpu, "recorded", False)
+            assert not file.recordable(model, alone)
         next(model.parameters()).register_post_accumulate_grad_hook(lambda parameter: None)
         assert not file.recordable(model, alone)
 
@@ -251,7 +254,7 @@ def test_what_cannot_be_recorded_is_done_without(
     without = fit(small(1), images(21), RECIPE, seed=3)
     assert tried == [1]
     assert [each.getMessage() for each in caplog.records] == ["training: steps are not recorded: the stream was busy"]
-    monkeypatch.setattr(file, "record", None)
+    monkeypatch.setattr(file, "recordable", lambda model, team: False)
     for name, value in fit(small(1), images(21), RECIPE, seed=3).state_dict().items():
         assert torch.equal(without.state_dict()[name], value), name
 
