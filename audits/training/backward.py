@@ -161,7 +161,7 @@ def unharmed(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Free nothing that waits to be collected, since memory of a GPU that is freed in the midst ends a recording."""
+    """Collect no garbage: a graph of before that is freed in the midst ends a recording (pytorch/pytorch#161037)."""
     enabled = gc.isenabled()
     gc.disable()
     try:
