@@ -12,7 +12,6 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.report.grid import Column, Entry, Grid, grid, group, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
-from orchestrator.report.verdict_words import capital, with_term
 from orchestrator.report.words import WHO, access_level
 
 
@@ -33,7 +32,7 @@ def main_grid(run: ApolloRun) -> Grid:
         Column("test", merge=True, explanation="test accuracy"),
     ]
     groups = [
-        group(capital(with_term(access)), main_lines(run, access), WHO.get(access, "see the attack’s description."))
+        group(words(access), main_lines(run, access), WHO.get(access, "see the attack’s description."))
         for access in run.accesses
     ]
     title = void_title(run.result.headed("Attacks on unlearned models"), any(row.void for row in run.rows()))

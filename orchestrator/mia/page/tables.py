@@ -13,7 +13,6 @@ from orchestrator.report.grid import Column, Entry, Grid, bold, grid, group, lef
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, or_dash, percent, small_p
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.rows import Estimate
-from orchestrator.report.verdict_words import capital, with_term
 from orchestrator.report.words import WHO
 
 OF_POOLS = (
@@ -70,11 +69,7 @@ def rate_grid(run: MiaRun, rate: float, name: str) -> Grid:
     )
     rows = run.rows(rate=rate)
     groups = tuple(
-        group(
-            capital(with_term(access)),
-            [line(row, run.given) for row in rows if row.access == access],
-            WHO.get(access, ""),
-        )
+        group(words(access), [line(row, run.given) for row in rows if row.access == access], WHO.get(access, ""))
         for access in dict.fromkeys(row.access for row in rows)
     )
     title = run.result.headed(f"Attacks at a promised false-positive rate of {percent(rate, 0)}")

@@ -26,7 +26,7 @@ from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
 from orchestrator.report.rows import Estimate, write_row
-from orchestrator.report.verdict_words import capital, lines, with_term
+from orchestrator.report.verdict_words import lines
 from tests.cases.apollo_result import AREA, ATTACKS, write_run
 from tests.cases.runs import draw_only
 
@@ -314,9 +314,9 @@ def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):
     text = PAGE.markdown(sweep)
     shown = [row for row in result["table"] if row["setting"] == "base"]
     for row in shown:
-        cells = (capital(with_term(row["access"])), words(row["unlearner"]), words(row["attack"]), area(row, "auc"))
+        cells = (words(row["access"]), words(row["unlearner"]), words(row["attack"]), area(row, "auc"))
         assert f"\n| {' | '.join(cells)}" in text
-    assert text.rindex("| Predicted classes alone (labels) |") < text.index("| Confidences (posteriors) |")
+    assert text.rindex("| Classes alone |") < text.index("| Confidences |")
     assert all(f"\n| {entry['setting']} |" in text for entry in result["settings"])
 
 
