@@ -13,11 +13,11 @@ from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, F
 
 SMALL = "too small"
 MOST_NAMED = 4
+NUMBER = re.compile(r"\b(?:AUC|precision|likeness) [−.\d]+(?: \[[^\]]*\])?")
 LAST_NUMBER = re.compile(r"\.\d+$")
 METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness", "tpr": "TPR", "fpr": "FPR"}
 MEANINGS = {
-    "AUC": "AUC: how often an attack ranks a point that was trained on above one that was not; .50 is guessing, 1 is "
-    "certainty.",
+    "AUC": "AUC: how often a training point ranks above a never-seen one; .50 is guessing, 1 is certainty.",
     "precision": "Precision: how many of the points that an attack calls members are members.",
     "likeness": "Likeness: SSIM of a reconstruction and its original; 1 is the same picture.",
 }
@@ -72,6 +72,11 @@ def with_term(access: str) -> str:
 def meanings(headline: str) -> str:
     """Return what the numbers of a headline are, in a sentence each."""
     return " ".join(text for name, text in MEANINGS.items() if re.search(rf"\b{name}\b", headline))
+
+
+def unbroken(text: str) -> str:
+    """Return a text in whose lines no number stands apart from its name or its interval."""
+    return NUMBER.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 
 def unnoticed(finding: Finding) -> str:

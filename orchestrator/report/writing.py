@@ -22,7 +22,7 @@ from orchestrator.report.style import drawing, save
 from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.verdict import Verdict
 from orchestrator.report.verdict_figure import caption, left_out, verdict_figure
-from orchestrator.report.verdict_words import meanings, with_term
+from orchestrator.report.verdict_words import meanings, unbroken, with_term
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -94,6 +94,7 @@ def write_page(
         chosen=selection.sentences(chosen) if chosen else [],
         chosen_grids=selection.grids(chosen),
         answer=answer,
+        answer_headline=unbroken(answer.headline) if answer else "",
         answer_access=" or ".join(map(with_term, answer.access)) if answer else "",
         answer_meanings=meanings(answer.headline) if answer else "",
         gate_words=gate_words(run.gate) if run.gate else "",

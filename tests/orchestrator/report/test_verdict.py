@@ -9,7 +9,17 @@ from orchestrator.report.rows import Estimate, read_row, write_row
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_figure import left_out, shown, verdict_figure
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, lines, meanings, named, rounded, with_term
+from orchestrator.report.verdict_words import (
+    FOUR_IN_FIVE,
+    Wording,
+    advice,
+    lines,
+    meanings,
+    named,
+    rounded,
+    unbroken,
+    with_term,
+)
 
 WORDING = Wording("deleted images can still be recognised", advice("apollo", leak="Retrain.", untold="Ask more."))
 ASCENT = Finding(setting="base", subject="Gradient ascent", level=LEAK, access="labels",
@@ -172,3 +182,9 @@ def test_the_figure_stays_on_the_first_screen_and_says_what_it_leaves_out(words:
     drawn = len(shown(verdict.findings))
     assert drawn == min(count, most)
     assert left_out(verdict) == (f" The first {most} of {count} are drawn." if count > most else "")
+
+
+def test_a_number_is_not_broken_from_its_name_or_its_interval() -> None:
+    said = unbroken(judge(ASCENT, SCRUB).headline)
+    assert said.split(" ") == unbroken(said).split(" ")
+    assert "(AUC\u00a0.61\u00a0[.59,\u00a0.63]," in said and "an AUC of .57 or more" in said
