@@ -128,7 +128,7 @@ def test_settings_of_one_mode_are_told_apart(tmp_path: Path) -> None:
     assert {each.partition(",")[0] for each in subjects} == {
         "Teacher",
         "Student",
-        "Student whose true classes are known",
+        "Student (true classes known)",
     }
 
 
