@@ -23,7 +23,7 @@ def kept_points(half: Bools, scores: ArrayLike, share: float) -> Bools:
     if half.ndim != 2 or half.dtype != bool or ranked.shape != half.shape:
         raise BadInput(f"half is {half.dtype} {half.shape} and scores {ranked.shape}; allowed: bool (models, points)")
     if not 0 <= share < 1:
-        raise BadInput(f"share is {share}; allowed: 0 up to, but not, 1 (of a model's points to remove)")
+        raise BadInput(f"share is {share}; allowed: 0 up to, but not including, 1 (of a model's points to remove)")
     if np.isnan(ranked[half]).any():
         raise BadInput("scores of a model's own points are not numbers; rank each point that it trains on")
     kept = half.copy()

@@ -60,7 +60,7 @@ class BERT(Architecture):
         if self.hidden % self.heads:
             raise BadInput(f"model.settings.heads is {self.heads}; it must divide hidden, which is {self.hidden}")
         if not 0 <= self.dropout < 1:
-            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not including, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         if len(shape) != 1:

@@ -36,7 +36,7 @@ class CNN(Architecture):
         if self.hidden < 1:
             raise BadInput(f"model.settings.hidden is {self.hidden}; it must be 1 or more")
         if not 0 <= self.dropout < 1:
-            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not including, 1")
         if self.activation not in ACTIVATIONS:
             raise BadInput(f"model.settings.activation is {self.activation!r}; allowed: {', '.join(ACTIVATIONS)}")
 

@@ -40,7 +40,7 @@ class InceptionV3(Architecture):
         if self.width < STEP or self.width % STEP:
             raise BadInput(f"model.settings.width is {self.width}; allowed: multiples of {STEP}, {WIDTH} in the paper")
         if not 0 <= self.dropout < 1:
-            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not including, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         from torchvision.models import Inception3

@@ -27,7 +27,7 @@ class MLP(Architecture):
         if any(width < 1 for width in self.hidden):
             raise BadInput(f"model.settings.hidden is {list(self.hidden)}; every width must be 1 or more")
         if not 0 <= self.dropout < 1:
-            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not including, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         width = math.prod(shape)

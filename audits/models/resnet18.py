@@ -37,7 +37,7 @@ class ResNet18(Architecture):
         check_choice("stem", self.stem, ("cifar", "imagenet"))
         check_choice("norm", self.norm, ("batch", "group"))
         if not 0 <= self.dropout < 1:
-            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not including, 1")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         width = self.width

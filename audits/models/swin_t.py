@@ -39,7 +39,9 @@ class SwinT(Architecture):
         if len(self.depths) != MERGES + 1 or min(self.depths) < 1:
             raise BadInput(f"model.settings.depths is {list(self.depths)}; give four whole numbers of 1 or more")
         if not 0 <= self.stochastic_depth < 1:
-            raise BadInput(f"model.settings.stochastic_depth is {self.stochastic_depth}; allowed: 0 up to, but not, 1")
+            raise BadInput(
+                f"model.settings.stochastic_depth is {self.stochastic_depth}; allowed: 0 up to, but not including, 1"
+            )
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         from torchvision.models import SwinTransformer

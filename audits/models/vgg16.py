@@ -43,7 +43,7 @@ class VGG16(Architecture):
         check_choice("stem", self.stem, ("cifar", "imagenet"))
         check_choice("norm", self.norm, NORMS)
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not, 1, or null")
+            raise BadInput(f"model.settings.dropout is {self.dropout}; allowed: 0 up to, but not including, 1, or null")
 
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, breadth = image_shape(self.name, shape)

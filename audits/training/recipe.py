@@ -83,9 +83,9 @@ class Recipe:
         not_negative("recipe.weight_decay", self.weight_decay)
         not_negative("recipe.augment_shift", self.augment_shift)
         if not 0 <= self.momentum < 1:
-            raise BadInput(f"recipe.momentum is {self.momentum}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"recipe.momentum is {self.momentum}; allowed: 0 up to, but not including, 1")
         if not 0 <= self.label_smoothing < 1:
-            raise BadInput(f"recipe.label_smoothing is {self.label_smoothing}; allowed: 0 up to, but not, 1")
+            raise BadInput(f"recipe.label_smoothing is {self.label_smoothing}; allowed: 0 up to, but not including, 1")
         if self.clip_norm is not None:
             positive("recipe.clip_norm", self.clip_norm)
         if self.random_crop is not None and not 0 < self.random_crop <= 1:

@@ -21,7 +21,7 @@ class Allowed:
 
 Positive = Annotated[float, Allowed("above 0", lambda value: value > 0)]
 NotNegative = Annotated[float, Allowed("0 or more", lambda value: value >= 0)]
-Momentum = Annotated[float, Allowed("0 up to, but not, 1", lambda value: 0 <= value < 1)]
+Momentum = Annotated[float, Allowed("0 up to, but not including, 1", lambda value: 0 <= value < 1)]
 Fraction = Annotated[float, Allowed("above 0, up to 1", lambda value: 0 < value <= 1)]
 Size = Annotated[int, Allowed("1 or more", lambda value: value >= 1)]
 Count = Annotated[int, Allowed("0 or more", lambda value: value >= 0)]

@@ -75,15 +75,15 @@ def search_problems(plan: ApolloPlan) -> list[str]:
 def repeated_labels(plan: ApolloPlan) -> list[str]:
     """Return the names that a table could not tell apart."""
     methods = [
-        f"unlearning: {label!r} stands there {count} times; give each setting its own name with `as: name`"
+        f"unlearning: {label!r} is listed {count} times; give each setting its own name with `as: name`"
         for label, count in repeats(entry.label for entry in plan.unlearning)
     ]
     attacks = [
-        f"audit.attacks: {name!r} stands there {count} times; once is enough"
+        f"audit.attacks: {name!r} is listed {count} times; once is enough"
         for name, count in repeats(plan.audit.attacks)
     ]
     rates = [
-        f"audit.fpr: {rate} stands there {count} times; once is enough"
+        f"audit.fpr: {rate} is listed {count} times; once is enough"
         for rate, count in repeats(f"{rate:g}" for rate in plan.audit.fpr)
     ]
     return [*methods, *attacks, *rates]

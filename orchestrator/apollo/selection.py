@@ -42,7 +42,7 @@ def refusal(plan: ApolloPlan, metric: str) -> str:
         return "target is given, and one model tells no gain; tune on targets of the plan's own (leave target out)"
     attack = ATTACKS[places(plan)[metric][1]]
     if attack.access == "oracle":
-        return f"{attack.name} is told the truth, and no attack"
+        return f"{attack.name} is told the truth and is not an attack"
     reason = unplayable(attack.reads)
     return f"{attack.name} cannot be rehearsed on shadows: {reason}" if reason else ""
 

@@ -62,7 +62,7 @@ def forget_problems(split: Split) -> list[str]:
     if forgotten is None:
         return repeated_classes(split)
     if forgotten < 1:
-        return [f"split.forget is {split.forget}, which of {size} points is none; use {1 / size:g} or more"]
+        return [f"split.forget is {split.forget}, which is less than one of {size} points; use {1 / size:g} or more"]
     per_set, most = split.targets_per_shadow_set * split.candidates_per_target, 2 * forgotten
     if split.forget_ids:
         named, fewer, remedy = f"{forgotten} ids", f"{forgotten} or fewer", "name more ids"
@@ -109,7 +109,7 @@ def repeated_classes(split: Split) -> list[str]:
     """Return the classes that the forget set names more than once."""
     classes = split.forget.classes if isinstance(split.forget, ForgetClasses) else ()
     return [
-        f"split.forget.classes: {name} stands there {count} times; once is enough"
+        f"split.forget.classes: {name} is listed {count} times; once is enough"
         for name, count in repeats(str(entry) for entry in classes)
     ]
 

@@ -80,14 +80,14 @@ def why(key: str, other: str | None, uri: str | None) -> None:
 
 @command.command(name="gc")
 @store_option
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
 @click.option(
     "--older-than",
     "days",
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="DAYS",
-    help="Spare artefacts younger than this.",
+    help="Keep artefacts younger than this.",
 )
 @click.option("--drop-run", "runs", multiple=True, metavar="ID", help="Forget this recorded run first (repeatable).")
 @click.option(

@@ -18,8 +18,8 @@ TESTS = "orchestrator.cli.conformance"
 
 @click.command("check")
 @click.argument("name")
-@click.option("--as", "sort", type=click.Choice(SORTS), help="What it is, where that cannot be seen.")
-@click.option("--data", default="digits", show_default=True, metavar="NAME", help="Data that models and methods get.")
+@click.option("--as", "sort", type=click.Choice(SORTS), help="Kind of component, if NAME does not tell.")
+@click.option("--data", default="digits", show_default=True, metavar="NAME", help="Data to try models and methods on.")
 @click.option("--set", "settings", multiple=True, metavar="A=B", help="A setting of the component; repeatable.")
 @allow_code_option
 @json_option

@@ -113,7 +113,7 @@ def problems(driver: NodeReport, answer: Answer) -> Iterator[Finding]:
     if abs(answer.skew) > LARGE_SKEW:
         yield Finding("warn", f"{name}: clock", f"{answer.skew:+.1f} s from the driver's", "synchronise it (NTP)")
     if said.free < LOW_DISK:
-        yield Finding("warn", f"{name}: disk", f"{said.free / 1e9:.1f} GB free", "free some disk there")
+        yield Finding("warn", f"{name}: disk", f"{said.free / 1e9:.1f} GB free", "free some disk space there")
 
 
 def differences(driver: NodeReport, name: str, said: NodeReport) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ def sort_of(name: str) -> str:
         return "model"
     if callable(thing) and not named:
         return "data"
-    raise BadInput(f"{name}: it cannot be seen what it is; say --as {', --as '.join(SORTS)}")
+    raise BadInput(f"{name}: what it is cannot be told; say --as {', --as '.join(SORTS)}")
 
 
 def checked(name: str, sort: str, data: str, settings: Mapping[str, Any]) -> list[Outcome]:

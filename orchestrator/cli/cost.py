@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from orchestrator.cli.completing import sweeps
-from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan_options, planned
+from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, log_models_option, plan_options, planned
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines, cost_table
@@ -38,6 +38,7 @@ from tune_spaces.files import as_drawn
     metavar="N",
     help="Price by this throughput of training of one worker, say one GPU of yours; nothing is timed here.",
 )
+@log_models_option
 @json_option
 @colour_option
 def command(
@@ -48,6 +49,7 @@ def command(
     name: str | None,
     tune: bool,
     images_per_second: float | None,
+    log_models: str | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -64,7 +66,7 @@ def command(
     if tune or name is not None or asked["vary"]:
         sweep, source = (chosen_among if tune else chosen)(name, source, asked)
         source = source or sweep.base
-    plan = planned(source, overrides, workers, store, absent=True, sweep=sweep)
+    plan = planned(source, overrides, workers, store, absent=True, sweep=sweep, log_models=log_models)
     kind = kind_named(plan.kind)
     rehearsal = None
     if tune and sweep:
@@ -77,7 +79,7 @@ def command(
     terminal = Terminal()
     tell_notes(terminal, plan)
     if not cost.data_present:
-        terminal.line(f"data set {plan.data.name!r} is not there: the cost is what it would be if it were")
+        terminal.line(f"data set {plan.data.name!r} is not here; the cost is estimated as if it were")
     terminal.table(cost_table(cost))
     for text in cost_lines(cost):
         terminal.line(text)

@@ -75,7 +75,7 @@ def shard(
         paths = write_shards(load(name, root), out, points_per_shard=points or POINTS_PER_SHARD)
         count, form = len(paths), "parquet"
     elif "://" in out:
-        raise BadInput(f"{out} is no folder of this machine, where images are packed; add --pixels, or name a folder")
+        raise BadInput(f"{out} is not a folder of this machine, which images need; add --pixels, or name a folder")
     else:
         folder = Path(out).expanduser()
         count = len(_packed(images, folder, points or IMAGES_PER_SHARD, workers or usable_cpus()).shards)

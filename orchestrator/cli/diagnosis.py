@@ -158,7 +158,7 @@ def writable(subject: str, place: Path, shown: str, fix: str) -> Iterator[Findin
     free = shutil.disk_usage(folder).free
     text = f"{shown}, {free / 1e9:.1f} GB free"
     if free < LOW_DISK:
-        yield Finding("warn", subject, text, "free some disk (orch cache gc), or " + fix)
+        yield Finding("warn", subject, text, "free some disk space (orch cache gc), or " + fix)
     else:
         yield Finding("ok", subject, text)
 
@@ -184,7 +184,7 @@ def tracking() -> Iterator[Finding]:
         yield server(uri)
     elif uri.startswith(("file:", "/", ".")):
         fix = "use sqlite:///PATH or a server's http:// address"
-        yield Finding("FAIL", "tracking", f"{mask(uri)}: MLflow takes no folders any more", fix)
+        yield Finding("FAIL", "tracking", f"{mask(uri)}: MLflow no longer takes folders", fix)
     else:
         yield Finding("ok", "tracking", mask(uri))
 

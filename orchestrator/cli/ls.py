@@ -32,7 +32,7 @@ def command(kind: str | None, layers: bool, as_json: bool) -> None:
     KIND is audits, models, data, sweeps, plans, or what audits choose from: attacks, unlearners, selectors, rankings.
     """
     if kind is None:
-        raise BadInput(f"what is to be listed? one of {', '.join(LISTS)}: orch ls plans")
+        raise BadInput(f"name a list, one of {', '.join(LISTS)}: orch ls plans")
     if layers:
         show_layers(kind, as_json)
         return

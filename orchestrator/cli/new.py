@@ -114,7 +114,7 @@ def repeated(ask: Callable[[], str]) -> str:
 def known(word: str, allowed: Sequence[str]) -> str:
     """Return ``word``; raises BadInput for one that is not allowed."""
     if word not in allowed:
-        raise BadInput(f"{word!r} is none{did_you_mean(word, allowed)}; allowed: {', '.join(allowed)}")
+        raise BadInput(f"{word!r} is not known{did_you_mean(word, allowed)}; allowed: {', '.join(allowed)}")
     return word
 
 
@@ -125,7 +125,9 @@ def require_target(kind: str, target: str | None, members: str | None) -> None:
     if not target or not members:
         raise BadInput("--target and --members go together: a model, and which points it was trained on")
     if kind not in OF_TARGETS:
-        raise BadInput(f"a plan of {kind} with a target says more than is asked here; see docs/how-to/given-models.md")
+        raise BadInput(
+            f"a plan of {kind} with a target needs more than orch new asks for; see docs/how-to/given-models.md"
+        )
 
 
 def fitting(kind: str, size: str, data: str, model: str, weights: str, members: str) -> tuple[str, str]:

@@ -32,7 +32,7 @@ def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[s
 
 @click.command("schema")
 @click.argument("kind", required=False, shell_complete=names)
-@click.option("--write", type=click.Path(path_type=Path), metavar="DIR", help="Make all schemas anew, from the code.")
+@click.option("--write", type=click.Path(path_type=Path), metavar="DIR", help="Write all schemas again, from the code.")
 def command(kind: str | None, write: Path | None) -> None:
     """Print the JSON Schema of result.json of KIND, which the document names in its field `kind`.
 
@@ -44,7 +44,7 @@ def command(kind: str | None, write: Path | None) -> None:
         click.echo(f"wrote {len(FORMS)} schemas into {write}")
         return
     if kind is None:
-        raise BadInput(f"the schema of which kind? one of {', '.join(FORMS)}: orch schema apollo")
+        raise BadInput(f"name a kind, one of {', '.join(FORMS)}: orch schema apollo")
     if kind not in FORMS:
         raise BadInput(f"no schema of {kind!r}{did_you_mean(kind, FORMS)}; kinds: {', '.join(FORMS)}")
     click.echo(published(kind), nl=False)

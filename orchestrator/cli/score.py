@@ -22,10 +22,12 @@ from orchestrator.scored.options import AUTO, DEFAULT_PRIORS, Options
 @click.option("--score", "scores", metavar="COLUMN", multiple=True, help="Scores of an attack; repeatable.")
 @click.option("--group", metavar="COLUMN", default="", help="The target model of each row; intervals are then over it.")
 @click.option("--point", metavar="COLUMN", default="", help="The point of each row.")
-@click.option("--decision", "decisions", metavar="COLUMN", multiple=True, help="An attack’s own calls; one a --score.")
-@click.option("--higher-is-member/--lower-is-member", default=True, help="Which scores speak for a member.")
+@click.option(
+    "--decision", "decisions", metavar="COLUMN", multiple=True, help="An attack’s calls; one for each --score."
+)
+@click.option("--higher-is-member/--lower-is-member", default=True, help="Whether high or low scores mean a member.")
 @click.option("--fpr", "fprs", metavar="RATE", type=float, multiple=True, help="False-positive rate; repeatable.")
-@click.option("--prior", "priors", metavar="SHARE", type=float, multiple=True, help="Share of members in a crowd.")
+@click.option("--prior", "priors", metavar="SHARE", type=float, multiple=True, help="Assumed share of members.")
 @click.option("--delta", metavar="δ", type=float, default=Options.delta, show_default=True, help="δ of the bound on ε.")
 @click.option("--level", type=float, default=Options.level, show_default=True, help="Confidence of all intervals.")
 @click.option("--layout", default=AUTO, show_default=True, help="How files are read: auto, plain, orch, leakpro, "

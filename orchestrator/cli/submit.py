@@ -115,7 +115,7 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
             click.echo(f"job {name} is cancelled; finished models are kept", err=True)
         else:
             again = f"orch submit --address {server.address} --attach {name} --out {out}"
-            click.echo(f"job {name} goes on; follow it again: {again}", err=True)
+            click.echo(f"job {name} is still running; to follow it again: {again}", err=True)
         return Ended("STOPPED", INTERRUPTED, "")
     screen.end()
     if not (files := unpack(server.log(name), out)):

@@ -130,7 +130,7 @@ def require_common_store(plan: BasePlan) -> None:
         )
     store = store or os.environ.get("ORCH_STORE", "")
     if "://" not in store and not Path(store).is_absolute():
-        raise BadInput(f"store {store!r} is no place that all nodes reach: give s3://…, gs://… or /…; {where}")
+        raise BadInput(f"store {store!r} cannot be reached by all nodes: give s3://…, gs://… or /…; {where}")
 
 
 def require_no_secret(words: Sequence[str], plan: BasePlan) -> None:

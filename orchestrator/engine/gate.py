@@ -70,7 +70,7 @@ def name_and_limit(text: str, example: str) -> tuple[str, float]:
     except ValueError:
         limit = math.nan
     if not 0 <= limit < 1:
-        raise BadInput(f"--fail-above {text!r}: the value must be a number from 0 up to, but not, 1")
+        raise BadInput(f"--fail-above {text!r}: the value must be a number from 0 up to, but not including, 1")
     return name, limit
 
 

@@ -55,7 +55,7 @@ def unknown_names(plan: GnqPlan) -> list[str]:
     )
     for field, names, known in tables:
         lines += [unknown(f"{field}.{index}", name, known) for index, name in enumerate(names) if name not in known]
-        lines += [f"{field}: {name!r} stands there {count} times; once is enough" for name, count in repeats(names)]
+        lines += [f"{field}: {name!r} is listed {count} times; once is enough" for name, count in repeats(names)]
     lines += unusable(POOL_ATTACKS, plan.audit.attacks, "audit.attacks")
     for index, defence in enumerate(plan.defences):
         if defence.ranking is not None and defence.ranking not in RANKINGS:
@@ -135,7 +135,7 @@ def defence_problems(plan: GnqPlan) -> list[str]:
             lines.append(f"{place}.ranking is {defence.ranking}, which reads mode {mode}; add it to audit.modes")
         lines += share_problems(defence, place, plan.split.train_size)
     labels = arm_labels(plan.defences)
-    lines += [f"defences: {label!r} stands there {count} times; once is enough" for label, count in repeats(labels)]
+    lines += [f"defences: {label!r} is listed {count} times; once is enough" for label, count in repeats(labels)]
     return lines
 
 

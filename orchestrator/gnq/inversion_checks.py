@@ -56,7 +56,7 @@ def gradient_inversion_problems(plan: GnqPlan) -> list[str]:
         lines.append(f"{place}.methods is analytic alone, which reads single points; add 1 to {place}.batches")
     for field in ("batches", "methods"):
         twice = repeats([str(each) for each in getattr(asked, field)])
-        lines += [f"{place}.{field}: {name!r} stands there {count} times; once is enough" for name, count in twice]
+        lines += [f"{place}.{field}: {name!r} is listed {count} times; once is enough" for name, count in twice]
     lines += unknown_looks(plan)
     if "ridge" not in plan.audit.modes:
         lines.append(f"{place} asks what GNQ in mode ridge foretells; add ridge to audit.modes")
@@ -76,7 +76,7 @@ def unknown_looks(plan: GnqPlan) -> list[str]:
         if look not in known
     ]
     twice = repeats([str(look % count) for look in known])
-    lines += [f"{place}: checkpoint {name} stands there {times} times; once is enough" for name, times in twice]
+    lines += [f"{place}: checkpoint {name} is listed {times} times; once is enough" for name, times in twice]
     if plan.audit.looks == "together" and (between := [look for look in known if look % count not in (0, count - 1)]):
         lines.append(
             f"{place}: {between[0]} lies between the ends of training, whose weights are kept only with looks apart; "

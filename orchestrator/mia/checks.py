@@ -52,10 +52,10 @@ def unknown_names(plan: MiaPlan) -> list[str]:
         if name not in MIA_ATTACKS
     ]
     lines += [
-        f"audit.attacks: {name!r} stands there {count} times; once is enough" for name, count in repeats(audit.attacks)
+        f"audit.attacks: {name!r} is listed {count} times; once is enough" for name, count in repeats(audit.attacks)
     ]
     rates = repeats(f"{rate:g}" for rate in audit.fpr)
-    return [*lines, *(f"audit.fpr: {rate} stands there {count} times; once is enough" for rate, count in rates)]
+    return [*lines, *(f"audit.fpr: {rate} is listed {count} times; once is enough" for rate, count in rates)]
 
 
 def split_problems(plan: MiaPlan) -> list[str]:

@@ -45,7 +45,7 @@ def refusal(plan: MiaPlan, metric: str) -> str:
     if plan.target is not None:
         return "target is given, and one model tells no gain; tune on targets of the plan's own (leave target out)"
     attack = MIA_ATTACKS[places(plan)[metric][0]]
-    return f"{attack.name} is told the truth, and no attack" if attack.access == "oracle" else ""
+    return f"{attack.name} is told the truth and is not an attack" if attack.access == "oracle" else ""
 
 
 def unscored(plan: MiaPlan, metric: str) -> str:

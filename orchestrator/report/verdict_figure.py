@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 14
-"""Rows beyond which only the first ones are drawn."""
 WIDTH = 56
+TALLEST, FRAME = 6.9, 1.15
+"""Inches of a figure that a first screen of 1280 × 800 pixels holds, and what axis and legend take of them."""
+PITCH = {1: (0.4, 0.52), 2: (0.52, 0.66)}
+"""Lines of the longest name → the least and the usual inches of a row."""
 LOOKS: dict[str, dict[str, Any]] = {
     LEAK: {"color": SERIES[1], "marker": "o", "markerfacecolor": SERIES[1]},
     NONE_SEEN: {"color": SERIES[0], "marker": "o", "markerfacecolor": PAPER},
@@ -34,8 +36,7 @@ def verdict_figure(verdict: Verdict) -> Figure | None:
     if not rows:
         return None
     names = names_of(rows)
-    two = any("\n" in name for name in names)
-    figure = Figure(figsize=(4.9, (0.66 if two else 0.52) * len(rows) + 1.15), layout="constrained")
+    figure = Figure(figsize=(4.9, min(row_inches(names)[1] * len(rows) + FRAME, TALLEST)), layout="constrained")
     axes = figure.subplots()
     for height, (finding, name) in enumerate(zip(rows, names, strict=True)):
         draw_finding(axes, finding, height, name)
@@ -55,9 +56,26 @@ def verdict_figure(verdict: Verdict) -> Figure | None:
 
 
 def shown(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings with a number of the first one's metric, at most so many."""
+    """Return the findings with a number of the first one's metric, as many as a first screen holds."""
+    rows = comparable(findings)
+    return rows[: int((TALLEST - FRAME) / row_inches(names_of(rows))[0])]
+
+
+def comparable(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings with a number of the first one's metric."""
     known = [each for each in findings if each.value.known or each.seen_from is not None]
-    return [each for each in known if each.metric == known[0].metric][:MOST]
+    return [each for each in known if each.metric == known[0].metric]
+
+
+def row_inches(names: Sequence[str]) -> tuple[float, float]:
+    """Return the least and the usual inches of a row with such names."""
+    return PITCH[2 if any("\n" in name for name in names) else 1]
+
+
+def left_out(verdict: Verdict) -> str:
+    """Return how many of the findings are drawn, where not all are."""
+    drawn, known = len(shown(verdict.findings)), len(comparable(verdict.findings))
+    return f" The first {drawn} of {known} are drawn." if drawn < known else ""
 
 
 def names_of(rows: Sequence[Finding]) -> list[str]:

@@ -13,8 +13,15 @@ from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, F
 
 SMALL = "too small"
 MOST_NAMED = 4
+NUMBER = re.compile(r"\b(?:AUC|precision|likeness) [−.\d]+(?: \[[^\]]*\])?")
 LAST_NUMBER = re.compile(r"\.\d+$")
 METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness", "tpr": "TPR", "fpr": "FPR"}
+MEANINGS = {
+    "AUC": "AUC: how often a training point ranks above a never-seen one; .50 is guessing, 1 is certainty.",
+    "precision": "Precision: how many of the points that an attack calls members are members.",
+    "likeness": "Likeness: SSIM of a reconstruction and its original; 1 is the same picture.",
+}
+"""Numbers of a headline for those who do not know them."""
 ACCESS = {
     "labels": "predicted classes alone",
     "posteriors": "confidences",
@@ -25,6 +32,8 @@ ACCESS = {
     "oracle": "an oracle",
 }
 """What an attacker sees with so much access, in words."""
+TERMS = {"labels": "labels", "posteriors": "posteriors", "logits": "logits", "white_box": "white box"}
+"""The field's words for the same, which tables, gates and plans use."""
 FROM = ", from "
 """Between a subject and what an attacker sees of it."""
 SEEN = "would have been seen"
@@ -52,6 +61,22 @@ def advice(kind: str, leak: str, untold: str, none_seen: str = "") -> dict[str, 
         SMALL: f"Use this run only to check that everything works. Then run the default (orch audit {kind}, minutes on "
         "a laptop) or your own plan; orch cost estimates the effort first.",
     }
+
+
+def with_term(access: str) -> str:
+    """Return what an attacker sees with so much access, with the field's word for it where that is another one."""
+    term = f" ({TERMS[access]})" if access in TERMS else ""
+    return ACCESS.get(access, access) + term
+
+
+def meanings(headline: str) -> str:
+    """Return what the numbers of a headline are, in a sentence each."""
+    return " ".join(text for name, text in MEANINGS.items() if re.search(rf"\b{name}\b", headline))
+
+
+def unbroken(text: str) -> str:
+    """Return a text in whose lines no number stands apart from its name or its interval."""
+    return NUMBER.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 
 def unnoticed(finding: Finding) -> str:

@@ -8,9 +8,9 @@ COMPONENTS = {
     "lira": "LiRA",
     "lira_offline": "LiRA offline",
     "rmia": "RMIA",
-    "labels": "Labels only",
-    "posteriors": "Posteriors",
-    "logits": "Logits",
+    "labels": "Classes alone",
+    "posteriors": "Confidences",
+    "logits": "Raw outputs",
     "gradients": "Gradients",
     "weights": "Weights",
     "oracle": "Oracle",
@@ -48,9 +48,9 @@ def ranking_words(name: str) -> str:
 
 
 WHO = {
-    "labels": "anyone who can send an input to the model and see the predicted class.",
-    "posteriors": "anyone who sees the model’s confidence for every class.",
-    "logits": "whoever sees the model’s raw outputs before the softmax.",
+    "labels": "anyone who can send an input to the model and see the predicted class (labels).",
+    "posteriors": "anyone who sees the model’s confidence for every class (posteriors).",
+    "logits": "whoever sees the model’s raw outputs before the softmax (logits).",
     "gradients": "whoever can differentiate through the model.",
     "weights": "whoever holds the model’s weights.",
     "oracle": "nobody: it knows which other points were forgotten. A bound for comparison, not an attack; its "

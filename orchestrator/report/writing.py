@@ -21,8 +21,8 @@ from orchestrator.report.result import FinishedRun
 from orchestrator.report.style import drawing, save
 from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.verdict import Verdict
-from orchestrator.report.verdict_figure import caption, verdict_figure
-from orchestrator.report.verdict_words import ACCESS
+from orchestrator.report.verdict_figure import caption, left_out, verdict_figure
+from orchestrator.report.verdict_words import meanings, unbroken, with_term
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -94,8 +94,11 @@ def write_page(
         chosen=selection.sentences(chosen) if chosen else [],
         chosen_grids=selection.grids(chosen),
         answer=answer,
-        answer_access=" or ".join(ACCESS.get(name, name) for name in answer.access) if answer else "",
+        answer_headline=unbroken(answer.headline) if answer else "",
+        answer_access=" or ".join(map(with_term, answer.access)) if answer else "",
+        answer_meanings=meanings(answer.headline) if answer else "",
         gate_words=gate_words(run.gate) if run.gate else "",
+        answer_left_out=left_out(answer) if answer else "",
         answer_caption=caption(answer) if answer else "",
         date=day(run.date),
         **content,

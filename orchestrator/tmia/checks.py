@@ -57,7 +57,7 @@ def unknown_names(plan: TmiaPlan) -> list[str]:
             for index, name in enumerate(names)
             if name not in known
         ]
-        lines += [f"{field}: {name!r} stands there {count} times; once is enough" for name, count in repeats(names)]
+        lines += [f"{field}: {name!r} is listed {count} times; once is enough" for name, count in repeats(names)]
     return lines
 
 

@@ -141,7 +141,7 @@ REFUSED = {
     "0 or more": (-1, float("inf")),
     "1 or more": (0, -3),
     "above 0, up to 1": (0.0, 1.01),
-    "0 up to, but not, 1": (1.0, -0.1),
+    "0 up to, but not including, 1": (1.0, -0.1),
 }
 
 

@@ -15,6 +15,7 @@ from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
+from orchestrator.report.verdict_words import ACCESS
 from orchestrator.report.words import access_level
 
 PAIRS = (
@@ -31,7 +32,6 @@ PAIRS = (
 )
 """Attack and reference: what a search adds to none, the calibrated rule to no fit and to the paper's rules, others to
 Apollo's search."""
-FROM = {"labels": "from labels alone", "oracle": "by the oracle"}
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ def _strongest(above: list[AttackRow], access: str) -> str:
     """Return what is above chance at one access level: the strongest with its interval, the others by name."""
     rows = [row for row in above if row.access == access]
     others = ", ".join(words(row.attack) for row in rows[1:])
-    return f"{FROM.get(access, 'from ' + access)}: {area(rows[0])}" + (f", also {others}" if others else "")
+    source = "by the oracle" if access == "oracle" else f"from {ACCESS.get(access, access)}"
+    return f"{source}: {area(rows[0])}" + (f", also {others}" if others else "")
 
 
 def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:

@@ -30,7 +30,7 @@ def summary(
     blocks = [f"## {document['name']}{told}", *map(plain, said), *limit_table(gate), *control_table(gate)]
     blocks += number_table(headline, lines)
     if count := len(document.get("warnings", ())):
-        blocks.append(f"{count} warning{'s' if count > 1 else ''}, told on the page.")
+        blocks.append(f"{count} warning{'s' if count > 1 else ''}, listed on the page.")
     blocks.append(f"Page: {page}. Seed {document.get('seed')}, plan {str(document.get('plan_hash', ''))[:12]}.")
     return "\n\n".join(blocks) + "\n"
 

@@ -10,9 +10,10 @@ from typing import Literal
 from audits.data.dataset import Dataset
 from orchestrator.engine.cost.history import PastWork
 from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.kind import Design, Kind, Probe
+from orchestrator.engine.kind import Design, Kind, Probe, nothing_published
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.distinct import distinct
+from orchestrator.engine.published import Published, Which, listed
 from orchestrator.engine.store.store import Store
 from orchestrator.engine.timings import Timings
 from tune_spaces.registry import Settings, Sweep
@@ -70,7 +71,10 @@ class Rehearsal:
 
 @dataclass
 class Bill:
-    """The work of plans on one data set: by stage the jobs of all, each with the probe of its plan, by key."""
+    """The work of plans on one data set: by stage the jobs of all, each with the probe of its plan, by key.
+
+    ``designs``: those of the settings that are audited whole, by name.
+    """
 
     kind: Kind
     data: Dataset
@@ -78,6 +82,7 @@ class Bill:
     store: Store
     timings: Timings
     work: dict[str, dict[str, tuple[Job, Probe]]] = field(default_factory=dict)
+    designs: dict[str, Design] = field(default_factory=dict)
 
     def add(
         self, plan: BasePlan, wanted: Callable[[Design], Sequence[Job]], kind: Kind | None = None
@@ -90,6 +95,12 @@ class Bill:
         for job in (*design.first_jobs(), *jobs):
             self.work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))
         return design, jobs
+
+    def published(self, which: Which) -> list[Published]:
+        """Return the models that MLflow gets, also before points are ranked; none of kinds that have none to give."""
+        if which == "none" or self.kind.published is nothing_published:
+            return []
+        return listed(which, {name: self.kind.published(design.priced()) for name, design in self.designs.items()})
 
     def stages(self) -> tuple[StageCost, ...]:
         """Return what each stage costs, in the order of the kind."""
@@ -106,8 +117,10 @@ def running(bill: Bill, plan: BasePlan, sweep: Sweep | None) -> Audited:
     settings = distinct(sweep.settings(plan.resolved()), plan)[0] if sweep else plan.settings()
     for name, overrides in settings.items():
         changed = plan.changed(overrides) if overrides else plan
-        _, jobs = bill.add(changed, lambda design: tuning.jobs(design.jobs()) if tuning else design.jobs())
+        design, jobs = bill.add(changed, lambda design: tuning.jobs(design.jobs()) if tuning else design.jobs())
         audited[name] = changed, jobs
+        if not tuning:
+            bill.designs[name] = design
     return audited
 
 
@@ -123,7 +136,11 @@ def choosing(bill: Bill, plan: BasePlan, rehearsal: Rehearsal) -> Audited:
     }
     others = [name for name in plans if name != rehearsal.own]
     both = (rehearsal.own, *([max(others, key=lambda name: weights[name])] if others else []))
-    return {name: (plans[name], bill.add(plans[name], lambda design: design.jobs())[1]) for name in both}
+    audited: Audited = {}
+    for name in both:
+        bill.designs[name], jobs = bill.add(plans[name], lambda design: design.jobs())
+        audited[name] = plans[name], jobs
+    return audited
 
 
 def stage_cost(stage: str, work: Work, past: PastWork, stated: bool) -> StageCost:

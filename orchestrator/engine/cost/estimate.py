@@ -14,6 +14,7 @@ from orchestrator.engine.cost.choice import wall_seconds
 from orchestrator.engine.data import data_of, gpus_here, on_this_machine
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.published import bytes_of
 from orchestrator.engine.queries import Queries
 from orchestrator.engine.store.store import Store, default_store_uri
 from orchestrator.engine.timings import Timings
@@ -27,6 +28,7 @@ class Cost:
     ``sweep`` names the sweep, if it is one, and ``settings`` counts its settings. ``audited`` names those of which the
     targets are asked where one is chosen (``orch tune``), () for all. ``images_per_second``: the throughput of training
     that was stated, if time was not measured. ``workers_per_model``: so many of the workers share the work of a model.
+    ``logged_models`` and ``logged_bytes``: what ``--log-models`` gives to MLflow, if that has none of it.
     """
 
     stages: tuple[StageCost, ...]
@@ -40,6 +42,8 @@ class Cost:
     audited: tuple[str, ...] = ()
     images_per_second: float | None = None
     workers_per_model: int = 1
+    logged_models: int = 0
+    logged_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -83,6 +87,8 @@ class Cost:
             "gpu_hours": self.gpu_hours,
             "images_per_second": self.images_per_second,
             "bytes": self.bytes,
+            "logged_models": self.logged_models,
+            "logged_bytes": self.logged_bytes,
         }
 
 
@@ -108,6 +114,7 @@ def estimate(
     audited = choosing(bill, plan, rehearsal) if rehearsal else running(bill, plan, sweep)
     stages = bill.stages()
     work = sum(stage.seconds for stage in stages)
+    logged = bill.published(plan.tracking.log_models)
     return Cost(
         stages,
         tuple(kind.queries(list(audited.values()))),
@@ -120,6 +127,8 @@ def estimate(
         tuple(audited) if rehearsal else (),
         images_per_second,
         plan.compute.workers_per_model,
+        len(logged),
+        bytes_of(logged),
     )
 
 

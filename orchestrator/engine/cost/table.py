@@ -9,6 +9,7 @@ from rich.table import Table
 
 from orchestrator.engine.cost.estimate import Cost
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.store.inventory import size_text
 
 
@@ -52,6 +53,9 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     if cost.gpu_hours is not None:
         yield f"GPU: about {cost.gpu_hours:.2g} GPU-hours"
     yield f"disk: about {size_text(cost.bytes)} more in {cost.store}"
+    if cost.logged_models:
+        models = how_many(cost.logged_models, "model")
+        yield f"MLflow: {models}, {size_text(cost.logged_bytes)} of weights, less those it has"
     for access in ("labels", "posteriors"):
         asked = [entry for entry in cost.queries if entry.access == access]
         if asked:
@@ -63,7 +67,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     if readers := [entry.attack for entry in cost.queries if entry.access == "white_box"]:
         yield f"no queries, reads the weights: {', '.join(readers)}"
     if any(stage.basis == "a probe" and stage.missing for stage in cost.stages):
-        yield "probe: a few training steps on random data, scaled; right within a factor of 2 or 3"
+        yield "probe: a few training steps on random data, scaled; right to within a factor of 2 or 3"
     if cost.images_per_second is not None:
         rate = f"{cost.images_per_second:,.0f}".replace(",", " ")
         yield f"as stated: one worker trains the plan's model on {rate} images a second, and reads them as fast"

@@ -59,7 +59,7 @@ def problems_of(error: ValidationError, root: type, prefix: Sequence[str | int] 
         elif isinstance(cause, BadInput):
             lines.append(under(path, str(cause), getattr(root, "name", "")))
         elif detail["type"] == "missing":
-            lines.append(f"{path} is missing; {path.rpartition('.')[2]} has no default, write it down")
+            lines.append(f"{path} is missing; {path.rpartition('.')[2]} has no default; give it")
         else:
             wanted = WANTED.get(detail["type"], detail["msg"]).format(**context)
             lines.append(f"{path or 'the plan'} is {shown(detail['input'])}; allowed: {wanted}")

@@ -143,4 +143,4 @@ def refuse_unfinished(path: str, spec: str) -> None:
         wrong = "its arguments stand in round brackets"
     else:
         return
-    raise BadInput(f"--vary {path}: {hide(spec)!r} is no primitive as it stands: {wrong}; write it as {name}(…, …)")
+    raise BadInput(f"--vary {path}: {hide(spec)!r} cannot be read: {wrong}; write it as {name}(…, …)")

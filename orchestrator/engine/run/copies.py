@@ -18,7 +18,7 @@ def copy_warnings(design: Design, *, named: bool = True) -> list[str]:
     found = [] if told.example is None else [crossing(told, told.example if named else None, design.data.name)]
     if told.near is None:
         found.append(
-            f"near copies across borders of the split were not sought: the {told.asked} points asked about are too "
+            f"near copies across borders of the split were not looked for: the {told.asked} points asked about are too "
             f"many to compare in each run; `orch data duplicates {design.data.name} FILE` compares all points once"
         )
     return found

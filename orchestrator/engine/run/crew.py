@@ -63,7 +63,9 @@ class Crew:
             self.workers = replace(self.most, count=chosen.workers)
             reason = f" ({chosen.reason}; compute.workers: auto)"
         where = f"at {compute.address}" if compute.address else "on this machine"
-        count = "as many as come, each" if self.workers.count == AS_THEY_COME else f"{self.workers.count} workers"
+        count = (
+            "as many workers as join, each" if self.workers.count == AS_THEY_COME else f"{self.workers.count} workers"
+        )
         together = f", {self.workers.per_model} to a model" if self.workers.per_model > 1 else ""
         size = f" with {self.workers.size}" if compute.address else ""
         who = f"Ray: {count}{size}{together} {where}" if self.workers.count else "in this process, without Ray"

@@ -147,7 +147,7 @@ class Live:
                 finished = standing.look()
                 self._tell(standing, compared)
             except Exception as error:  # a store that does not answer, say: the run meets it itself
-                self.log(f"a look at what is done has failed: {type(error).__name__}: {error}")
+                self.log(f"progress could not be read: {type(error).__name__}: {error}")
                 finished = []
             for setting in finished:
                 if over.is_set():

@@ -112,7 +112,7 @@ class LivePage:
                 return
             write_whole(self.out / REPORT_FILE, self.kind.open_page().in_progress(progress).encode())
         except Exception as error:  # whatever it is, the run goes on without a page
-            self.log(f"the page was not written while the run goes on: {type(error).__name__}: {error}")
+            self.log(f"the page of the unfinished run could not be written: {type(error).__name__}: {error}")
 
 
 def cause_of(error: BaseException) -> str:

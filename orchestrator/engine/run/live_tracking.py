@@ -124,7 +124,7 @@ class LiveTracking:
                 elif self.look:
                     parent.log_parent(self.look.metrics(over=True))
         except Exception as error:  # whatever it is, the run goes on without; its end logs all, or says why not
-            self.log(f"tracking while the run goes on has ended: {type(error).__name__}: {error}")
+            self.log(f"tracking of the unfinished run has stopped: {type(error).__name__}: {error}")
         finally:
             self.ready.set()
 

@@ -63,7 +63,7 @@ def no_room(stage: Stage, job: Job, device: str, plan: Any, error: Exception) ->
         advice = "it was down to single points and models"
     name = f"{job.stage} {job.member or job.label} ({job.key[:12]})"
     return (
-        f"out of memory: {name} found no room {found}: {asked}; {advice}, "
+        f"out of memory: {name} did not fit {found}: {asked}; {advice}, "
         "or take a smaller model, smaller points or a device with more memory; finished models are kept"
     )
 

@@ -19,7 +19,7 @@ from orchestrator.engine.plan.wording import how_many
 JOURNAL_FILE = "search.jsonl"
 Line = Mapping[str, Any]
 
-NO_LINE = "is no line of a search"
+NO_LINE = "is not a line of a search"
 ANOTHER = "choose another --out, or add --force to begin anew"
 
 

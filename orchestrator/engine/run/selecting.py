@@ -24,7 +24,7 @@ from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from tune_spaces.registry import Sweep
 
-NOTHING = "nothing is known of it: its models diverged"
+NOTHING = "it has no result, because its models diverged"
 
 
 def run_selection(

@@ -20,7 +20,7 @@ def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out
     for text in document["warnings"]:
         terminal.line(f"warning: {text}")
     if terminal.terse and (count := len(document["warnings"])):
-        terminal.closing(f"{count} warning{'s' if count > 1 else ''}, told in the report")
+        terminal.closing(f"{count} warning{'s' if count > 1 else ''}, listed in the report")
     terminal.closing(f"report: {out / 'report.html'}")
     if tracked := document.get("tracking"):
         terminal.line(f"tracking: {page_of(tracked)}")

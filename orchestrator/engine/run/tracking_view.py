@@ -8,9 +8,10 @@ nothing else depends on it.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ CHARTS, REST = "orch-charts", "orch-rest"
 """Sections of charts: those of the view, and MLflow's one a metric, which stays folded."""
 CHOSEN = {"deleted": False, "isGenerated": False}
 BARS = 3
+METRIC_COLUMN = re.compile(r"metrics\.`(.+)`")
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,12 @@ class View:
 def views_of(
     result: Mapping[str, Any], parent: str, metrics: Sequence[str], stand_ins: StandIns = nothing_stands_in
 ) -> list[View]:
-    """Return the view of all audits of an experiment, and that of the settings of this run where it has several."""
-    tags = ("orch.kind", "orch.data", "orch.model", "orch.verdict", "orch.worst", "orch.gate")
-    audits = View(ALL_RUNS, "Audits", metrics, tags=tags)
+    """Return the view of all audits of an experiment, and that of the settings of this run where it has several.
+
+    That of all has the first number alone, so that the verdict stands beside it on a screen of usual width.
+    """
+    tags = ("orch.verdict", "orch.worst", "orch.kind", "orch.data", "orch.model", "orch.gate")
+    audits = View(ALL_RUNS, "Audits", metrics[:1], tags=tags)
     varied = dict.fromkeys(path for entry in result["settings"] for path in flatten(entry["overrides"]))
     if len(result["settings"]) < 2 or not varied:
         return [audits]
@@ -137,10 +142,21 @@ def arrange(client: MlflowClient, experiment: str, views: Sequence[View]) -> Non
             client.set_experiment_tag(experiment, name, value)
     now = int(time.time() * 1000)
     for view in views:
+        view = view if view.parent else with_former(view, tags.get(f"{SAVED}{view.identity}"))
         made = {"name": view.title, "createdAt": now, "updatedAt": now, "state": json.dumps(view.state())}
         client.set_experiment_tag(experiment, f"{SAVED}{view.identity}", json.dumps(made))
     for name in outdated(tags, [f"{SAVED}{view.identity}" for view in views if view.parent]):
         client.delete_experiment_tag(experiment, name)
+
+
+def with_former(view: View, saved: str | None) -> View:
+    """Return a view with the numbers that it had before, first: audits of another kind may have no other."""
+    try:
+        columns = json.loads(json.loads(saved or "")["state"])["selectedColumns"]
+        former = [found[1] for column in columns if (found := METRIC_COLUMN.fullmatch(column))]
+    except (ValueError, LookupError, TypeError):  # none, or one that somebody has written over
+        former = []
+    return replace(view, metrics=tuple(dict.fromkeys((*former, *view.metrics))))
 
 
 def outdated(tags: Mapping[str, str], new: Sequence[str]) -> list[str]:

@@ -78,7 +78,7 @@ class Ledger:
         self.trials.append(trial)
         if line["jobs"] and self.describe(trial)["jobs"] != line["jobs"]:
             raise BadInput(
-                f"{self.journal.file}: trial {trial.number} was another one, by other code, data or versions; {ANOTHER}"
+                f"{self.journal.file}: trial {trial.number} was run with other code, data or versions; {ANOTHER}"
             )
 
     # steering
@@ -196,7 +196,7 @@ class Ledger:
             if name not in numbers and not seen:
                 allowed = ", ".join(sorted(numbers))
                 raise BadInput(
-                    f"metric: {name!r} is no number of these settings{did_you_mean(name, numbers)}; {allowed}"
+                    f"metric: {name!r} is not a number of these settings{did_you_mean(name, numbers)}; {allowed}"
                 )
         return tuple(
             None if (found := numbers.get(name)) is None or found != found else found for name in self.search.metric

@@ -61,12 +61,12 @@ def contradictions(plan: GivenPlan) -> list[str]:
         for index, name in enumerate(modes)
         if name not in MODES
     ]
-    lines += [f"audit.modes: {name!r} stands there {count} times; once is enough" for name, count in repeats(modes)]
+    lines += [f"audit.modes: {name!r} is listed {count} times; once is enough" for name, count in repeats(modes)]
     if modes[0] in MODES and not needs_gram(modes[:1]):
         lines.append(f"audit.modes.0 is {modes[0]}, and the first mode ranks the points; begin with ridge or pinv")
     count = len(target.checkpoints)
     lines += [
-        f"target.weights: {name!r} stands there {times} times; give each checkpoint once"
+        f"target.weights: {name!r} is listed {times} times; give each checkpoint once"
         for name, times in repeats(target.checkpoints)
     ]
     if target.steps is not None and (count < 2 or len(target.steps) != count):

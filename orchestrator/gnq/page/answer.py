@@ -22,6 +22,9 @@ from orchestrator.report.verdict_rule import few_points, verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of
 from orchestrator.report.words import access_level
 
+BESIDE = {"random": "at random", "loss_log": "by loss"}
+"""Rankings of controls → how their points are chosen."""
+
 
 def answer(run: GnqRun) -> Verdict:
     """Return the verdict of a run."""
@@ -150,11 +153,17 @@ def tested(run: GnqRun, setting: str, things: str) -> str:
     """Return what was asked about, in a sentence."""
     value = run.result.value
     count, size = pools(run, setting), value(setting, "split.train_size")
-    arms = len(run.arms(setting)) - 1
-    defences = f" and {arms} defences" if arms > 1 else " and one defence" if arms else ""
+    defended = [arm for arm in run.arms(setting) if arm.method != NONE]
+    rankings = dict.fromkeys(arm.ranking for arm in defended if arm.ranking in CONTROLS)
+    beside = [arm for arm in defended if arm.ranking in CONTROLS]
+    parts = ["The model without a defence"]
+    parts += [how_many(len(defended) - len(beside), "defence")] if len(defended) > len(beside) else []
+    same = f"the same {' or '.join(BESIDE[name] for name in rankings)}"
+    parts += [f"{how_many(len(beside), 'control')} ({same}; table below)"] if beside else []
+    arms = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     where = f"{value(setting, 'model.name')} on {value(setting, 'data.name')}"
     models = f"{2 * count} models of {size} {things} each ({where})" if size else where
-    return f"The model without a defence{defences}: {models}, {how_many(len(run.attacks), 'attack')}"
+    return f"{arms}: {models}, {how_many(len(run.attacks), 'attack')}"
 
 
 def certainty(run: GnqRun, setting: str) -> str:

@@ -18,7 +18,7 @@ from orchestrator.tmia.result.rows import TmiaCell
 
 WHOSE = {"I": "Teacher", "II": "Student, asked about its teacher’s {things}", "III": "Student"}
 """Mode → whose training points are asked about, and of whom."""
-KNOWN = {True: " whose true classes are known", False: ""}
+KNOWN = {True: " (true classes known)", False: ""}
 """Whether an attacker knows the candidates' classes → the words for it."""
 
 

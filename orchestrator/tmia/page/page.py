@@ -16,7 +16,6 @@ from orchestrator.tmia.page import curves, figures
 from orchestrator.tmia.page.answer import answer
 from orchestrator.tmia.page.given import control_grids
 from orchestrator.tmia.page.glossary import GLOSSARY, MODES
-from orchestrator.tmia.page.promises import void_lines
 from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.tables import (
     all_grids,
@@ -83,6 +82,11 @@ def draw(run: TmiaRun, folder: Path) -> dict[str, str]:
     return writing.draw(makers, folder)
 
 
+def lines(run: TmiaRun) -> list[str]:
+    """Return no line beside the verdict: its control says what is void, and a warning where."""
+    return []
+
+
 def _effort(run: TmiaRun) -> str:
     """Return data, model, numbers of models and seconds in one line."""
     plan = run.result.plan
@@ -96,6 +100,6 @@ def _effort(run: TmiaRun) -> str:
 
 
 PAGE = RunPage(
-    read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, void_lines, answer,
+    read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, lines, answer,
     form=lambda document: result_form(document["plan"]),
 )  # fmt: skip

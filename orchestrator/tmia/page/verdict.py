@@ -12,6 +12,7 @@ from audits.statistics.null import expected_misses
 from audits.statistics.power import detectable_shift
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
+from orchestrator.report.verdict_words import ACCESS
 from orchestrator.tmia.page.given import beside, named, own_rate, scope
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import null_rate, rate
@@ -111,7 +112,7 @@ def setting_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
 
 def means(row: TmiaCell) -> str:
     """Return what an attack goes by, for a sentence."""
-    return "from labels alone" if row.access == "labels" else f"from {row.access}"
+    return f"from {ACCESS.get(row.access, row.access)}"
 
 
 def said(row: TmiaCell, level: float) -> str:

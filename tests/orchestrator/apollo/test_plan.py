@@ -102,7 +102,7 @@ def test_missing_controls_are_added_and_noted() -> None:
 
 def test_two_settings_of_a_method_need_names_of_their_own() -> None:
     twice = "unlearning=[{method: finetune}, {method: finetune, learning_rate: 0.1}]"
-    assert "'finetune' stands there 2 times" in refusal(twice)
+    assert "'finetune' is listed 2 times" in refusal(twice)
     plan = load_plan(None, ["unlearning=[{method: finetune}, {method: finetune, as: hot, learning_rate: 0.1}]"])
     assert [entry.label for entry in plan.unlearning] == ["identity", "finetune", "hot", "retrain"]
     assert plan_from(plan.resolved()).resolved() == plan.resolved()

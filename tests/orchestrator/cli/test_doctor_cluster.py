@@ -43,7 +43,7 @@ ANSWER = Answer(Node("10.0.0.2", 4.0, 1.0), SAID)
         ({"store": "is another place"}, "store", "is another place", "compute.store=s3://"),
         ({"data": "", "data_problem": "no cifar10"}, "data", "no cifar10", "on every node"),
         ({"data": "0ther"}, "data", "another data set than the driver's (0ther, not da7a)", "copy"),
-        ({"free": 10**9}, "disk", "1.0 GB free", "free some disk"),
+        ({"free": 10**9}, "disk", "1.0 GB free", "free some disk space"),
     ],
 )
 def test_what_a_node_lacks_is_one_line_with_its_fix(change: dict[str, Any], subject: str, found: str, fix: str) -> None:

@@ -305,8 +305,8 @@ def test_marks_of_code_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ls"], "what is to be listed? one of audits, models, data, sweeps, plans, attacks, "),
-        (["schema"], "the schema of which kind? one of apollo, tmia, gnq, mia, "),
+        (["ls"], "name a list, one of audits, models, data, sweeps, plans, attacks, "),
+        (["schema"], "name a kind, one of apollo, tmia, gnq, mia, "),
         (
             ["cost", "apollo-demo"],
             "apollo-demo is a sweep, not a plan; run it with: orch sweep apollo-demo, price it with: "

@@ -55,7 +55,7 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
     ("words", "said"),
     [
         ([], "--kind is missing; give one of apollo, tmia, gnq, mia"),
-        (["--kind", "mai"], "'mai' is none (did you mean 'mia'?); allowed: apollo, tmia, gnq, mia"),
+        (["--kind", "mai"], "'mai' is not known (did you mean 'mia'?); allowed: apollo, tmia, gnq, mia"),
         (["--kind", "mia", "--size", "minute"], "did you mean 'minutes'?"),
         (["--kind", "mia", "--data", "fashion15"], "unknown data set 'fashion15' (did you mean 'fashion14'?)"),
         (["--kind", "mia", "--model", "mpl"], "(did you mean 'mlp'?)"),

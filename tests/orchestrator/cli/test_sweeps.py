@@ -97,7 +97,7 @@ REFUSED = [
     (["sweep", "--vary", f"{EPSILON}=loguniform(1, 0.02)", "apollo-smoke"], "lower bound 1 is not below"),
     (["sweep", "--vary", f"{EPSILON}=lguniform(0.02, 1)", "apollo-smoke"], "(did you mean 'loguniform'?)"),
     (["sweep", "--vary", f"{EPSILON}=loguniform(0.1", "apollo-smoke", "--samples", "2"],
-     f"--vary {EPSILON}: 'loguniform(0.1' is no primitive as it stands: its closing bracket is missing; write it as "
+     f"--vary {EPSILON}: 'loguniform(0.1' cannot be read: its closing bracket is missing; write it as "
      "loguniform(…, …)"),
     (["sweep", "--vary", f"{EPSILON}=lguniform(0.1, 1", "apollo-smoke"], "its closing bracket is missing"),
     (["sweep", "--vary", f"{EPSILON}=uniform[0.1, 1]", "apollo-smoke"], "its arguments stand in round brackets"),

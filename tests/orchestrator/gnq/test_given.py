@@ -260,7 +260,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "mode": (["audit.modes=[rige]"], "did you mean 'ridge'"),
     "steps": (["target.steps=[1]"], "target.steps has 1 numbers for 1 checkpoints"),
     "falling": (["target={weights: [a.pt, b.pt], members: all, steps: [2, 1]}"], "steps of checkpoints rise"),
-    "twice": (["target={weights: [a.pt, a.pt], members: all}"], "'a.pt' stands there 2 times"),
+    "twice": (["target={weights: [a.pt, a.pt], members: all}"], "'a.pt' is listed 2 times"),
     "no members": (["target={weights: weights.pt}"], "target.members is missing"),
     "attacks": (["audit.attacks=[lira]"], "audit.attacks is not a field"),
 }

@@ -418,7 +418,7 @@ def test_batches_of_one_point_cannot_be_looked_at() -> None:
             "audit.in_batch is true, which reads mode ridge; add it to",
         ),
         ("audit.attacks=[lyra]", "audit.attacks.0 is \"lyra\" (did you mean 'lira'?)"),
-        ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' stands there 2 times; once is enough"),
+        ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' is listed 2 times; once is enough"),
         ("audit.bins=40", "audit.bins is 40; allowed: up to half of split.train_size"),
         ("recipe.target_epsilon=8.0", "recipe.target_epsilon is given but not recipe.max_grad_norm"),
         ("defences=[{method: remove, ranking: gnq_log}]", "defences.0.share is missing; remove needs it"),

@@ -56,7 +56,7 @@ def test_arms_of_one_epsilon_are_told_apart_by_what_differs() -> None:
         "dp-8-epochs-6-fast",
         "dp-8-epochs-6-opacus",
     ]
-    with pytest.raises(BadInput, match="defences: 'dp-8' stands there 2 times; once is enough"):
+    with pytest.raises(BadInput, match="defences: 'dp-8' is listed 2 times; once is enough"):
         arms("", "")
 
 

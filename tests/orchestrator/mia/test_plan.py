@@ -20,8 +20,8 @@ def test_the_defaults_are_those_of_the_shipped_plan() -> None:
     ("change", "said"),
     [
         ("audit.attacks=[lyra]", "audit.attacks.0 is \"lyra\" (did you mean 'lira'?)"),
-        ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' stands there 2 times"),
-        ("audit.fpr=[0.1, 0.1]", "audit.fpr: 0.1 stands there 2 times"),
+        ("audit.attacks=[loss, loss]", "audit.attacks: 'loss' is listed 2 times"),
+        ("audit.fpr=[0.1, 0.1]", "audit.fpr: 0.1 is listed 2 times"),
         ("split.shadows=5", "split.shadows is 5; use an even number"),
         ("split.shadows=2", "split.shadows is 2; attack lira needs 4 or more"),
         ("split.strangers=14", "split.strangers is 14; allowed: up to 12, the shadows of the other pools"),

@@ -128,7 +128,7 @@ def test_settings_of_one_mode_are_told_apart(tmp_path: Path) -> None:
     assert {each.partition(",")[0] for each in subjects} == {
         "Teacher",
         "Student",
-        "Student whose true classes are known",
+        "Student (true classes known)",
     }
 
 
@@ -143,6 +143,9 @@ def test_gnq_speaks_of_arms_but_not_of_those_at_random_and_fails_with_its_contro
     found = answer(GNQ, gnq)
     assert not any("at random" in row["subject"] for row in found["findings"])
     assert levels(found)["The model without a defence"] == LEAK
+    assert found["tested"].startswith(
+        "The model without a defence, 3 defences and 2 controls (the same at random or by loss; table below): "
+    )
     broken = changed(gnq, lambda row: row["moment"] == "null", auc=0.6, auc_low=0.58, auc_high=0.62)
     assert set(levels(answer(GNQ, broken)).values()) == {UNTOLD}
     assert "a control failed" in answer(GNQ, broken)["headline"]

@@ -7,8 +7,19 @@ import pytest
 from orchestrator.report.nouns import noun
 from orchestrator.report.rows import Estimate, read_row, write_row
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_figure import left_out, shown, verdict_figure
 from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, lines, named, rounded
+from orchestrator.report.verdict_words import (
+    FOUR_IN_FIVE,
+    Wording,
+    advice,
+    lines,
+    meanings,
+    named,
+    rounded,
+    unbroken,
+    with_term,
+)
 
 WORDING = Wording("deleted images can still be recognised", advice("apollo", leak="Retrain.", untold="Ask more."))
 ASCENT = Finding(setting="base", subject="Gradient ascent", level=LEAK, access="labels",
@@ -145,3 +156,35 @@ def test_names_with_commas_are_told_apart_by_semicolons() -> None:
     assert named(["SCRUB", "Fine-tuning"]) == "SCRUB, Fine-tuning"
     assert named(["ε=1, β=2", "ε=1, β=4"]) == "ε=1, β=2; ε=1, β=4"
     assert named(list("abcdef")) == "a, b, c, d and 2 more"
+
+
+def test_numbers_of_the_headline_are_explained_and_others_are_not() -> None:
+    found = meanings(judge(ASCENT).headline)
+    assert found.startswith("AUC: ") and ".50 is guessing" in found and "Precision" not in found
+    of_members = replace(ASCENT, metric="precision")
+    assert meanings(judge(of_members).headline).startswith("Precision: ")
+    assert meanings(judge(ASCENT, too_small="few").headline) == ""
+
+
+def test_what_an_attacker_sees_is_told_with_the_word_that_tables_and_gates_use() -> None:
+    assert [with_term(name) for name in ("labels", "posteriors", "white_box", "gradients", "own")] == [
+        "predicted classes alone (labels)", "confidences (posteriors)", "weights (white box)", "gradients", "own"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "most"), [("SCRUB", 14), ("a name that takes two lines of a figure " * 2, 11)])
+@pytest.mark.parametrize("count", [1, 8, 12, 40])
+def test_the_figure_stays_on_the_first_screen_and_says_what_it_leaves_out(words: str, most: int, count: int) -> None:
+    rows = [replace(ASCENT, subject=f"{words} {number}") for number in range(count)]
+    verdict = judge(*rows)
+    figure = verdict_figure(verdict)
+    assert figure is not None and figure.get_figheight() <= 6.9
+    drawn = len(shown(verdict.findings))
+    assert drawn == min(count, most)
+    assert left_out(verdict) == (f" The first {most} of {count} are drawn." if count > most else "")
+
+
+def test_a_number_is_not_broken_from_its_name_or_its_interval() -> None:
+    said = unbroken(judge(ASCENT, SCRUB).headline)
+    assert said.split(" ") == unbroken(said).split(" ")
+    assert "(AUC\u00a0.61\u00a0[.59,\u00a0.63]," in said and "an AUC of .57 or more" in said

@@ -259,7 +259,7 @@ REFUSALS = [
     ({"audit.kind": "tmai"}, "did you mean 'tmia'"),
     ({"audit.selectors": ["kmean"]}, "did you mean 'kmeans'"),
     ({"audit.attacks": ["tmia", "gmia4"]}, "audit.attacks.1"),
-    ({"audit.attacks": ["tmia", "tmia"]}, "stands there 2 times"),
+    ({"audit.attacks": ["tmia", "tmia"]}, "is listed 2 times"),
     ({"audit.alpha": {"quantile": 0.9, "size": 3}}, "give exactly one"),
     ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and reference_loss"),
     ({"audit.neighbours.delta": 3.0}, "audit.neighbours.delta"),

@@ -99,10 +99,17 @@ def test_thumbnails_stand_only_beside_points_of_the_plans_own_data(run, page):
 def test_the_verdict_names_what_is_found_and_from_what(run):
     said = sentence(run, "Attack I (I)")
     row = run.cell("I", "kmeans", "tmia_distance")
-    assert finds(row) and said.kind == "leak" and "recognised from labels alone and from posteriors." in said.text
+    assert (
+        finds(row)
+        and said.kind == "leak"
+        and "recognised from predicted classes alone and from confidences." in said.text
+    )
     calls = row.true_positives + row.false_positives
     labels, posteriors = by_attack(run, "I").items()
-    assert (labels[0], posteriors[0]) == ("from labels alone (TMIA, distance)", "from posteriors (TMIA, posteriors)")
+    assert (labels[0], posteriors[0]) == (
+        "from predicted classes alone (TMIA, distance)",
+        "from confidences (TMIA, posteriors)",
+    )
     assert labels[1].kind == "leak" and f"{row.true_positives} of {calls} “member” calls are right" in labels[1].text
     assert rate(row.precision) in labels[1].text and rate(row.coverage) in labels[1].text
     assert "without a statistic" not in by_attack(changed(run, failed=0), "I")[labels[0]].text
@@ -116,7 +123,7 @@ def test_a_null_result_is_called_one_with_the_power_it_had(run):
     assert said.kind == "plain" and "a null result" in said.text
     found = detectable(row, run.level)
     assert math.isclose(found, row.chance + 0.12 * (1 + ndtri(0.8) / ndtri(0.975)))
-    told = by_attack(null, "II")["from posteriors (TMIA, posteriors)"]
+    told = by_attack(null, "II")["from confidences (TMIA, posteriors)"]
     assert f"a precision below {number(found)} could have been missed; above .610 is ruled out" in told.text
     assert f"With {row.pairs} pairs" in told.text and "point the right way" not in told.text
     leaning = by_attack(changed(run, "II", **fields | {"auc_low": 0.52}), "II")
@@ -161,12 +168,11 @@ def test_a_broken_level_voids_precision_coverage_and_recognised_points(run):
     void = [row for row in late.result.table if row.void]
     assert {row.attack for row in void} == {"tmia_distance"} and not any(row.void for row in run.result.table)
     document = late.result.document()
-    said = PAGE.closing_lines(document)[0]
-    assert said.startswith("Promised rates did not hold on null models for TMIA, distance × ")
-    assert said.endswith("(promised .050): their precision and coverage are void and must not be quoted")
-    assert not any("did not hold" in line for line in PAGE.closing_lines(run.result.document()))
-    told = by_attack(late, "I")["from labels alone (TMIA, distance)"]
-    assert told.text.startswith("Void") and "from labels alone" not in sentence(late, "Attack I (I)").text
+    (said,) = (line for line in PAGE.closing_lines(document) if "void" in line)
+    assert said.startswith("Control failed: models that saw none of the candidates. Called members more often than")
+    assert not any("void" in line for line in PAGE.closing_lines(run.result.document()))
+    told = by_attack(late, "I")["from predicted classes alone (TMIA, distance)"]
+    assert told.text.startswith("Void") and "from predicted classes alone" not in sentence(late, "Attack I (I)").text
     lines = [line for line in markdown(late).splitlines() if "| TMIA, distance | labels |" in line]
     assert lines and all(line.split(" | ")[4:6] == ["void", "void"] for line in lines)
     points = [grid for grid in tables.recognised_grids(late, {}) if grid.title.startswith("I: TMIA, distance")]

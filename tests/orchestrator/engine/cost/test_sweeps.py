@@ -224,3 +224,22 @@ def test_what_cannot_be_tuned_has_no_price(words: list[str], said: str, capsys: 
     assert main(["cost", "apollo-smoke", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
+
+
+@pytest.mark.parametrize(("which", "models"), [("none", 0), ("first", 3), ("targets", 3 * 3)])
+def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["cost", "apollo-smoke", "--log-models", which, "--store", "store"]
+    assert main([*words, "--json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert (alone["logged_models"], alone["logged_bytes"] > 0) == (models, models > 0)
+    assert main(words) == 0
+    assert (f"MLflow: {models} models, " in capsys.readouterr().out) == (models > 0)
+    assert main([*words, "--json", "--sweep", "apollo-ablation"]) == 0
+    swept = json.loads(capsys.readouterr().out)
+    assert swept["logged_models"] == models, "settings of the attack share their targets"
+
+
+def test_models_of_points_that_are_not_yet_ranked_are_counted_too(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["cost", "apollo-smoke", "--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["logged_models"] == 3

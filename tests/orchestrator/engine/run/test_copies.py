@@ -129,7 +129,7 @@ def test_near_copies_are_not_sought_where_each_run_would_take_long_for_it_and_th
     found = design.borders()
     assert found is not None
     (line,) = copy_warnings(design)
-    assert "near copies across borders of the split were not sought" in line and "orch data duplicates" in line
+    assert "near copies across borders of the split were not looked for" in line and "orch data duplicates" in line
     inputs = np.array(design.data.inputs)
     inputs[found.asked[1]] = inputs[found.asked[0]]
     design.data = replace(design.data, inputs=inputs)

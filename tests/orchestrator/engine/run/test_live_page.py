@@ -188,7 +188,7 @@ def test_a_full_disk_costs_the_page_and_not_the_run(
     result = run_of(plan, page.parent).audit()
     assert pack_table(result.scores) == pack_table(whole.scores)
     log = (page.parent / "orch.log").read_text()
-    assert log.count("the page was not written while the run goes on: OSError: [Errno 28] No space left") == 1
+    assert log.count("the page of the unfinished run could not be written: OSError: [Errno 28] No space left") == 1
     assert 'id="verdict"' in page.read_text()
 
 
@@ -227,7 +227,7 @@ def test_a_store_or_a_comparison_that_fails_costs_numbers_and_not_the_page(
     at_job(8, lambda: wait_for(lambda: "2 of 3 finished" in page.read_text()))
     run.sweep(SWEEP)
     log = (page.parent / "orch.log").read_text()
-    assert "a look at what is done has failed: OSError: 500" in log
+    assert "progress could not be read: OSError: 500" in log
     assert "base was not compared: ZeroDivisionError: base" in log
 
 

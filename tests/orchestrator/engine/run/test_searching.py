@@ -169,7 +169,7 @@ def test_trials_of_other_code_or_data_are_refused_before_anything_is_written_and
     def claim() -> None:
         claims.append(journal.read_bytes())
 
-    with pytest.raises(BadInput, match="trial 0 was another one, by other code, data or versions; choose"):
+    with pytest.raises(BadInput, match="trial 0 was run with other code, data or versions; choose"):
         searched(short, tmp_path, claim=claim)
     assert not claims
     assert {file: file.read_bytes() for file in sorted((tmp_path / "out").iterdir())} == before
@@ -314,7 +314,8 @@ def test_searches_that_cannot_be_made_are_refused(search: Search, parts: int, sa
 
 
 def test_a_metric_that_no_setting_has_is_refused_with_the_closest(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"'los.auc' is no number of these settings \(did you mean 'loss.auc'\?\); loss"):
+    told = r"'los.auc' is not a number of these settings \(did you mean 'loss.auc'\?\); loss"
+    with pytest.raises(BadInput, match=told):
         searched(replace(SEARCH, metric=("los.auc",)), tmp_path)
 
 
@@ -424,7 +425,7 @@ def test_a_line_in_the_middle_that_is_none_is_refused(tmp_path: Path) -> None:
     assert journal.begin() == []
     journal.note(trial=0)
     (tmp_path / JOURNAL_FILE).write_bytes(b"x\n" + (tmp_path / JOURNAL_FILE).read_bytes())
-    with pytest.raises(BadInput, match="line 1, is no line of a search"):
+    with pytest.raises(BadInput, match="line 1, is not a line of a search"):
         journal.begin()
 
 
@@ -438,7 +439,7 @@ def test_a_line_about_a_trial_that_is_none_is_refused(tmp_path: Path, line: dict
     journal.begin()
     journal.note(trial=0, changes={})
     journal.note(**line)
-    with pytest.raises(BadInput, match="line 3, is no line of a search; choose another --out, or add --force"):
+    with pytest.raises(BadInput, match="line 3, is not a line of a search; choose another --out, or add --force"):
         journal.begin()
 
 

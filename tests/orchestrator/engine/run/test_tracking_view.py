@@ -87,7 +87,24 @@ def test_the_views_show_what_was_varied_beside_what_was_found(logged):
     assert shown == {"orch-charts": True, "orch-rest": False}
     everything = json.loads(json.loads(tags[f"{SAVED}orch"])["state"])
     assert everything["searchFilter"] == "tags.`orch.level` = 'parent'"
-    assert {"tags.`orch.data`", "tags.`orch.worst`", "metrics.`auc`"} <= set(everything["selectedColumns"])
+    assert everything["selectedColumns"][:3] == ["metrics.`auc`", "tags.`orch.verdict`", "tags.`orch.worst`"]
+    assert "tags.`orch.data`" in everything["selectedColumns"]
+
+
+def test_the_list_of_audits_keeps_the_first_number_of_every_kind_that_was_logged(tmp_path):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    experiment = client.create_experiment("orch")
+    one = {"name": "one", "plan": {}, "settings": [{"setting": "base", "overrides": {}}]}
+    for metrics in (["auc", "tpr"], ["precision_low", "auc"], ["auc", "auc_low"]):
+        arrange(client, experiment, views_of(one, "p", metrics))
+    saved = json.loads(client.get_experiment(experiment).tags[f"{SAVED}orch"])
+    columns = json.loads(saved["state"])["selectedColumns"]
+    assert [name for name in columns if name.startswith("metrics")] == ["metrics.`auc`", "metrics.`precision_low`"]
+    client.set_experiment_tag(experiment, f"{SAVED}orch", "written over")
+    arrange(client, experiment, views_of(one, "p", ["auc"]))
+    assert "Audits" in client.get_experiment(experiment).tags[f"{SAVED}orch"]
 
 
 def compared(name, parent, varied):
