@@ -316,7 +316,7 @@ def test_markdown_holds_every_row_of_the_main_setting_and_every_setting(sweep):
     for row in shown:
         cells = (words(row["access"]), words(row["unlearner"]), words(row["attack"]), area(row, "auc"))
         assert f"\n| {' | '.join(cells)}" in text
-    assert text.rindex("| Classes alone |") < text.index("| Confidences |")
+    assert text.rindex("| Labels only |") < text.index("| Posteriors |")
     assert all(f"\n| {entry['setting']} |" in text for entry in result["settings"])
 
 

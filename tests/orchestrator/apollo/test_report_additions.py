@@ -257,7 +257,7 @@ def test_page_and_terminal_say_first_what_is_void(whole, broken):
 def test_void_stands_in_the_place_of_rates_and_discoveries_and_is_not_tracked(whole, broken):
     run = ApolloRun.of(broken, read_apollo_run(whole).scores)
     text = markdown(run)
-    main = next(line for line in text.splitlines() if "| Classes alone | SCRUB | Apollo |" in line)
+    main = next(line for line in text.splitlines() if "| Labels only | SCRUB | Apollo |" in line)
     assert main.split(" | ")[5:7] == ["void", ".300 [.200, .400]"] and "(void: promised rate broken" in text
     (line,) = (line for line in text.splitlines() if line.startswith("| base | SCRUB | Apollo |") and "| 0.1 |" in line)
     assert line.count("| void |") == 2
