@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
@@ -23,6 +23,7 @@ from orchestrator.engine.run.trial import RunSetting
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.run.workers import AS_THEY_COME
 from orchestrator.engine.setting import Setting, plans_of
+from orchestrator.engine.store.checkpoints import unfinished
 from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from tune_spaces.registry import Sweep
@@ -92,12 +93,20 @@ class Crew:
         to_do, title = self.kind.making
         if makes_models:
             self.terminal.line(f"population: {models} models, {models - made} reused, {made} {to_do}")
+            self.tell_of_checkpoints(job for job in todo if job.stage in makes_models)
         for stage in (name for name in needed if name not in makes_models):
             done = needed[stage] - left[stage]
             self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")
         if todo:
             self.populate(todo, plans_of(settings), title)
         return {"models": models, "reused": models - made, "trained": made}
+
+    def tell_of_checkpoints(self, todo: Iterable[Job]) -> None:
+        """Print how many of the jobs are not begun anew, where there are such."""
+        if not self.plan.compute.checkpoint_minutes or not (jobs := {(job.stage, job.key) for job in todo}):
+            return
+        if kept := len(jobs & unfinished(self.store)):
+            self.terminal.line(f"checkpoints: {kept} of the models {'goes' if kept == 1 else 'go'} on from there")
 
     def populate(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str) -> None:
         """Train, unlearn and measure through one queue: a Ray Train group's, or that of actors on a cluster."""

@@ -151,8 +151,9 @@ class WorkerContext(Generic[D]):
     def perform(self, job: Job) -> None:
         """Do ``job`` and put its artefact; equal jobs give equal artefacts on any worker.
 
-        Its seconds are those of all workers that did it together. Refuses a job whose document is not the one that this
-        context's plan and code give: whatever is stored under a key is what the document says.
+        Its seconds are those of all workers that did it together, and of those from whose checkpoint it went on.
+        Refuses a job whose document is not the one that this context's plan and code give: whatever is stored under a
+        key is what the document says.
         """
         begin = time.perf_counter()
         team = self.team_of(job)
@@ -161,7 +162,7 @@ class WorkerContext(Generic[D]):
         minutes = self.plan.compute.checkpoint_minutes
         kept = JobKeeper(self.store, job.stage, job.key, minutes) if minutes else None
         files = self.made(job, kept)
-        seconds = (time.perf_counter() - begin) * team.size
+        seconds = (time.perf_counter() - begin + (kept.spent if kept else 0.0)) * team.size
         self.store.put(job.stage, job.key, job.document, files, seconds=seconds)
         if kept:
             kept.remove()

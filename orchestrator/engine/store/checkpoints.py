@@ -1,9 +1,9 @@
 """Checkpoints: where a worker keeps the training of a job that is not done, so that another one goes on with it.
 
 ``checkpoints/<stage>.<key>/<sha256>.safetensors`` holds a snapshot: its tensors, and in the file's metadata its notes
-as JSON and whose it is. The name is the checksum of the file. A newer one takes the place of an older one after it is
-there; all are removed when the artefact is whole. Under one key lie snapshots of one training only, and whichever is
-read leads to the same bits, so nothing is lost where two workers write.
+as JSON, whose it is, and the seconds of work that led there. The name is the checksum of the file. A newer one takes
+the place of an older one after it is there; all are removed when the artefact is whole. Under one key lie snapshots of
+one training only, and whichever is read leads to the same bits, so nothing is lost where two workers write.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from audits.errors import BadInput
 from audits.training.keeper import Snapshot
@@ -41,7 +41,9 @@ class JobKeeper:
         self, store: Store, stage: str, key: str, minutes: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.store, self.stage, self.key, self.seconds, self.clock = store, stage, key, 60 * minutes, clock
-        self.since = clock()
+        self.begun = self.since = clock()
+        self.spent = 0.0
+        """Seconds of work of others that this process went on from."""
         self.names: list[str] = []
         """Files of the job that this process knows of, the newest last."""
 
@@ -56,7 +58,8 @@ class JobKeeper:
     def save(self, snapshot: Snapshot) -> None:
         """Write ``snapshot`` and remove the one before; the clock begins anew."""
         try:
-            data = packed(snapshot, self.stage, self.key)
+            seconds = self.spent + self.clock() - self.begun
+            data = packed(snapshot, self.stage, self.key, seconds)
             name = f"{hashlib.sha256(data).hexdigest()}{SUFFIX}"
             self.store.storage.publish(self.folder, {name: data})
             older, self.names = [each for each in self.names if each != name], [name]
@@ -73,13 +76,15 @@ class JobKeeper:
         self.names = [entry.path.rpartition("/")[2] for entry in found]
         for entry in reversed(found):
             try:
-                snapshot = unpacked(entry.path, self.store.storage.read(entry.path), self.stage, self.key)
+                data = self.store.storage.read(entry.path)
+                snapshot = unpacked(entry.path, data, self.stage, self.key)
             except FileNotFoundError:  # replaced by another worker since the listing
                 continue
             except CorruptArtefact as error:
                 _log.warning("%s; it is passed over", error)
                 continue
             _log.warning("%s/%s goes on from its checkpoint", self.stage, self.key)
+            self.spent = float(head_of(data).get("seconds", 0.0))
             return snapshot
         return None
 
@@ -94,10 +99,16 @@ class JobKeeper:
                 self.store.storage.remove_file(f"{self.folder}/{name}")
 
 
-def packed(snapshot: Snapshot, stage: str, key: str) -> bytes:
-    """Return ``snapshot`` of the training of a job as a file."""
+def packed(snapshot: Snapshot, stage: str, key: str, seconds: float) -> bytes:
+    """Return ``snapshot`` of the training of a job, after so many ``seconds`` of work, as a file."""
     said = {"schema": SCHEMA, "stage": stage, "key": key, "notes": json.dumps(dict(snapshot.notes))}
-    return pack_tensors(snapshot.tensors, said)
+    return pack_tensors(snapshot.tensors, {**said, "seconds": f"{seconds:.3f}"})
+
+
+def head_of(data: bytes) -> dict[str, str]:
+    """Return the metadata of a safetensors file."""
+    said: dict[str, str] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    return said
 
 
 def unpacked(path: str, data: bytes, stage: str, key: str) -> Snapshot:
@@ -105,10 +116,16 @@ def unpacked(path: str, data: bytes, stage: str, key: str) -> Snapshot:
     if path.rpartition("/")[2] != f"{hashlib.sha256(data).hexdigest()}{SUFFIX}":
         raise CorruptArtefact(f"checkpoint {path} is damaged: it does not have the checksum that it names")
     tensors = unpack_weights(data)
-    said: dict[str, Any] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    said = head_of(data)
     if (said.get("schema"), said.get("stage"), said.get("key")) != (SCHEMA, stage, key):
         raise CorruptArtefact(f"checkpoint {path} is not one of {stage}/{key}")
     return Snapshot(tensors, json.loads(said["notes"]))
+
+
+def unfinished(store: Store) -> set[tuple[str, str]]:
+    """Return the jobs, as stage and key, of which a checkpoint lies in ``store``."""
+    found = (entry.path.split("/") for entry in store.storage.walk(CHECKPOINTS) if entry.path.endswith(SUFFIX))
+    return {(stage, key) for stage, _, key in (parts[1].rpartition(".") for parts in found)}
 
 
 def needless(store: Store, wanted: Collection[tuple[str, str]]) -> Iterator[Entry]:

@@ -15,6 +15,7 @@ from torch import nn
 from audits.data.tensors import TensorSet
 from audits.gnq.noise import fit_noised
 from audits.models import make_model
+from audits.training.engines.base import ENGINES
 from audits.training.fit import fit
 from audits.training.loop import augmented, windows
 from audits.training.recipe import Recipe
@@ -24,6 +25,7 @@ from tests.audits.unlearning import cases
 
 POINTS, CLASSES, EPOCHS = 32, 4, 2
 PLAIN = Recipe(epochs=EPOCHS, optimizer="sgd", clip_norm=1.0)
+PRIVATE = replace(PLAIN, clip_norm=None, noise_multiplier=0.5, max_grad_norm=1.0, augment_shift=1, flip=True)
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def counts() -> Iterator[Counts]:
         yield found
 
 
-SHORT = ("augmented", "private", "scrub")
+SHORT = ("augmented", "private, fast", "scrub")
 
 
 def listed(names: Iterable[str]) -> list[Any]:
@@ -65,11 +67,7 @@ TRAININGS: dict[str, tuple[Train, Recipe, int]] = {
     "augmented": (plainly, replace(PLAIN, augment_shift=1, flip=True), 2),  # its draws, in each step
     "bfloat16": (plainly, replace(PLAIN, dtype="bfloat16"), 0),
     "noised": (noised, PLAIN, 6),  # the noise of each parameter
-    "private": (
-        plainly,
-        replace(PLAIN, clip_norm=None, noise_multiplier=0.5, max_grad_norm=1.0, augment_shift=1, flip=True),
-        3,
-    ),
+    **{f"private, {name}": (plainly, replace(PRIVATE, private_engine=name), 3) for name in ENGINES},
 }
 
 
@@ -84,6 +82,7 @@ def waits(work: Callable[[int], object], counts: Counts, sizes: tuple[int, int])
 
 
 @pytest.mark.parametrize("name", listed(TRAININGS))
+@pytest.mark.filterwarnings("ignore:Secure RNG turned off")
 def test_a_step_of_a_training_waits_for_nothing(name: str, counts: Counts) -> None:
     train, recipe, copies = TRAININGS[name]
     data, model = images(), network()

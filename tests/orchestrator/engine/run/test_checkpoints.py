@@ -13,10 +13,12 @@ from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import open_design
 from tests.cases.lost import Lost
-from tests.cases.runs import context_of, jobs_of
+from tests.cases.runs import audited, context_of, jobs_of
 from tests.cases.smallest_plans import smallest_plan
 
 LONGER = {"unlearning.1.epochs": 3, "recipe.epochs": 3}
+EARLIER = 1000.0
+"""Seconds that a lost worker is said to have worked."""
 CASES = [
     ("apollo", "train", ""),
     ("apollo", "unlearn", ""),
@@ -69,6 +71,7 @@ def test_a_lost_job_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nam
     context_of(plan, store).perform(last)
     assert made(store, last) == whole
     assert len(steps) == 1
+    assert store.get(last.stage, last.key).seconds > EARLIER, "the lost worker's time counts"
     assert not list(store.storage.walk("checkpoints"))
 
 
@@ -89,6 +92,7 @@ def lost_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         return len(taken) == step
 
     def saved(self: JobKeeper, snapshot: Snapshot) -> None:
+        self.begun -= EARLIER
         save(self, snapshot)
         raise Lost
 
@@ -112,3 +116,18 @@ def test_a_plan_may_want_no_checkpoints(tmp_path: Path, minutes: float | None) -
     context = context_of(plan, store)
     context.perform(jobs_of(plan, "train", store=store)[0])
     assert context.keeper is NEVER
+
+
+def test_a_run_says_how_many_models_go_on_from_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = smallest_plan("mia", tmp_path / "store")
+    with monkeypatch.context() as patch:
+        lost_at(patch, 1)
+        with pytest.raises(Lost):
+            audited(plan, tmp_path / "out")
+    assert "checkpoints:" not in capsys.readouterr().out
+    audited(plan, tmp_path / "out")
+    assert "checkpoints: 1 of the models goes on from there\n" in capsys.readouterr().out
+    audited(plan, tmp_path / "out")
+    assert "checkpoints:" not in capsys.readouterr().out

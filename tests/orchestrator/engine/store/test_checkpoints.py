@@ -13,7 +13,7 @@ import torch
 
 from audits.training.keeper import Snapshot
 from orchestrator.engine.store import disk
-from orchestrator.engine.store.checkpoints import JobKeeper
+from orchestrator.engine.store.checkpoints import JobKeeper, unfinished
 from orchestrator.engine.store.garbage import GRACE, collect, find_garbage
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
@@ -66,6 +66,34 @@ def test_one_is_due_every_so_many_minutes_of_the_clock(store: Store) -> None:
     assert keeper.due()
     keeper.save(snapshot(1))
     assert not keeper.due()
+
+
+def test_the_seconds_of_work_are_those_of_all_who_went_on_from_each_other(store: Store) -> None:
+    now = [100.0]
+    first = kept(store, clock=lambda: now[0])
+    assert first.last() is None and first.spent == 0
+    now[0] = 130.0
+    first.save(snapshot(1))
+    now[0] = 500.0  # lost, and found some time later
+    second = kept(store, clock=lambda: now[0])
+    second.last()
+    assert second.spent == 30
+    now[0] = 505.0
+    second.save(snapshot(2))
+    third = kept(store)
+    third.last()
+    assert third.spent == 35
+
+
+def test_jobs_with_a_checkpoint_are_unfinished(store: Store) -> None:
+    assert unfinished(store) == set()
+    kept(store).save(snapshot(1))
+    kept(store, OTHER).save(snapshot(1))
+    assert unfinished(store) == {("train", KEY), ("train", OTHER)}
+    other = kept(store, OTHER)
+    other.last()
+    other.remove()
+    assert unfinished(store) == {("train", KEY)}
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "foreign", "no tensors"])
