@@ -212,7 +212,7 @@ def test_a_run_of_many_rows_is_shown_as_matrices(whole, result, monkeypatch):
     body = [line.strip("| ").split(" | ") for line in lines[2:]]
     assert len(body) == len(attacks) and all(len(line) == 3 + len(unlearners) for line in body)
     accesses = [line[0] for line in body]
-    assert accesses == sorted(accesses, key=["classes alone", "confidences", "raw outputs", "oracle"].index)
+    assert accesses == sorted(accesses, key=["labels only", "posteriors", "logits", "oracle"].index)
     shown = sorted(cell.split(" ")[0] for line in body for cell in line[3:])
     assert shown == sorted(number(row["auc"]) for row in rows)
 
