@@ -101,7 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.docs and options.quick:
         parser.error("--docs is for numbers that mean something; leave out --quick")
     if not options.pretend and not gpu_here():
-        print("torch finds no GPU here; --quick --pretend shows that everything runs without one", file=sys.stderr)
+        print(
+            "torch finds no GPU here; python -m benchmarks.gpu --quick --pretend shows that all runs without one",
+            file=sys.stderr,
+        )
         return 2
     record = {
         "schema": SCHEMA,
@@ -151,7 +154,9 @@ def one(command: Sequence[str], limit: int) -> tuple[str, str]:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         return TOO_LONG, f"over {limit} s"
-    return (ENDED, done.stdout) if done.returncode == 0 else (FAILED, done.stdout[-2000:] + done.stderr[-2000:])
+    if done.returncode == 0:
+        return ENDED, done.stdout
+    return FAILED, f"exit code {done.returncode}\n" + done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def shown(result: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from audits.training.keeper import Snapshot
 from orchestrator.engine.store.faults import CorruptArtefact, StoreSilent, one_line
 from orchestrator.engine.store.payloads import pack_tensors, unpack_weights
 from orchestrator.engine.store.places import CHECKPOINTS
-from orchestrator.engine.store.storage import Entry
+from orchestrator.engine.store.storage import TEMPORARY, Entry
 from orchestrator.engine.store.store import Store
 
 SCHEMA: Final = "orch.checkpoint/1"
@@ -125,7 +125,8 @@ def unpacked(path: str, data: bytes, stage: str, key: str) -> Snapshot:
 def unfinished(store: Store) -> set[tuple[str, str]]:
     """Return the jobs, as stage and key, of which a checkpoint lies in ``store``."""
     found = (entry.path.split("/") for entry in store.storage.walk(CHECKPOINTS) if entry.path.endswith(SUFFIX))
-    return {(stage, key) for stage, _, key in (parts[1].rpartition(".") for parts in found)}
+    whole = (parts[1].rpartition(".") for parts in found if not parts[-1].startswith(TEMPORARY))
+    return {(stage, key) for stage, _, key in whole}
 
 
 def needless(store: Store, wanted: Collection[tuple[str, str]]) -> Iterator[Entry]:

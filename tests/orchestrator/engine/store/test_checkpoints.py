@@ -89,6 +89,9 @@ def test_jobs_with_a_checkpoint_are_unfinished(store: Store) -> None:
     assert unfinished(store) == set()
     kept(store).save(snapshot(1))
     kept(store, OTHER).save(snapshot(1))
+    half = Path(store.storage.place) / "checkpoints" / f"train.{'f' * 32}" / f".tmp-1-{'0' * 64}.safetensors"
+    half.parent.mkdir()
+    half.write_bytes(b"")  # its process was lost while it wrote
     assert unfinished(store) == {("train", KEY), ("train", OTHER)}
     other = kept(store, OTHER)
     other.last()
