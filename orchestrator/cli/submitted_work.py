@@ -130,7 +130,8 @@ def require_common_store(plan: BasePlan) -> None:
         )
     store = store or os.environ.get("ORCH_STORE", "")
     if "://" not in store and not Path(store).is_absolute():
-        raise BadInput(f"store {store!r} cannot be reached by all nodes: give s3://…, gs://… or /…; {where}")
+        said = f"store {store!r}" if store else "the default store, a folder of this machine,"
+        raise BadInput(f"{said} cannot be reached by all nodes: give s3://…, gs://… or /…; {where}")
 
 
 def require_no_secret(words: Sequence[str], plan: BasePlan) -> None:

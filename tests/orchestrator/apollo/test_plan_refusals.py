@@ -27,7 +27,7 @@ def test_the_former_name_of_an_attack_is_refused_with_the_new_ones() -> None:
         ("split.offline_shadows=3", ("split.offline_shadows is 3", "even")),
         ("split.forget=0", ("split.forget is 0", "above 0")),
         ("split.forget=1.0", ("split.forget is 1.0", "below 1")),
-        ("split.forget=0.0001", ("split.forget", "none")),
+        ("split.forget=0.0001", ("split.forget", "less than one of 500 points")),
         ("split.forget=true", ("split.forget is true", "a fraction")),
         ("split.forget=[3]", ("split.forget is [3]", "{classes: [..], fraction: 1.0}")),
         ("split.forget={class: 3}", ("split.forget", "{ids: [..]}")),

@@ -83,7 +83,7 @@ def test_choices_of_all_kinds_are_checked_before_they_are_sent(kind: str, metric
     [
         ("", "submit runs audit, sweep, tune"),
         ("doctor", "not 'doctor'"),
-        ("audit apollo", "no place that all nodes reach"),
+        ("audit apollo", "the default store, a folder of this machine, cannot be reached by all nodes"),
         ("audit apollo --store here", "store 'here'"),
         ("audit apollo --set compute.store=s3://KEY:WORD@bucket/x", "holds credentials"),
         ("audit apollo --store /s --set tracking.uri=http://KEY:WORD@host:5000", "holds credentials"),

@@ -193,7 +193,7 @@ def test_what_words_draws_and_shows_decides_nothing(copy: Copy) -> None:
         lambda text: text.replace("The one training loop", "Our training loop"),
         lambda text: text.replace("in a fresh random order", "in some random order"),
         lambda text: f"# a comment\n{text}",
-        lambda text: text.replace("return loss.detach()", "return (\n        loss.detach()\n    )"),
+        lambda text: text.replace("return entropy\n", "return (\n        entropy\n    )\n"),
         lambda text: f"\n\n{text}\n\n\n",
     ],
     ids=["module docstring", "docstring", "comment", "formatting", "blank lines"],
