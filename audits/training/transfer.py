@@ -145,6 +145,7 @@ def standardised(model: nn.Module, mean: tuple[float, ...], std: tuple[float, ..
     that names of weights stay; copies of the model keep it, a state dict does not: ``build`` must add it.
     """
     model.register_forward_pre_hook(Standardise(mean, std))
+    model.recordable = False  # type: ignore[assignment]  # the hook copies numbers to the device, which waits
     return model
 
 

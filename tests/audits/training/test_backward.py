@@ -22,6 +22,7 @@ from audits.training.backward import WARM, Backward, Repeated
 from audits.training.fit import fit, train_model
 from audits.training.recipe import Recipe
 from audits.training.team import Team
+from audits.training.transfer import standardised
 from audits.unlearning import UNLEARNERS, make_unlearner
 from benchmarks.pretended import pretended
 from tests.audits.test_contracts_models import CLASSES, SMALL
@@ -132,6 +133,7 @@ def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded(monkeypa
             assert not file.recordable(model, alone)
         next(model.parameters()).register_post_accumulate_grad_hook(lambda parameter: None)
         assert not file.recordable(model, alone)
+        assert not file.recordable(standardised(small(1).to(GPU), (0.5,), (0.5,)), alone)
 
 
 @pytest.mark.parametrize("name", MODELS)
