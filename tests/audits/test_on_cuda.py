@@ -68,11 +68,11 @@ def same_weights(there: nn.Module, here: nn.Module) -> None:
 # ------------------------------------------------------------------------------------------------- models and training
 
 
-def points_of(name: str) -> TensorSet:
-    small, generator = SMALL[name], torch.Generator().manual_seed(2)
+def points_of(name: str, count: int = 16) -> TensorSet:
+    small, generator, places = SMALL[name], torch.Generator().manual_seed(2), torch.arange(count)
     if small.tokens:
-        return TensorSet(torch.randint(1, small.tokens, (16, *small.shape), generator=generator), torch.arange(16) % 5)
-    return TensorSet(torch.rand(16, *small.shape, generator=generator), torch.arange(16) % CLASSES)
+        return TensorSet(torch.randint(1, small.tokens, (count, *small.shape), generator=generator), places % 5)
+    return TensorSet(torch.rand(count, *small.shape, generator=generator), places % CLASSES)
 
 
 @pytest.mark.parametrize("name", listed(list(MODELS)))

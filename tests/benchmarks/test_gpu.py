@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -129,6 +130,25 @@ def test_every_part_that_measures_has_a_place_in_the_docs() -> None:
     ]
     assert len(sections) == sum(part.measures for part in gpu.PARTS)
     assert [text.count(markers(section)[0]) for section in sections] == [1] * len(sections)
+
+
+ALONE = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("ray", "mlflow", "pydantic"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import pytest
+from benchmarks.gpu import TESTS
+sys.exit(pytest.main([*TESTS, "--collect-only"]))
+"""
+
+
+def test_tests_of_a_gpu_are_found_with_torch_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(file in done.stdout for file in gpu.TESTS if file.startswith("tests/"))
 
 
 @pytest.mark.long

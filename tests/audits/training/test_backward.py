@@ -26,6 +26,7 @@ from audits.training.transfer import standardised
 from audits.unlearning import UNLEARNERS, make_unlearner
 from benchmarks.pretended import pretended
 from tests.audits.test_contracts_models import CLASSES, SMALL
+from tests.audits.test_on_cuda import on, points_of
 from tests.audits.unlearning import cases
 
 GPU = "cuda"
@@ -141,7 +142,7 @@ def test_what_is_recorded_waits_for_nothing(name: str) -> None:
     """On a pretended GPU: a real one refuses to record what waits, and is of no use afterwards."""
     with pretended() as counts:
         model = make_model(name, SMALL[name].settings).build(SMALL[name].shape, CLASSES, 1).to(GPU)
-        data = moved(points_of(name))
+        data = on(GPU, points_of(name, 22))
         backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
         backward.repeated.work(data.x, data.y)
         counts.clear()
@@ -154,17 +155,6 @@ def test_a_user_s_own_architecture_is_not_recorded() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ on a GPU
-
-
-def moved(data: TensorSet) -> TensorSet:
-    return TensorSet(data.x.to(GPU), data.y.to(GPU))
-
-
-def points_of(name: str) -> TensorSet:
-    given, generator = SMALL[name], torch.Generator().manual_seed(2)
-    if given.tokens:
-        return TensorSet(torch.randint(1, given.tokens, (22, *given.shape), generator=generator), torch.arange(22) % 5)
-    return TensorSet(torch.rand(22, *given.shape, generator=generator), torch.arange(22) % CLASSES)
 
 
 @pytest.mark.gpu
@@ -184,7 +174,7 @@ def test_a_recorded_training_on_a_gpu_has_the_bits_of_a_plain_one(
         def build(seed: int) -> nn.Module:
             return make_model(name, SMALL[name].settings).build(SMALL[name].shape, CLASSES, seed)
 
-        return train_model(build, moved(points_of(name)), recipe, seed=3)
+        return train_model(build, on(GPU, points_of(name, 22)), recipe, seed=3)
 
     made: list[file.Graph] = []
 
@@ -207,7 +197,7 @@ def test_a_recorded_method_on_a_gpu_has_the_bits_of_a_plain_one(name: str, monke
     original = cases.trained().to(GPU)
 
     def unlearned() -> dict[str, torch.Tensor]:
-        sets = moved(cases.points(cases.FORGET, 1)), moved(cases.points(cases.RETAIN, 2))
+        sets = on(GPU, cases.points(cases.FORGET, 1)), on(GPU, cases.points(cases.RETAIN, 2))
         found = make_unlearner(name, cases.SETTINGS[name]).unlearn(
             copy.deepcopy(original), *sets, seed=4, recipe=cases.RECIPE, build=lambda seed: cases.build(seed).to(GPU)
         )
@@ -222,7 +212,7 @@ def test_a_recorded_method_on_a_gpu_has_the_bits_of_a_plain_one(name: str, monke
 @pytest.mark.gpu
 def test_nothing_waits_in_a_recorded_epoch() -> None:
     model = make_model("mlp", {"hidden": [6]}).build((1, 8, 8), CLASSES, 1).to(GPU)
-    data = moved(images(8))
+    data = on(GPU, images(8))
     backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
     for _ in range(WARM + 1):
         backward(data.x, data.y)
@@ -293,7 +283,7 @@ def test_a_recording_that_breaks_off_leaves_the_device_as_it_was() -> None:
         torch.manual_seed(0)
         model = Waiting().to(GPU)
         model.recordable = allowed
-        return fit(model, moved(images(21)), RECIPE, seed=3).state_dict()
+        return fit(model, on(GPU, images(21)), RECIPE, seed=3).state_dict()
 
     stream = torch.cuda.current_stream()
     broken = trained(True)
@@ -306,19 +296,22 @@ def test_a_recording_that_breaks_off_leaves_the_device_as_it_was() -> None:
 def test_recordings_stand_the_collection_of_others() -> None:
     """What waits to be collected holds recordings of trainings before, as a worker's many models leave them."""
     settle()
-    for seed in range(40):
-        cycle: list[object] = [fit_kept(seed)]
-        cycle.append(cycle)
-    gc.collect()
+    often = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)  # wherever anything is made, so also while a step is recorded if that is not prevented
+    try:
+        for seed in range(5):
+            cycle: list[object] = [fit_kept(seed)]
+            cycle.append(cycle)
+    finally:
+        gc.set_threshold(*often)
 
 
 def fit_kept(seed: int) -> Backward:
     """Train a little and return what holds the recordings."""
     model = make_model("mlp", {"hidden": [6], "dropout": 0.5}).build((1, 8, 8), CLASSES, seed).to(GPU)
-    data = moved(images(8))
+    data = on(GPU, images(8))
     backward = Backward(model, lambda x, y: F.cross_entropy(model(x), y))
     for _ in range(WARM + 2):
         backward(data.x, data.y)
-        _ = [[object()] for _ in range(2000)]  # lets a collection begin anywhere
     assert backward.repeated.recordings
     return backward
