@@ -22,7 +22,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,7 +132,7 @@ def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[s
     return words
 
 
-def apart(form: str, sizes: dict[str, int], device: str, threads: int) -> dict[str, Any]:
+def apart(form: str, sizes: Mapping[str, Any], device: str, threads: int) -> dict[str, Any]:
     """Return ``measured`` of a process of its own; on a GPU, which counts its memory itself, of this one."""
     print(f"k-means, {form}", file=sys.stderr)
     if device.startswith("cuda"):
@@ -142,7 +142,7 @@ def apart(form: str, sizes: dict[str, int], device: str, threads: int) -> dict[s
         return pool.submit(measured, form, sizes, device, threads).result()
 
 
-def measured(form: str, sizes: dict[str, int], device: str, threads: int) -> dict[str, Any]:
+def measured(form: str, sizes: Mapping[str, Any], device: str, threads: int) -> dict[str, Any]:
     """Return seconds by phase, peak memory and inertia of one form."""
     torch.set_num_threads(threads)
     blocks = Blocks(**sizes, device=device)

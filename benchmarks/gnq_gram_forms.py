@@ -90,7 +90,7 @@ def by_opacus(case: Case, model: nn.Module, x: torch.Tensor, y: torch.Tensor) ->
     def gradients() -> Iterator[list[torch.Tensor]]:
         for points, labels in zip(x.split(AT_ONCE), y.split(AT_ONCE), strict=True):
             F.cross_entropy(hooked(points), labels, reduction="sum").backward()
-            yield [parameter.grad_sample for parameter in model.parameters()]
+            yield [vars(parameter)["grad_sample"] for parameter in model.parameters()]
             hooked.zero_grad(set_to_none=True)
 
     found = multiplied(gradients(), model, len(x))

@@ -15,7 +15,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -96,7 +97,15 @@ def left_out(K: Floats, j: int) -> tuple[Floats, Floats]:
     return K[np.ix_(others, others)], K[others, j]
 
 
-PLAIN: dict[str, tuple[str, Callable[[Floats, int, float], float]]] = {
+class Plain(Protocol):
+    """The value of point ``j`` from a Gram matrix, by a form that computes one point at a time."""
+
+    def __call__(self, K: Floats, j: int, penalty: float) -> float:
+        """Return the value."""
+        raise NotImplementedError
+
+
+PLAIN: dict[str, tuple[str, Plain]] = {
     "pinv, one pseudo-inverse a point": ("pinv", pseudo_inverse),
     "pinv, one symmetric pseudo-inverse a point": ("pinv", symmetric_pseudo_inverse),
     "pinv of dependent gradients, one pseudo-inverse a point": (DEPENDENT, dependent_pseudo_inverse),
@@ -126,10 +135,10 @@ def measure_size(n: int, few: int, repeats: int) -> dict[str, Any]:
         print(f"N = {n}: repeat {turn + 1} of {repeats}", file=sys.stderr)
         seconds["whole"].append(one_call(lambda: whole_way(G)))
         for mode, K in grams.items():
-            seconds[mode].append(one_call(lambda mode=mode, K=K: ours(mode, K)))
+            seconds[mode].append(one_call(partial(ours, mode, K)))
         seconds[DEFINITION].append(all_points(lambda j: definition(G, j), fewer, n))
         for name, (mode, form) in PLAIN.items():
-            seconds[name].append(all_points(lambda j, form=form, K=grams[mode]: form(K, j, penalty), asked, n))
+            seconds[name].append(all_points(partial(form, grams[mode], penalty=penalty), asked, n))
     against = {DEFINITION: "whole", **{name: mode for name, (mode, _) in PLAIN.items()}}
     return {
         "n": n,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -71,8 +72,12 @@ class Budget:
     directions: int = 100
 
 
-Search = Callable[[Problem, Budget], torch.Tensor]
-"""Points (K, …) of another label near each image; NaN where there is none."""
+class Search(Protocol):
+    """A search for points of another label near each image."""
+
+    def __call__(self, problem: Problem, budget: Budget) -> torch.Tensor:
+        """Return points (K, …); NaN where there is none."""
+        raise NotImplementedError
 
 
 def ours(problem: Problem, schedule: Schedule, noise: bool = False) -> torch.Tensor:
@@ -149,7 +154,7 @@ def spent(problem: Problem, search: Callable[[Problem], torch.Tensor]) -> dict[s
 
 def matched(problem: Problem, search: Search, queries: int) -> Budget:
     """Return the budget with which ``search`` asks about ``queries`` a point, worked out from two short runs."""
-    few, many = (spent(problem, lambda p, rounds=rounds: search(p, Budget(rounds)))["queries"] for rounds in (2, 5))
+    few, many = (spent(problem, partial(search, budget=Budget(rounds)))["queries"] for rounds in (2, 5))
     a_round = (many - few - (gradient(5) - gradient(2))) / 3
     fixed = few - gradient(2) - 2 * a_round
     rounds = min(range(1, 65), key=lambda t: abs(fixed + t * a_round + gradient(t) - queries))

@@ -39,7 +39,8 @@ from audits.data.undecoded import AHEAD, Files, Undecoded
 from audits.data.views import Views
 from audits.models import make_model
 from audits.processors import usable_cpus
-from audits.training.loop import batches, make_optimizer, step
+from audits.training.backward import Backward
+from audits.training.loop import batches, entropy_of, make_optimizer, step
 from audits.training.recipe import Recipe
 from benchmarks.loading_images import CLASSES, made
 from benchmarks.record import add_output_options, described, environment, median, number, rounded, table, write
@@ -200,6 +201,7 @@ def trained(data: EncodedSet, steps: int) -> dict[str, float]:
     recipe = Recipe(batch_size=BATCH)
     model = make_model("resnet18", {"stem": "imagenet"}).build(data.images.point_shape, CLASSES, 0).train()
     optimizer = make_optimizer(model, recipe)
+    backward = Backward(model, entropy_of(lambda x, _: cast("torch.Tensor", model(x)), recipe))
     ids = np.arange(len(data.labels))
     points = TensorSet(cast("torch.Tensor", Undecoded([Files(data.images, ids, "cpu")])), torch.from_numpy(data.labels))
     parts = batches(len(points), BATCH, torch.Generator().manual_seed(0))[:steps]
@@ -209,7 +211,7 @@ def trained(data: EncodedSet, steps: int) -> dict[str, float]:
         asked = time.perf_counter()
         x, y = next(turns)
         waits.append(time.perf_counter() - asked)
-        step(model, optimizer, x, y, recipe)
+        step(backward, optimizer, recipe.clip_norm, x, y)
     total = time.perf_counter() - begin
     return {
         "steps": len(parts),

@@ -21,7 +21,7 @@ from orchestrator.tmia.kind import KIND as TMIA_KIND
 
 if TYPE_CHECKING:
     from audits.apollo.design.partition import Member
-    from audits.data.pools import Ids
+    from audits.arrays import Ids
     from audits.tmia.design import MembershipDesign
     from orchestrator.apollo.plan import UnlearningMethod
     from orchestrator.engine.jobs.job import Job, Reference

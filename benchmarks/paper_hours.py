@@ -18,6 +18,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -129,7 +130,7 @@ def measured(device: str, quick: bool) -> dict[str, Any]:
     for name, settings in METHODS.items():
         unlearner = make_unlearner(name, shortened(settings) if quick else settings)
         seconds[name], _ = timed(
-            lambda unlearner=unlearner: unlearner.unlearn(trained, forget, retain, seed=0, recipe=RECIPE, build=build),
+            partial(unlearner.unlearn, trained, forget, retain, seed=0, recipe=RECIPE, build=build),
             device,
         )
     return {
@@ -160,7 +161,7 @@ def trained_epoch(
     timed(lambda: train_model(build, data, Recipe(**plain, epochs=1), seed=0), device)
     times = []
     for count in (1, epochs):
-        spent, model = timed(lambda count=count: train_model(build, data, Recipe(**plain, epochs=count), 0), device)
+        spent, model = timed(partial(train_model, build, data, Recipe(**plain, epochs=count), 0), device)
         times.append(spent)
     return max((times[1] - times[0]) / (epochs - 1), 1e-9), model
 

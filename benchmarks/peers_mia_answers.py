@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from orchestrator.engine.store.payloads import unpack_arrays
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
 from orchestrator.mia.design import MiaDesign
+from orchestrator.mia.jobs import MiaJobs
 from orchestrator.mia.stages.asking import ANSWERS, JUDGED, SHADOWS, STRANGERS
 from orchestrator.mia.stages.points import outside_points, pool_points
 from orchestrator.mia.stages.scoring import members
@@ -85,7 +87,7 @@ def opened(plan: BasePlan, store: Store) -> WorkerContext[MiaDesign]:
     """Return the context of a plan whose targets and shadows were asked, in this process if the store lacks that."""
     if plan.kind != "mia":
         raise BadInput(f"audit.kind is {plan.kind!r} in the plan; allowed: mia")
-    design = open_design(plan, store)
+    design = cast("MiaJobs", open_design(plan, store))
     context: WorkerContext[MiaDesign] = WorkerContext(kind_named("mia"), design, store)
     stages = ("train", "ask")
     todo = [job for job in design.jobs() if job.stage in stages and not store.has(job.stage, job.key)]

@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -97,7 +98,7 @@ def measured(case: Case) -> dict[str, Any]:
         for form, found in seconds.items():
             model = kind.build(case.shape, CLASSES, 1).cuda()
             with mock.patch.object(backward, "WARM", backward.WARM if form == "played" else 10**9):
-                spent = timed(lambda model=model: fit(model, data, case.recipe, seed=2))
+                spent = timed(partial(fit, model, data, case.recipe, seed=2))
             states[form] = model.state_dict()
             if turn:  # the first pays for start-up
                 found.append(spent / case.recipe.epochs)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
+from torch.multiprocessing.spawn import spawn
 
 from audits.training.team import Team
 
@@ -19,7 +19,7 @@ Work = Callable[..., Any]
 def by_team(size: int, place: Path, work: Work, *arguments: Any) -> list[Any]:
     """Return what ``work(team, *arguments)``, a function of a module, returns in each of ``size`` processes."""
     place.mkdir(parents=True)
-    mp.spawn(joined, (size, str(place), work, arguments), nprocs=size)
+    spawn(joined, (size, str(place), work, arguments), nprocs=size)
     return [torch.load(place / f"{rank}.pt", weights_only=False) for rank in range(size)]
 
 

@@ -37,6 +37,8 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ONE, TURNED, TWO, APART = "one worker", "one, batches turned round", "two workers", "two, statistics of shares"
 
 Curve = dict[str, Any]
+Work = tuple[int, int, int, int]
+"""Width of the network, points, epochs, points of a batch."""
 
 
 class Turned(TensorSet):
@@ -68,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     load_average = environment("cpu", 1)
     work = (options.width, options.points, options.epochs, options.batch)
     with tempfile.TemporaryDirectory() as place:
-        (together, *_) = by_team(SIZE, Path(place) / "team", both, *work)
-    alone = {dtype: {ONE: curve(ALONE, dtype, *work), TURNED: turned(dtype, *work)} for dtype in DTYPES}
+        (together, *_) = by_team(SIZE, Path(place) / "team", both, work)
+    alone = {dtype: {ONE: curve(ALONE, dtype, work), TURNED: turned(dtype, work)} for dtype in DTYPES}
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": "teams",
@@ -93,27 +95,25 @@ def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[s
     return [word for name in changed for word in (f"--{name}", str(getattr(options, name)))]
 
 
-def both(team: Team, *work: int) -> dict[str, dict[str, Curve]]:
+def both(team: Team, work: Work) -> dict[str, dict[str, Curve]]:
     """Return the curves of a team, with statistics of whole batches and of shares."""
     apart = replace(team, sync_batch_norm=False)
-    return {dtype: {TWO: curve(team, dtype, *work), APART: curve(apart, dtype, *work)} for dtype in DTYPES}
+    return {dtype: {TWO: curve(team, dtype, work), APART: curve(apart, dtype, work)} for dtype in DTYPES}
 
 
-def turned(dtype: str, *work: int) -> Curve:
+def turned(dtype: str, work: Work) -> Curve:
     """Return the curve of one worker that sums in another order."""
-    return curve(ALONE, dtype, *work, made=Turned)
+    return curve(ALONE, dtype, work, Turned)
 
 
 def curve(
     team: Team,
     dtype: str,
-    width: int,
-    points: int,
-    epochs: int,
-    batch: int,
+    work: Work,
     made: Callable[[torch.Tensor, torch.Tensor], TensorSet] = TensorSet,
 ) -> Curve:
     """Return the mean loss of each epoch of a training, and the seconds of a step."""
+    width, points, epochs, batch = work
     data = load("fashion14")
     x = torch.from_numpy(np.array(data.inputs[:points])).to(DTYPES[dtype]) / 255
     y = torch.from_numpy(data.labels[:points].copy())

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from audits.statistics.intervals import nested_t
 from audits.statistics.null import permutation_p
 from audits.statistics.roc import auc
 from benchmarks.record import SCHEMA, add_output_options, described, environment, table, write
+from orchestrator.apollo.design import ApolloDesign
 from orchestrator.apollo.kind import KIND
 from orchestrator.apollo.stages.searching import case
 from orchestrator.engine.data import data_of
@@ -181,7 +182,7 @@ def of_seed(out: Path, seed: int, settings: Settings, quick: bool) -> dict[str, 
 def everything(plan: Any, settings: Settings) -> Iterator[tuple[str, Iterator[tuple[str, Tried]]]]:
     """Yield each setting with what it finds against each method, over models that are trained once."""
     data, store = data_of(plan.data.name, plan.data.root), Store(plan.compute.store)
-    first = WorkerContext(KIND, KIND.lay_out(plan, data, "cpu", store), store)
+    first = WorkerContext(KIND, cast("ApolloDesign", KIND.lay_out(plan, data, "cpu", store)), store)
     for job in first.design.jobs():
         read = job.stage in ("train", "unlearn") and first.design.member(job.member).role != "offline"
         if read and not store.has(job.stage, job.key):

@@ -9,7 +9,7 @@ from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
 from orchestrator.apollo.plan import CONTROLS, ApolloPlan
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
-from orchestrator.engine.headline import Control, Headline, Line
+from orchestrator.engine.headline import AREAS, Control, Headline, Line, promise
 
 SUMMARY = ("auc", "tpr", "found_fpr")
 
@@ -70,12 +70,11 @@ def controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Li
         if row["unlearner"] == "retrain" or (row["unlearner"] == "identity" and row["attack"] in attacks):
             rows[row["unlearner"]].append(row)
     found = [
-        Control(name, judge(rows[name]) if rows[name] else "no result")
-        for name, judge in (("retrain", off_chance), ("identity", without_power))
+        Control(name, judge(rows[name]) if rows[name] else "no result", spares)
+        for name, judge, spares in (("retrain", off_chance, ()), ("identity", without_power, AREAS))
         if counted
     ]
-    void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
-    return [*found, Control("promised rate", f"not kept, so that {'; '.join(void)} is void" if void else "")]
+    return [*found, promise(line.where for line in counted if line.values.get("void"))]
 
 
 def off_chance(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -121,11 +121,13 @@ def judged_one(
     """Return how a result of ``lines`` stands to a gate.
 
     What was not measured is not passed, nor is anything beside a control that failed: the gate is then inconclusive.
-    A value above the limit fails it, whatever else was not measured.
+    A value above the limit fails it, whatever else was not measured, and whichever control failed that spares it.
     """
     counted, absent = looked_at(gate, headline, lines), looked_at(gate, headline, lost)
     controls = headline.controls(plan, document, counted)
-    broken = [f"control {control.name}: {control.failure}" for control in controls if control.failure]
+    failed = [control for control in controls if control.failure]
+    broken = [f"control {control.name}: {control.failure}" for control in failed]
+    doubted = any(gate.metric not in control.spares for control in failed)
     missing = [f"no result of {', '.join(line.where for line in absent)}; see the warnings"] if absent else []
     worst, unmeasured = worst_of(gate, headline, counted)
     if unmeasured and (counted or not absent):
@@ -133,7 +135,7 @@ def judged_one(
     value, where = (worst.values[gate.metric], worst.where) if worst else (None, "")
     found = LimitResult(gate.text, gate.metric, gate.limit, value, where, PASSED)
     above = [found.above()] if value is not None and value > gate.limit else []
-    outcome = FAILED if above and not broken else INCONCLUSIVE if above or broken or missing else PASSED
+    outcome = FAILED if above and not doubted else INCONCLUSIVE if above or broken or missing else PASSED
     return replace(found, outcome=outcome, reasons=(*above, *missing, *broken))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,27 @@ class Line:
     access: str = ""
 
 
+AREAS = ("auc", "auc_low", "auc_high")
+"""Metrics that rest on no promised rate."""
+
+
 @dataclass(frozen=True)
 class Control:
-    """A control that a result has, by name; ``failure``: how it failed, "" where it held."""
+    """A control that a result has, by name; ``failure``: how it failed, "" where it held.
+
+    ``spares``: metrics that stand although it failed, so that a value above a limit is above it: where a promised rate
+    is broken or power is lacking, an AUC above chance is still a leak. Below a limit nothing stands beside a failure.
+    """
 
     name: str
     failure: str = ""
+    spares: tuple[str, ...] = ()
+
+
+def promise(void: Iterable[str]) -> Control:
+    """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs."""
+    lines = "; ".join(dict.fromkeys(void))
+    return Control("promised rate", f"not kept by {lines}: hit rates are void" if lines else "", AREAS)
 
 
 def no_refusal(plan: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.headline import Control, Headline, Line
+from orchestrator.engine.headline import AREAS, Control, Headline, Line, promise
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import FitRow
@@ -46,8 +46,7 @@ def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]
     Beside a given target: own models that one of them must find and that fit as the target does, and members that are
     not told apart without the model.
     """
-    void = dict.fromkeys(line.where for line in counted if line.values.get("void"))
-    found = [Control("promised rate", f"not kept, so that {'; '.join(void)} is void" if void else "")]
+    found = [promise(line.where for line in counted if line.values.get("void"))]
     attacks = {line.place[0] for line in counted}
     for name, rows, what in (
         ("canaries", document["canaries"], "points with a wrong label"),
@@ -57,10 +56,10 @@ def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]
             row = max(tested, key=lambda row: row["auc"])
             held = any((row["auc_low"] or 0.0) > 0.5 for row in tested)
             text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
-            found.append(Control(name, "" if held else text))
+            found.append(Control(name, "" if held else text, AREAS))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
-        found.append(Control("fit of own models", "; ".join(unlike)))
+        found.append(Control("fit of own models", "; ".join(unlike), AREAS))
     if blind := document.get("blind"):
         differ = [row for row in blind if row["differ"]]
         seen = "; ".join(f"AUC {row['auc']:.3f} by inputs and labels alone" for row in differ)

@@ -37,7 +37,7 @@ from tests.cases.growing import HEAD_ID, growing_cluster
 
 jobs = [FileJob(f"j{number}", str(folder / "run"), (), "meetCOUNT") for number in range(COUNT)]
 kinds = {"gpus": {"resources": {"CPU": 8, "GPU": 2}, "max_workers": 1}}
-with growing_cluster(folder / "cluster", 6411, kinds, idle_minutes=0.05) as address:
+with growing_cluster(folder / "cluster", kinds, idle_minutes=0.05) as address:
     workers = Workers(100, gpus=SHARE, cpus=0.5, address=address, engine="actors", storage=str(folder / "ray"))
     with connect(workers):
         import ray

@@ -48,16 +48,22 @@ class Browser:
         """Return what a script hands to its last argument, a function."""
         return self.ask("execute/async", script=script, args=list(values))
 
-    def show(self, page: Path, width: int, height: int, scheme: str = "light", media: str = "screen") -> None:
-        """Open a page in a window of so many pixels."""
-        self.logged()
+    def size(self, width: int, height: int) -> None:
+        """Give the window so many pixels."""
         small = width < 600
         self.protocol(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=small
         )
+
+    def show(self, page: Path, width: int, height: int, scheme: str = "light", media: str = "screen") -> None:
+        """Open a page in a window of so many pixels."""
+        self.logged()
+        self.size(width, height)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.protocol("Emulation.setEmulatedMedia", media=media, features=features)
+        self.ask("url", url="about:blank")  # or a page that is shown already, at an anchor, is not loaded anew
         self.ask("url", url=page.as_uri())
+        assert self.run("return document.readyState") == "complete"
 
     def logged(self) -> tuple[list[str], list[str]]:
         """Return errors of the console, and addresses that were asked for, since the last call."""
@@ -68,9 +74,12 @@ class Browser:
         ]
         return console, [url for url in asked if not url.startswith("data:")]
 
-    def picture(self, file: Path) -> None:
-        """Write what the window shows as a PNG."""
-        file.write_bytes(base64.b64decode(self.protocol("Page.captureScreenshot", format="png")["data"]))
+    def picture(self, file: Path, left: int = 0) -> None:
+        """Write what the window shows as a PNG, without its first ``left`` pixels."""
+        width, height = self.run("return [innerWidth, innerHeight]")
+        clip = {"x": left, "y": 0, "width": width - left, "height": height, "scale": 1}
+        values = {"clip": clip} if left else {}
+        file.write_bytes(base64.b64decode(self.protocol("Page.captureScreenshot", format="png", **values)["data"]))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -23,7 +24,6 @@ MEMORY = 100 * 2**20
 @contextlib.contextmanager
 def growing_cluster(
     folder: Path,
-    port: int,
     kinds: Mapping[str, Mapping[str, Any]],
     *,
     cpus: int = 2,
@@ -39,6 +39,7 @@ def growing_cluster(
     import ray._private.services
 
     folder.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
     address = f"{ray._private.services.get_node_ip_address()}:{port}"
     types: dict[str, Any] = {
         name: {
@@ -102,6 +103,15 @@ def growing_cluster(
             started.wait(10)
         _kill_all(short)
         shutil.rmtree(short, ignore_errors=True)
+
+
+def _free_port() -> int:
+    """Return a port below those that connections and Ray's workers are given, so that it stays free."""
+    for port in random.SystemRandom().sample(range(6400, 9400), 100):
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("", port))
+            return port
+    raise OSError("no free port")
 
 
 def _wait_for(address: str) -> None:

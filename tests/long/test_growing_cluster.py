@@ -95,7 +95,7 @@ def test_the_command_brings_nodes_trains_nothing_on_the_head_and_ends_with_the_b
 ) -> None:
     plan = ("sweep", "apollo-ablation", *COMMANDS[command])
     kinds = {"gpu_worker": {"resources": {"CPU": 1, "GPU": 1}, "max_workers": 2}}
-    with growing_cluster(tmp_path / "cluster", 6421, kinds, idle_minutes=0.5, version=version) as address:
+    with growing_cluster(tmp_path / "cluster", kinds, idle_minutes=0.5, version=version) as address:
         watch = Watch()
         places = ("--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"))
         done = orch(tmp_path, *plan, "--set", f"compute.address={address}", *places)

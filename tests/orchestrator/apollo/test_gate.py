@@ -84,6 +84,8 @@ def test_beside_a_failed_control_the_gate_is_inconclusive() -> None:
             "nothing was unlearned"
         )
     assert failed("scrub.lira.auc=0.99", "posteriors.auc=0.99", rows=blind) == []  # lira sees
+    (line,) = failed("auc=0.64", rows=blind)  # what is found is found
+    assert line.startswith("gate auc=0.64: failed: auc is 0.650 (finetune, apollo), above 0.64; control identity: ")
     spurious = with_row("retrain", "lira", auc=0.7, control="off chance")
     (line,) = failed("auc=0.99", rows=spurious)
     assert line.startswith("gate auc=0.99: inconclusive: control retrain: lira is off chance")

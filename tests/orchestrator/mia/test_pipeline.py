@@ -151,6 +151,11 @@ def test_a_broken_promise_is_void_and_said_everywhere(finished: Result, place: P
     plan, headline = load_plan(PLAN), kind_named("mia").headline
     said = failures(gates_of(["lira.auc=0.99"], headline, plan), headline, plan, document)
     assert any("inconclusive: control promised rate: not kept" in line for line in said)
+    (line,) = failures(gates_of(["lira.auc=0.01"], headline, plan), headline, plan, document)
+    assert "failed: auc is " in line and line.endswith("promised rate: not kept by base, lira: hit rates are void")
+    counted = {**document, "table": [{**row, "tpr": 0.9} for row in document["table"]]}
+    (line,) = failures(gates_of(["lira.tpr=0.5"], headline, plan), headline, plan, counted)
+    assert "inconclusive: tpr is 0.900" in line
     assert not failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
     assert failures(gates_of(["auc=0.51"], headline, plan), headline, plan, document)
 
