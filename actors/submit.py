@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from actors.cluster import SOURCE_PACKAGES
 from actors.environment import QUIET, environment
 from audits.errors import BadInput
+from audits.extras import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,6 @@ TALKERS = (
     "ray.dashboard.modules.job.sdk",
     "ray._private.runtime_env.packaging",
 )
-NEEDS = "pip install 'orch-audit[cluster]'"
 
 
 class JobServerLost(RuntimeError):
@@ -164,11 +164,11 @@ def _connect(address: str) -> JobSubmissionClient:
         except OSError as error:
             raise BadInput(
                 f"no job server answers at {address}; forward the head's (`ray dashboard cluster.yaml`); "
-                f"on the head it needs {NEEDS}"
+                f"on the head it needs {command('ray')}"
             ) from error
         except RuntimeError as error:
             if "ray[default]" in str(error):
-                raise BadInput(f"jobs need parts of Ray that are not installed: {NEEDS}") from error
+                raise BadInput(f"jobs need parts of Ray that are not installed: {command('ray')}") from error
             raise BadInput(f"{address} is no job server of Ray: {_first_line(error)}") from error
 
 

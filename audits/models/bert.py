@@ -13,6 +13,7 @@ from torch import nn
 
 from audits.data.text import PADDING
 from audits.errors import BadInput
+from audits.extras import command
 from audits.models.base import MODELS, Architecture
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def encoder(config: dict[str, Any]) -> BertModel:
     try:
         from transformers import BertConfig, BertModel
     except ImportError as error:
-        raise BadInput(f"model.name: bert needs transformers ({error}); pip install 'orch-audit[text]'") from error
+        raise BadInput(f"model.name: bert needs transformers ({error}); {command('transformers')}") from error
     given = {**config, "pad_token_id": PADDING, "initializer_range": START, "attn_implementation": "eager"}
     return BertModel(BertConfig(**given))
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from audits.errors import BadInput
+from audits.extras import command
 
 Run = Callable[[torch.Tensor], torch.Tensor]
 
@@ -61,7 +62,7 @@ def onnx(data: bytes, name: str) -> Run:
         import onnxruntime
     except ImportError:
         raise BadInput(
-            f"target.weights: {name} is an ONNX graph, for which onnxruntime is needed: pip install orch-audit[onnx]"
+            f"target.weights: {name} is an ONNX graph, for which onnxruntime is needed: {command('onnxruntime')}"
         ) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

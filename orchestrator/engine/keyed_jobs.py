@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Self
 
 from audits.errors import BadInput
+from audits.extras import command
 from audits.models import MODELS
 from audits.own.code import taken_apart
 from audits.training.engines.base import ENGINES
@@ -142,10 +143,6 @@ def modules_of(part: type) -> tuple[str, ...]:
     return vars(part).get("made_of") or (part.__module__,)
 
 
-EXTRAS = {"opacus": "dp", "transformers": "text"}
-"""Packages that are installed with an extra of ours."""
-
-
 @cache
 def installed(package: str) -> str:
     """Return the installed version of a package; its metadata are read once, not for every job.
@@ -155,8 +152,8 @@ def installed(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        extra = f": pip install 'orch-audit[{EXTRAS[package]}]'" if package in EXTRAS else ""
-        raise BadInput(f"this plan needs the package {package}, which is not installed{extra}") from None
+        needed = f"this plan needs the package {package}, which is not installed: {command(package)}"
+        raise BadInput(needed) from None
 
 
 def engines(recipes: Iterable[Recipe]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
+from audits.extras import command
 from audits.gradients.model_copies import quiet
 from audits.registry import Registry
 from audits.training.recipe import Recipe
@@ -87,4 +88,4 @@ def opacus(part: str) -> Any:
         with quiet():
             return importlib.import_module(f"opacus.{part}")
     except ImportError as error:
-        raise BadInput(f"recipe: private training needs Opacus ({error}); pip install 'orch-audit[dp]'") from error
+        raise BadInput(f"recipe: private training needs Opacus ({error}); {command('opacus')}") from error

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from audits.errors import BadInput
+from audits.extras import command
 from orchestrator.engine.plan.base import BasePlan
 from tune_spaces.space import Search
 
@@ -47,8 +48,7 @@ def require_searcher(search: Search) -> None:
             fault = f"cannot be imported ({' '.join(str(error).split())})"
     if fault:
         raise BadInput(
-            f"search: optuna needs the package optuna, which {fault}: pip install 'orch-audit[tune]', or use "
-            "search: random"
+            f"search: optuna needs the package optuna, which {fault}: {command('optuna')}, or use search: random"
         )
 
 
