@@ -1,5 +1,6 @@
 # make demo    one audit under four settings, on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
+# make long    the tests that `make test` leaves out, but those of a GPU: one after another, some hours
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
 # make docs    the documentation as a site, in site/; open site/index.html
@@ -28,7 +29,7 @@ define NEWLINE
 
 endef
 
-.PHONY: demo test gpu lint docs install clean
+.PHONY: demo test long gpu lint docs install clean
 .DELETE_ON_ERROR:
 .SILENT: lint
 
@@ -40,6 +41,9 @@ test: $(STAMP)
 	@{ $(subst $(NEWLINE), && ,$(LINT)); } & lint=$$!; \
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
 	tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
+
+long: $(STAMP)
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "long and not gpu"
 
 gpu: $(STAMP)
 	@$(BIN)/python -m benchmarks.gpu
