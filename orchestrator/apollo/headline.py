@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
 from orchestrator.apollo.plan import CONTROLS, ApolloPlan
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
-from orchestrator.engine.headline import AREAS, Control, Headline, Line, promise
+from orchestrator.engine.headline import Control, Doubt, Headline, Line, promise
 
 SUMMARY = ("auc", "tpr", "found_fpr")
 
@@ -69,10 +69,12 @@ def controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Li
     for row in document["table"]:
         if row["unlearner"] == "retrain" or (row["unlearner"] == "identity" and row["attack"] in attacks):
             rows[row["unlearner"]].append(row)
+    judges: tuple[tuple[str, Callable[[Sequence[Mapping[str, Any]]], str], Doubt], ...] = (
+        ("retrain", off_chance, "truth"),
+        ("identity", without_power, "power"),
+    )
     found = [
-        Control(name, judge(rows[name]) if rows[name] else "no result", spares)
-        for name, judge, spares in (("retrain", off_chance, ()), ("identity", without_power, AREAS))
-        if counted
+        Control(name, judge(rows[name]) if rows[name] else "no result", of) for name, judge, of in judges if counted
     ]
     return [*found, promise(line.where for line in counted if line.values.get("void"))]
 
@@ -80,7 +82,7 @@ def controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Li
 def off_chance(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return how the control ``retrain`` failed in ``rows``, or ""."""
     off = sorted({row["attack"] for row in rows if row.get("control") == OFF_CHANCE})
-    return f"{', '.join(off)} is off chance, where nothing may be found" if off else ""
+    return f"{', '.join(off)} {'is' if len(off) == 1 else 'are'} off chance, where nothing may be found" if off else ""
 
 
 def without_power(rows: Sequence[Mapping[str, Any]]) -> str:

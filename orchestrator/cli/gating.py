@@ -11,7 +11,9 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.finished import headline_of, page_of
+from orchestrator.engine.ci.junit import is_junit
 from orchestrator.engine.ci.junit import junit as junit_of
+from orchestrator.engine.ci.summary import is_summary
 from orchestrator.engine.ci.summary import summary as summary_of
 from orchestrator.engine.gate import judged
 from orchestrator.engine.gate_result import PASSED, GateResult, trial_warning
@@ -32,12 +34,15 @@ def ci_options(function: F) -> F:
     return function
 
 
-def clear(*files: Path | None) -> None:
+def clear(junit: Path | None, summary: Path | None) -> None:
     """Take away files that the command in hand is to write, so that none of an earlier one is taken for its own.
 
-    Raises BadInput where they cannot be written.
+    Raises BadInput where they cannot be written, are one file, or hold something else than what orch writes there.
     """
-    for file in filter(None, files):
+    if junit is not None and summary is not None and junit.resolve() == summary.resolve():
+        raise BadInput(f"--junit and --summary are one file, {junit}; name two")
+    check(junit, summary)
+    for file in filter(None, (junit, summary)):
         try:
             file.unlink(missing_ok=True)
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -47,6 +52,22 @@ def clear(*files: Path | None) -> None:
             raise BadInput(f"{file} cannot be written: {error.strerror}; name another file") from None
 
 
+def check(junit: Path | None, summary: Path | None) -> None:
+    """Raise BadInput for a file that exists and that orch has not written as what it is to become."""
+    for option, file, ours, kind in (
+        ("--junit", junit, is_junit, "JUnit file"),
+        ("--summary", summary, is_summary, "summary"),
+    ):
+        if file is None or not file.exists():
+            continue
+        try:
+            held = file.read_bytes() if file.is_file() else None
+        except OSError as error:
+            raise BadInput(f"{file} cannot be read: {error.strerror}; name another file") from None
+        if held is None or (held.strip() and not ours(held)):
+            raise BadInput(f"{option} {file}: this exists and is no {kind} of orch; name another file, or remove it")
+
+
 def write_for_ci(document: Mapping[str, Any], out: Path | None, junit: Path | None, summary: Path | None) -> None:
     """Write the files of a result (the content of result.json), whose page is in ``out``, that are asked for.
 
@@ -54,6 +75,7 @@ def write_for_ci(document: Mapping[str, Any], out: Path | None, junit: Path | No
     """
     if junit is None and summary is None:
         return
+    check(junit, summary)  # a file of the run itself may have been named
     headline, plan = headline_of(document)
     gate = GateResult.of(document) if "gate" in document else judged((), headline, plan, document)
     if junit is not None:

@@ -95,13 +95,16 @@ def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
 def judged(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> GateResult:
     """Return how a result stands to every gate, and how its controls did.
 
-    The controls are those of the lines that the gates look at, of all lines where there is no gate.
+    The controls are those of the lines that each gate looks at, of all lines where there is no gate; one that failed
+    for a single gate has failed.
     """
     lines, lost = headline.lines(plan, document), headline.lost(plan, document)
     limits = tuple(judged_one(gate, headline, plan, document, lines, lost) for gate in gates)
-    counted = [line for line in lines if not gates or any(line in looked_at(gate, headline, lines) for gate in gates)]
-    controls = headline.controls(plan, document, counted)
-    told = tuple(ControlResult(each.name, not each.failure, each.failure) for each in controls)
+    counted = [looked_at(gate, headline, lines) for gate in gates] or [[*lines]]
+    failures: dict[str, dict[str, None]] = {}
+    for control in (control for each in counted for control in headline.controls(plan, document, each)):
+        failures.setdefault(control.name, {}).update({control.failure: None} if control.failure else {})
+    told = tuple(ControlResult(name, not found, "; ".join(found)) for name, found in failures.items())
     return GateResult(outcome_of(limits), limits, told)
 
 
@@ -121,13 +124,13 @@ def judged_one(
     """Return how a result of ``lines`` stands to a gate.
 
     What was not measured is not passed, nor is anything beside a control that failed: the gate is then inconclusive.
-    A value above the limit fails it, whatever else was not measured, and whichever control failed that spares it.
+    A value above the limit fails it, whatever else was not measured, unless a control failed that puts it in doubt.
     """
     counted, absent = looked_at(gate, headline, lines), looked_at(gate, headline, lost)
     controls = headline.controls(plan, document, counted)
     failed = [control for control in controls if control.failure]
     broken = [f"control {control.name}: {control.failure}" for control in failed]
-    doubted = any(gate.metric not in control.spares for control in failed)
+    doubted = any(control.doubts(gate.metric) for control in failed)
     missing = [f"no result of {', '.join(line.where for line in absent)}; see the warnings"] if absent else []
     worst, unmeasured = worst_of(gate, headline, counted)
     if unmeasured and (counted or not absent):

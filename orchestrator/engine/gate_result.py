@@ -91,8 +91,10 @@ class GateResult:
 
     def tags(self) -> dict[str, str]:
         """Return what a tracker keeps as words: the outcome of the gate, and that of each limit with its reasons."""
-        told = {f"orch.gate.{limit.name}": limit.told() for limit in self.limits}
-        return {"orch.gate": self.outcome, **told} if self.limits else {}
+        told: dict[str, list[str]] = {}
+        for limit in self.limits:  # several may be on the same number
+            told.setdefault(f"orch.gate.{limit.name}", []).append(limit.told())
+        return {"orch.gate": self.outcome, **{key: "; ".join(each) for key, each in told.items()}} if told else {}
 
     def to_json(self) -> dict[str, Any]:
         """Return ``gate`` of result.json."""

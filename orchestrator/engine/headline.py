@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -22,27 +22,32 @@ class Line:
     access: str = ""
 
 
-AREAS = ("auc", "auc_low", "auc_high")
-"""Metrics that rest on no promised rate."""
+Doubt = Literal["truth", "cells", "power"]
+PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
+"""Metrics that mean nothing where a promised rate is not kept."""
 
 
 @dataclass(frozen=True)
 class Control:
     """A control that a result has, by name; ``failure``: how it failed, "" where it held.
 
-    ``spares``: metrics that stand although it failed, so that a value above a limit is above it: where a promised rate
-    is broken or power is lacking, an AUC above chance is still a leak. Below a limit nothing stands beside a failure.
+    ``of``: what is in doubt where it failed. "truth": whatever is found; "cells": hit rates at promises that were not
+    kept; "power": what is not found. Below a limit nothing stands beside a failure.
     """
 
     name: str
     failure: str = ""
-    spares: tuple[str, ...] = ()
+    of: Doubt = "truth"
+
+    def doubts(self, metric: str) -> bool:
+        """Say whether a value of ``metric`` above a limit is in doubt where the control failed."""
+        return self.of == "truth" or (self.of == "cells" and metric in PROMISED)
 
 
 def promise(void: Iterable[str]) -> Control:
     """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs."""
     lines = "; ".join(dict.fromkeys(void))
-    return Control("promised rate", f"not kept by {lines}: hit rates are void" if lines else "", AREAS)
+    return Control("promised rate", f"not kept by {lines}: hit rates are void" if lines else "", "cells")
 
 
 def no_refusal(plan: Any) -> str:

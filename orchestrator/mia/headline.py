@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.headline import AREAS, Control, Headline, Line, promise
+from orchestrator.engine.headline import Control, Headline, Line, promise
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import FitRow
@@ -41,9 +41,11 @@ def lost(plan: MiaPlan, document: Mapping[str, Any]) -> list[Line]:
 
 
 def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
-    """Return the controls: promised rates of ``counted`` lines, and canaries that one of their attacks must find.
+    """Return the controls: promised rates of ``counted`` lines, and canaries that must be found.
 
-    Beside a given target: own models that one of them must find and that fit as the target does, and members that are
+    The judge must find them, which was chosen beforehand; where it has none of these lines, one of their attacks.
+
+    Beside a given target: own models that must be found likewise and that fit as the target does, and members that are
     not told apart without the model.
     """
     found = [promise(line.where for line in counted if line.values.get("void"))]
@@ -53,13 +55,14 @@ def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]
         ("own models", document.get("own", ()), "models of the plan's recipe"),
     ):
         if tested := [row for row in rows if row["attack"] in attacks]:
-            row = max(tested, key=lambda row: row["auc"])
-            held = any((row["auc_low"] or 0.0) > 0.5 for row in tested)
+            chosen = [row for row in tested if row["attack"] == plan.judge] or tested
+            row = max(chosen, key=lambda row: row["auc"])
+            held = any((row["auc_low"] or 0.0) > 0.5 for row in chosen)
             text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
-            found.append(Control(name, "" if held else text, AREAS))
+            found.append(Control(name, "" if held else text, "power"))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
-        found.append(Control("fit of own models", "; ".join(unlike), AREAS))
+        found.append(Control("fit of own models", "; ".join(unlike), "cells"))
     if blind := document.get("blind"):
         differ = [row for row in blind if row["differ"]]
         seen = "; ".join(f"AUC {row['auc']:.3f} by inputs and labels alone" for row in differ)

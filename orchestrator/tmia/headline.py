@@ -52,7 +52,7 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
 def controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: no attack may call null models members more often than promised.
 
-    With a given model also its known non-members.
+    With a given model also its known non-members, and that members are like these.
     """
     rates = {"null models": "null_fpr"}
     if plan.target is not None:
@@ -63,7 +63,11 @@ def controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line
         listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row[rate]:.1%}" for row in off)
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
-            found.append(Control(what, text))
+            found.append(Control(what, text, "cells"))
+    if alike := document.get("alike"):
+        differ = "; ".join(f"AUC {row['auc']:.3f} ({row['setting']})" for row in alike if row["differ"])
+        text = f"models that saw neither tell members from non-members, {differ}" if differ else ""
+        found.append(Control("members are like non-members", text))
     return found
 
 

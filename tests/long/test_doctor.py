@@ -43,7 +43,7 @@ def test_every_node_of_a_cluster_is_asked(tmp_path: Path) -> None:
     calls = [
         ["apollo-smoke", "--store", "store", *HERE],
         [*absent, "--store", "store", *HERE],
-        ["--set", "compute.address=127.0.0.1:1"],
+        ["--set", "compute.address=127.0.0.1:1024"],
     ]
     command = [sys.executable, "-c", SCRIPT, json.dumps(calls)]
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
@@ -54,7 +54,8 @@ def test_every_node_of_a_cluster_is_asked(tmp_path: Path) -> None:
     rows, findings = lines[:2], lines[2:]
     assert all(source_digest() in row and " yes " in row for row in rows)
     assert len([row for row in rows if "(head)" in row]) == 1
-    assert len(findings) == 1 and "Ray hands out 1, torch finds 0" in findings[0]
+    assert len(findings) == 2 and findings[1].startswith(" ")  # one finding, wrapped
+    assert "Ray hands out 1, torch finds 0" in findings[0]
     code, document = second.splitlines()
     assert code == "3"
     subjects = [finding["subject"].partition(": ")[2] for finding in json.loads(document)]

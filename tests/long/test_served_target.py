@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from pandas.testing import assert_frame_equal
 from torch import nn
 
 from audits.data.catalogue import load
@@ -191,8 +192,18 @@ def _count_anew(place: Path) -> None:
 
 @pytest.mark.parametrize("kind", PLANS)
 def test_a_server_that_is_killed_and_comes_back_changes_no_bit(kind: str, port: int) -> None:
-    wanted, url = reference(kind), f"http://127.0.0.1:{port}/predict"
-    asked = ASKED | {"record": f"{kind}-answers", "patience": 120.0, "batch": 64, "identity": kind}
+    """Compared with one that stays; its scores are those of the weights, up to how logits of 64 inputs are rounded."""
+    reference(kind)
+    url = f"http://127.0.0.1:{port}/predict"
+    asked = ASKED | {"patience": 120.0, "batch": 64}
+    with endpoint(port):
+        assert audit(kind, f"{kind}-calm", url, asked | {"record": "calm-answers", "identity": f"calm {kind}"}) == 0
+    wanted = scores(f"{kind}-calm")
+    assert_frame_equal(
+        *(pq.read_table(f"{kind}-{of}/scores.parquet").to_pandas() for of in ("calm", "weights")), rtol=1e-4
+    )
+    Path("served.log").write_text("")
+    asked |= {"record": f"{kind}-answers", "identity": kind}
     lives = []
 
     def keep_alive() -> None:

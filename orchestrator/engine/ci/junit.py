@@ -39,6 +39,11 @@ def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
     return text + b"\n"
 
 
+def is_junit(data: bytes) -> bool:
+    """Say whether a file is one that ``junit`` made."""
+    return b'<testsuites name="orch"' in data[:200]
+
+
 def limit_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
     """Yield the test case of each limit."""
     for limit in gate.limits:

@@ -35,6 +35,11 @@ def summary(
     return "\n\n".join(blocks) + "\n"
 
 
+def is_summary(data: bytes) -> bool:
+    """Say whether a file is one that ``summary`` made, by its head and its last line."""
+    return data.startswith(b"## ") and data.rstrip().rpartition(b"\n")[2].startswith(b"Page: ")
+
+
 def limit_table(gate: GateResult) -> Iterator[str]:
     """Yield the table of limits, if there are any."""
     if gate.limits:

@@ -19,7 +19,7 @@ from audits.statistics.one_target import SAYS, area_interval, jackknife_variance
 from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.gate import failures, gates_of
-from orchestrator.engine.headline import AREAS, Control
+from orchestrator.engine.headline import Control
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
@@ -258,6 +258,6 @@ def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_l
     document = {**finished.document, "fit": [write_row(row) for row in wrong]}
     plan = bench.plan()
     controls = HEADLINE.controls(plan, document, [*HEADLINE.lines(plan, document)])
-    assert Control("fit of own models", line, AREAS) in controls
+    assert Control("fit of own models", line, "cells") in controls
     assert own_power(MiaRun.of(document)).kind == "bad"
     assert own_power(MiaRun.of(finished.document)).kind == "good"

@@ -218,6 +218,21 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     assert line.startswith("gate precision=0.4: failed: precision is 0.500")
     (line,) = failed("precision=0.99", precision=0.5, fpr_off=True, fpr=0.3)
     assert "inconclusive: control the target's own non-members: called members more often than 10.0%" in line
+    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)
+    assert "inconclusive: precision is 0.500" in line
+    (line,) = failed("auc=0.4", auc=0.5, fpr_off=True, fpr=0.3)
+    assert "failed: auc is 0.500" in line
+
+
+def test_members_that_are_unlike_non_members_leave_a_gate_inconclusive(
+    finished: tuple[Result, Path], folder: Path
+) -> None:
+    plan, document = given_plan(folder), finished[0].document
+    unlike = {**document, "alike": [{**row, "auc": 0.7, "differ": True} for row in document["alike"]]}
+    for limit in ("auc=0.99", "auc=0.01"):
+        (line,) = failures(gates_of([limit], KIND.headline, plan), KIND.headline, plan, unlike)
+        assert line.startswith(f"gate {limit}: inconclusive: ")
+        assert line.endswith("models that saw neither tell members from non-members, AUC 0.700 (I)")
 
 
 def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:

@@ -15,6 +15,7 @@ from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.ci.summary import summary
 from orchestrator.engine.gate_result import ControlResult, GateResult, LimitResult
 from orchestrator.engine.headline import Control, Line
+from orchestrator.report.result import read_result
 from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.bench import Bench
 
@@ -89,13 +90,38 @@ def test_no_file_of_an_earlier_run_is_left_where_a_run_breaks(
 
     monkeypatch.setattr("orchestrator.cli.audit.run_audit", fail)
     xml = bench.place / "stale.xml"
-    xml.write_text("<testsuites/>")
+    xml.write_bytes(junit({"name": "stale"}, GateResult()))
     assert bench.command("audit", "toy", "--out", str(bench.place / "broken"), "--junit", str(xml)) == 3
     assert not xml.exists()
     capsys.readouterr()
     for place in (bench.place, Path("/proc/none/orch.xml")):
         assert bench.command("audit", "toy", "--junit", str(place)) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_no_file_that_orch_did_not_write_is_overwritten(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, out = bench.place / "mine.yaml", bench.place / "kept"
+    mine.write_text("seed: 1\n")
+    assert bench.command("audit", "toy", "--out", str(out)) == 0
+    result = (out / "result.json").read_bytes()
+    for command in (("audit", "toy", "--out", str(out)), ("report", str(out))):
+        for words in (
+            ("--junit", str(mine)),
+            ("--summary", str(mine)),
+            ("--junit", str(out / "result.json")),
+            ("--junit", "/dev/null"),
+            ("--junit", str(bench.place / "same"), "--summary", str(bench.place / "same")),
+        ):
+            capsys.readouterr()
+            run = bench.command if command[0] == "audit" else lambda *given: main([*given])
+            assert run(*command, *words) == 2, words
+            assert len(capsys.readouterr().err.splitlines()) == 1
+    assert mine.read_text() == "seed: 1\n" and (out / "result.json").read_bytes() == result
+    fresh = bench.place / "fresh"
+    assert bench.command("audit", "toy", "--out", str(fresh), "--junit", str(fresh / "result.json")) == 2
+    assert read_result(fresh)["kind"] == "toy"
+    for _ in range(2):  # its own files are written anew
+        assert main(["report", str(out), "--junit", str(out / "a.xml"), "--summary", str(out / "a.md")]) == 0
 
 
 def test_no_name_breaks_out_of_xml_or_of_a_table() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.main import main
-from orchestrator.engine.gate_result import GateResult
-from orchestrator.engine.headline import Control
+from orchestrator.engine.gate import judged, parse_gate
+from orchestrator.engine.gate_result import ControlResult, GateResult
+from orchestrator.engine.headline import Control, Doubt, Line
 from orchestrator.report.writing import template
 from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.bench import Bench
@@ -87,6 +88,36 @@ def test_one_failed_limit_fails_the_gate_in_the_tracker_too(bench: Bench) -> Non
     assert parent.data.tags["orch.gate.right.auc"].endswith(f"failed: auc is {value:.3f} (base, right), above 0.1")
     assert parent.data.metrics["gate.passed"] == 0.0
     assert parent.data.metrics["gate.right.auc"] == pytest.approx(value)
+
+
+def test_a_control_that_failed_for_one_limit_has_failed() -> None:
+    """Each limit has the controls of its own lines; the list of all does not say that one held which did not."""
+    lines = [Line((name,), {"auc": 0.6}, name, True) for name in ("right", "loss")]
+    headline = replace(
+        kind.KIND.headline,
+        lines=lambda plan, document: lines,
+        controls=lambda plan, document, counted: [Control("power", "" if lines[0] in counted else "none", "power")],
+    )
+    texts = ("loss.auc=0.9", "loss.auc=0.5", "right.auc=0.9")
+    gates = [parse_gate(text, headline) for text in texts]
+    found = judged(gates, headline, None, {})
+    assert [limit.outcome for limit in found.limits] == ["inconclusive", "failed", "passed"]
+    assert found.controls == (ControlResult("power", False, "none"),)
+    (tags,) = [told for name, told in found.tags().items() if name == "orch.gate.loss.auc"]
+    assert tags == f"{found.limits[0].told()}; {found.limits[1].told()}"
+
+
+@pytest.mark.parametrize(
+    ("of", "doubted"),
+    [
+        ("truth", {"auc", "auc_low", "tpr", "precision_low", "found_fpr", "roc_tpr"}),
+        ("cells", {"tpr", "precision_low"}),
+        ("power", set()),
+    ],
+)
+def test_a_control_puts_in_doubt_what_rests_on_it(of: Doubt, doubted: set[str]) -> None:
+    metrics = {"auc", "auc_low", "tpr", "precision_low", "found_fpr", "roc_tpr"}
+    assert {metric for metric in metrics if Control("any", "failed", of).doubts(metric)} == doubted
 
 
 @pytest.mark.usefixtures("blind")
