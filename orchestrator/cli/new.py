@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from audits.data.catalogue import describe
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.completing import kinds as kind_names
 from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, text_of
@@ -59,9 +60,21 @@ def command(
     if target is not None and members is None:
         members = asked("Points that it was trained on (a file of ids, all, even, odd, START:STOP)", "")
     require_target(kind, target, members)
-    data = data or asked("Data set", "fashion14")
-    model = model or asked("Model", "bert" if data.startswith("imdb") else "mlp")
     session.code.said((data, model, target))
+
+    def usable_data(name: str) -> str:
+        session.code.said((name,))
+        require_data(name)
+        return name
+
+    data = accepted(data, "Data set", "fashion14", usable_data)
+
+    def usable_model(name: str) -> str:
+        session.code.said((name,))
+        require_model(kind, name, data)
+        return name
+
+    model = accepted(model, "Model", "bert" if data.startswith("imdb") else "mlp", usable_model)
     size = settled(size, "How long may it take", SIZES, "minutes")
     text, made = fitting(kind, size, data, model, target or "", members or "")
     if file is None:
@@ -102,6 +115,16 @@ def settled(given: str | None, question: str, allowed: Sequence[str], default: s
     return repeated(lambda: known(asked(f"{question} ({', '.join(allowed)})", default), allowed))
 
 
+def accepted(given: str | None, question: str, default: str, usable: Callable[[str], str]) -> str:
+    """Return the word that was given, or the answer, as ``usable`` returns it; a wrong answer is asked for again.
+
+    Raises BadInput for a wrong word where nobody was asked.
+    """
+    if given or not sys.stdin.isatty():
+        return usable(given or default)
+    return repeated(lambda: usable(asked(question, default)))
+
+
 def repeated(ask: Callable[[], str]) -> str:
     """Return the first answer that is not refused."""
     while True:
@@ -116,6 +139,25 @@ def known(word: str, allowed: Sequence[str]) -> str:
     if word not in allowed:
         raise BadInput(f"{word!r} is not known{did_you_mean(word, allowed)}; allowed: {', '.join(allowed)}")
     return word
+
+
+def require_data(name: str) -> None:
+    """Raise BadInput for a data set that is neither there nor known by its size."""
+    facts = describe(name)
+    if not facts.present and not (facts.points and facts.shape and facts.classes):
+        raise facts.missing()
+
+
+def require_model(kind: str, name: str, data: str) -> None:
+    """Raise BadInput for a model that is not known or does not fit the data, as the smallest plan says.
+
+    What else is wrong with that plan is no matter of the model; ``fitting`` tells it.
+    """
+    try:
+        fitting(kind, SIZES[0], data, name, "", "")
+    except BadInput as error:
+        if str(error).startswith("model"):
+            raise
 
 
 def require_target(kind: str, target: str | None, members: str | None) -> None:

@@ -12,9 +12,10 @@ from audits.errors import BadInput
 from orchestrator.cli.completing import runs
 from orchestrator.cli.finished import SCORED, page_of
 from orchestrator.cli.gating import ci_options, clear, write_for_ci
-from orchestrator.cli.options import allow_code_option
+from orchestrator.cli.options import allow_code_option, colour_option
 from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.kind import Page
+from orchestrator.engine.run.console import Terminal
 from orchestrator.report.result import read_result
 
 
@@ -22,6 +23,7 @@ from orchestrator.report.result import read_result
 @click.argument("run", type=click.Path(), shell_complete=runs)
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
 @ci_options
+@colour_option
 @allow_code_option
 def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) -> None:
     """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet.
@@ -48,9 +50,10 @@ def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) 
         return
     shown = document["kind"] != SCORED and document.get("pictures") is not False
     page.write(folder, thumbnails(page, document) if shown else None)
-    click.echo(f"wrote {folder / 'report.html'}")
+    terminal = Terminal()
+    terminal.closing(f"wrote {folder / 'report.html'}")
     for text in filter(None, (trial_warning(document), *GateResult.of(document).lines())):
-        click.echo(text)
+        terminal.closing(text)
 
 
 def thumbnails(page: Page, document: dict[str, Any]) -> Any:
@@ -59,5 +62,5 @@ def thumbnails(page: Page, document: dict[str, Any]) -> Any:
     try:
         return page.images(document, lambda: load(data["name"], data.get("root")))
     except BadInput as error:
-        click.echo(f"without thumbnails: {error}", err=True)
+        Terminal(json=True).closing(f"without thumbnails: {error}")  # on standard error
         return {}

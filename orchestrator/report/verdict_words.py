@@ -13,7 +13,7 @@ from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, F
 
 SMALL = "too small"
 MOST_NAMED = 4
-NUMBER = re.compile(r"\b(?:AUC|precision|likeness) [−.\d]+(?: \[[^\]]*\])?")
+NUMBER = re.compile(r"\b(?:AUC|precision|likeness) [−.\d]+(?: \[[^\]]*\])?|\d %")
 LAST_NUMBER = re.compile(r"\.\d+$")
 METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness", "tpr": "TPR", "fpr": "FPR"}
 MEANINGS = {
@@ -75,7 +75,7 @@ def meanings(headline: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return a text in whose lines no number stands apart from its name or its interval."""
+    """Return a text in whose lines no number stands apart from its name, its interval or its %."""
     return NUMBER.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 

@@ -94,7 +94,6 @@ def write_page(
         chosen=selection.sentences(chosen) if chosen else [],
         chosen_grids=selection.grids(chosen),
         answer=answer,
-        answer_headline=unbroken(answer.headline) if answer else "",
         answer_access=" or ".join(map(with_term, answer.access)) if answer else "",
         answer_meanings=meanings(answer.headline) if answer else "",
         gate_words=gate_words(run.gate) if run.gate else "",
@@ -123,6 +122,7 @@ def template(package: str, name: str = "page.html.j2") -> Template:
 
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters["unbroken"] = unbroken
     return environment.get_template(name)
 
 

@@ -90,7 +90,8 @@ def caption(run: ApolloRun) -> str:
     ]
     lines = [
         f"{counts(run)} * above chance after Holm's correction.",
-        f"Of {len(rows)} AUC intervals about {expected_misses(len(rows), run.level):.1f} miss the truth by luck.",
+        f"Of {len(rows)} AUC intervals ({percent(run.level, 0)} each), about "
+        f"{expected_misses(len(rows), run.level):.1f} are expected to miss the truth by chance.",
         *flagged,
     ]
     return "\n".join(lines)

@@ -202,10 +202,10 @@ def _luck(run: ApolloRun) -> Sentence:
     return Sentence(
         "plain",
         "Luck",
-        f"Of the {shown} intervals ({percent(run.level, 0)}) in the main table, about {luck:.0f} will miss the truth "
-        f"by chance ({luck_auc:.1f} of the {len(rows)} AUC intervals). “Above chance” therefore rests on permutation "
-        f"tests with Holm’s correction over the {len(rows)} rows, not on single intervals. A null result means that "
-        "these attacks found nothing with this many points. It does not prove safety.",
+        f"Of the {shown} intervals ({percent(run.level, 0)} each) in the main table, about {luck:.0f} are expected to "
+        f"miss the truth by chance (of the {len(rows)} AUC intervals, about {luck_auc:.1f}). “Above chance” therefore "
+        f"rests on permutation tests with Holm’s correction over the {len(rows)} rows, not on single intervals. A null "
+        "result means that these attacks found nothing with this many points. It does not prove safety.",
     )
 
 

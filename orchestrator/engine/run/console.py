@@ -107,6 +107,11 @@ class Terminal:
             text = "\n".join(wrap(text, self.console.width, break_long_words=False, break_on_hyphens=False))
         self.console.print(text, markup=False, soft_wrap=True)
 
+    def with_command(self, text: str) -> None:
+        """Print a line that holds a command, unless only closing lines are wanted; it is whole, to be copied."""
+        if not self.terse:
+            self.console.print(text, markup=False, soft_wrap=True)
+
     def last_words(self, text: str) -> None:
         """Print a line on standard error, whoever holds it, as the last one before the process ends."""
         os.write(self.errors, f"orch: {text}{f' (log: {self.log})' if self.log else ''}\n".encode())

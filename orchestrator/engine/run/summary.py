@@ -23,9 +23,9 @@ def show_result(terminal: Terminal, kind: Kind, document: Mapping[str, Any], out
         terminal.closing(f"{count} warning{'s' if count > 1 else ''}, listed in the report")
     terminal.closing(f"report: {out / 'report.html'}")
     if tracked := document.get("tracking"):
-        terminal.line(f"tracking: {page_of(tracked)}")
+        terminal.with_command(f"tracking: {page_of(tracked)}")
         if logged := tracked.get("models"):
-            terminal.line(f"models: {serving(tracked['uri'], logged)}")
+            terminal.with_command(f"models: {serving(tracked['uri'], logged)}")
     for line in page.closing_lines(document):
         terminal.closing(line)
 

@@ -75,9 +75,11 @@ def predictions(run: GnqRun, setting: str) -> list[Sentence]:
 def luck(run: GnqRun) -> Sentence:
     """Say how many intervals would miss the truth by luck, and what a null result is worth."""
     cells = sum(row.auc.low is not None for row in run.result.table)
-    missed = f"{expected_misses(cells, run.level):.1f} will miss the truth by chance"
+    missed = f"{expected_misses(cells, run.level):.1f} are expected to miss the truth by chance"
     counted = (
-        f"Of {cells} AUC intervals ({percent(run.level, 0)}) about {missed}." if cells else "There is no interval."
+        f"Of {cells} AUC intervals ({percent(run.level, 0)} each), about {missed}."
+        if cells
+        else "There is no interval."
     )
     text = (
         f"{counted} The headline of an arm is its strongest attack, picked afterwards, which overstates. Arms and "

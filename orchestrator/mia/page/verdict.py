@@ -168,7 +168,7 @@ def bound(run: MiaRun) -> Sentence | None:
     rows = [row for row in run.epsilons if row.attack == run.judge]
     if not rows:
         return None
-    told = "; ".join(f"{row.epsilon:.2f} from {row.right} of {row.guesses} right guesses" for row in rows)
+    told = "; ".join(f"{row.epsilon:.2f} from {row.right} of {row.guesses} guesses right" for row in rows)
     text = (
         f"Guesses by {words(run.judge)} about pairs show that training is not (ε, {rows[0].delta:g})-differentially "
         f"private for ε below {told}. The shares of pairs were fixed beforehand, and each bound holds by itself. The "
@@ -192,17 +192,17 @@ def fit(run: MiaRun) -> Sentence | None:
 
 def luck(run: MiaRun) -> Sentence:
     """Say how many intervals would miss the truth by luck."""
-    intervals, missed = f"{len(run.attacks)} AUC intervals ({percent(run.level, 0)})", run.result.expected_misses
+    intervals, missed = f"{len(run.attacks)} AUC intervals ({percent(run.level, 0)} each)", run.result.expected_misses
     if run.given:
         return Sentence(
             "plain",
             "Scope",
-            f"{SAYS} Of {intervals} about {missed:.1f} will miss the truth by chance. A null result is no proof of "
-            "safety: stronger attacks may come.",
+            f"{SAYS} Of {intervals}, about {missed:.1f} are expected to miss the truth by chance. A null result is no "
+            "proof of safety: stronger attacks may come.",
         )
     text = (
-        f"Of {intervals} about {missed:.1f} will miss the truth by chance. Attacks share models and points, so misses "
-        "come together. Intervals are about further pools and models of this recipe. A null result is no proof of "
-        "safety: stronger attacks may come."
+        f"Of {intervals}, about {missed:.1f} are expected to miss the truth by chance. Attacks share models and "
+        "points, so misses come together. Intervals are about further pools and models of this recipe. A null result "
+        "is no proof of safety: stronger attacks may come."
     )
     return Sentence("plain", "Luck", text)

@@ -246,9 +246,9 @@ def luck(run: TmiaRun) -> Sentence:
     cells = sum(row.precision.low is not None for row in run.result.table)
     missed = expected_misses(cells, run.level)
     text = (
-        f"About {missed:.1f} of {cells} precision intervals ({percent(run.level, 0)}) will miss the truth by chance. "
-        "Cells share models and points, so misses come together. The verdict’s attacks and selection were "
-        "fixed beforehand; the best cell of the table, picked afterwards, overstates. A null result is no proof of "
-        "safety."
+        f"Of {cells} precision intervals ({percent(run.level, 0)} each), about {missed:.1f} are expected to miss the "
+        "truth by chance. Cells share models and points, so misses come together. The verdict’s attacks and selection "
+        "were fixed beforehand; the best cell of the table, picked afterwards, overstates. A null result is no proof "
+        "of safety."
     )
     return Sentence("plain", "Luck", text)

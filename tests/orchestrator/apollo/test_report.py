@@ -96,13 +96,20 @@ def test_page_holds_every_row_control_and_term(audit):
         "nothing unlearned",
         "did not move",
         "Holm",
-        "will miss the truth by chance",
+        "are expected to miss the truth by chance",
         "Promised",
     ):
         assert term in text
     assert result["warnings"][0] in text and "learning_rate: 0.04" in text and "orch audit apollo plan.yaml" in text
     order = [text.index(word) for word in ("<b>Gradient ascent</b>", "Control: retrained", "Control: nothing")]
     assert order == sorted(order)
+
+
+def test_no_number_of_the_first_screen_stands_apart_from_its_name_or_its_unit(audit):
+    page = (audit / "report.html").read_text(encoding="utf-8")
+    screen = page[page.index('<section id="answer"') : page.index("<figure", page.index('<section id="answer"'))]
+    assert "(AUC\u00a0" in screen[screen.index("<dt>Controls") :]
+    assert not re.search(r"AUC [−.\d]|\d %", screen)
 
 
 def test_results_of_the_first_form_render_without_what_they_lack(audit):

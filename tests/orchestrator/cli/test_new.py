@@ -88,8 +88,11 @@ def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
         ("Kind of audit", "mai"),
         (r"did you mean 'mia'[\s\S]*Kind of audit", "mia"),
         ("model of yours", ""),
-        ("Data set", "digits"),
-        ("Model", ""),
+        ("Data set", "digit"),
+        (r"did you mean 'digits'[\s\S]*Data set", "digits"),
+        ("Model", "mpl"),
+        (r"did you mean 'mlp'[\s\S]*Model", "bert"),
+        (r"bert[\s\S]*token ids[\s\S]*Model \[", ""),
         ("How long", "seconds"),
         ("File", "asked.yaml"),
     ):

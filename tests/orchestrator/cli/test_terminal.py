@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -44,7 +45,8 @@ def whole(place: Path) -> Screen:
 def fits(screen: Screen) -> bool:
     """Say whether a screen of 80 columns holds tables that no line of which is longer or cut."""
     lines = screen.text.split("\n")
-    wide = [line for line in lines if len(line.rstrip()) > 80 and " " in line.strip()]  # else a path
+    told = [line for line in lines if not line.startswith(("tracking: ", "models: "))]  # commands, to be copied whole
+    wide = [line for line in told if len(line.rstrip()) > 80 and " " in line.strip()]  # else a path
     assert not wide
     assert "─" in screen.text and "report: " in screen.text
     return not [line for line in lines if line.startswith(" ") and "…" in line]
@@ -53,6 +55,27 @@ def fits(screen: Screen) -> bool:
 @pytest.mark.slow
 def test_everything_that_a_run_prints_fits_80_columns(whole: Screen) -> None:
     assert fits(whole)
+
+
+@pytest.mark.slow
+def test_the_command_that_opens_the_tracked_run_is_in_one_line(whole: Screen) -> None:
+    (line,) = [line for line in whole.text.split("\n") if line.startswith("tracking: ")]
+    command = r"tracking: mlflow ui --backend-store-uri \S+, then http://\S+"
+    assert len(line) > 80 and re.fullmatch(command, line.rstrip())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("whole")
+def test_a_report_is_printed_as_its_run_was(place: Path) -> None:
+    gated = opened(command("mia", place, "--fail-above", "loss.auc=0.99"), place)
+    gated.end()
+    report = opened([*ORCH, "report", str(place / "mia"), "--no-color"], place)
+    assert report.end() == 0, report.text
+    assert not COLOURS.search(report.raw)
+    first, _, rest = report.text.partition("\n")
+    assert first.startswith("wrote ") and rest.strip()
+    assert all(len(line.rstrip()) <= 80 for line in rest.split("\n"))
+    assert rest.strip() in gated.text
 
 
 @pytest.mark.long

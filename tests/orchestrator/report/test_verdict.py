@@ -188,3 +188,4 @@ def test_a_number_is_not_broken_from_its_name_or_its_interval() -> None:
     said = unbroken(judge(ASCENT, SCRUB).headline)
     assert said.split(" ") == unbroken(said).split(" ")
     assert "(AUC\u00a0.61\u00a0[.59,\u00a0.63]," in said and "an AUC of .57 or more" in said
+    assert unbroken("TPR at 10 % is .2 (AUC .97)") == "TPR at 10\u00a0% is .2 (AUC\u00a0.97)"
