@@ -31,7 +31,7 @@ def answer(run: ApolloRun) -> Verdict:
             name: (of_setting(run, name), controls(run, name)) for name in run.settings if name != run.main_setting
         },
         controls=controls(run, run.main_setting),
-        wording=wording(things),
+        wording=wording(things, given=run.given),
         tested=tested(run, things),
         access=[name for name in run.accesses if name != "oracle"],
         certainty=certainty(run, things),
@@ -40,16 +40,18 @@ def answer(run: ApolloRun) -> Verdict:
     )
 
 
-def wording(things: str) -> Wording:
-    """Return how an audit of unlearning speaks."""
+def wording(things: str, *, given: bool = False) -> Wording:
+    """Return how an audit of unlearning speaks; of a ``given`` model there are no further targets."""
+    again, more = "with more targets", f"models and more {things} (split.targets, split.candidates)"
+    if given:
+        again, more = "again", "shadow models (split.shadows)"
     return Wording(
         f"deleted {things} can still be recognised",
         advice(
             "apollo",
             leak=f"Do not treat a method that leaks as erasure. Retrain without the deleted {things}, or use a method "
-            "that shows no leak once it has been audited with more targets.",
-            untold=f"Do not rely on this run. Repeat it with more models and more {things} (split.targets, "
-            "split.candidates).",
+            f"that shows no leak once it has been audited {again}.",
+            untold=f"Do not rely on this run. Repeat it with more {more}.",
         ),
     )
 

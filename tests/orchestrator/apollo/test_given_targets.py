@@ -18,6 +18,7 @@ from audits.errors import BadInput
 from audits.statistics.intervals import delong_interval
 from audits.statistics.one_target import SAYS
 from orchestrator.apollo.headline import HEADLINE
+from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.reading import read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.cli.main import main
@@ -166,6 +167,8 @@ def test_the_verdict_is_of_one_model(done: Done) -> None:
     assert "can be recognised" in said["Given model, by shadows of finetune"]
     assert said["Scope"].startswith(SAYS)
     assert "Control: retrained from scratch" in said
+    advice = answer(read_apollo_run(done.place / "untouched")).advice
+    assert "once it has been audited again" in advice and "more targets" not in advice  # there is but one
 
 
 def test_workers_need_no_files_and_an_edited_file_is_another_target(done: Done, tmp_path: Path) -> None:
