@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.cases.waiting import wait_for
+
 ABSENT = "" if shutil.which("chromedriver") and shutil.which("chromium") else "chromium and chromedriver are not here"
 PATIENCE = 400.0
 """Seconds for a command, on a busy machine."""
+SHOWN = "return location.protocol === 'file:' && document.readyState === 'complete'"
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -63,7 +66,7 @@ class Browser:
         self.protocol("Emulation.setEmulatedMedia", media=media, features=features)
         self.ask("url", url="about:blank")  # or a page that is shown already, at an anchor, is not loaded anew
         self.ask("url", url=page.as_uri())
-        assert self.run("return document.readyState") == "complete"
+        wait_for(lambda: self.run(SHOWN))  # on a busy machine chromedriver may answer before
 
     def logged(self) -> tuple[list[str], list[str]]:
         """Return errors of the console, and addresses that were asked for, since the last call."""
