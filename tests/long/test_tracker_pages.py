@@ -1,6 +1,6 @@
 """The pages of a real MLflow server, in a browser, after the commands of docs/how-to/tracking.md.
 
-``--basetemp DIR`` keeps the pictures: docs/images/mlflow-settings.png and mlflow-model.png are made here.
+``--basetemp DIR`` keeps the pictures; those of MLflow in docs/images show the same pages, without its assistant.
 """
 
 from __future__ import annotations
