@@ -66,21 +66,25 @@ def installed_kind(offer: Offer) -> Kind:
 
 
 def load_plan(
-    source: str | None = None, overrides: Iterable[str] = (), values: Mapping[str, Any] | None = None
+    source: str | None = None,
+    overrides: Iterable[str] = (),
+    values: Mapping[str, Any] | None = None,
+    kind: str | None = None,
 ) -> BasePlan:
     """Return the plan of a file, of a shipped plan's name, or the embedded default (None).
 
     ``overrides`` are texts such as ``split.shadows=32`` (``--set``), ``values`` dotted paths with ready values; both
-    are put in before the plan is checked. Credentials in addresses are masked (``audits.credentials``). Raises
-    ``BadInput``: ``PlanProblems`` when the YAML is readable but says something impossible, or when it was written by a
-    finished run, which keeps no credentials.
+    are put in before the plan is checked. ``kind``: the audit that is asked for; a plan of another one is refused
+    before anything else about it. Credentials in addresses are masked (``audits.credentials``). Raises ``BadInput``:
+    ``PlanProblems`` when the YAML is readable but says something impossible, or when it was written by a finished run,
+    which keeps no credentials.
     """
     changes = [*map(parse_override, overrides), *mask(dict(values or {})).items()]
     raw = apply_overrides(read_plan(source), changes)
     if unusable := [f"{path} is {shown(text)}: {why}" for path, text in texts_of(raw) if (why := unusable_by(text))]:
         raise PlanProblems(unusable)
     require_permission(list(code_of(raw)))  # before the modules of the kind are imported, which takes seconds
-    return plan_from(raw)
+    return plan_from(raw, asked=kind)
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -92,17 +96,22 @@ def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from texts_of(item, f"{path}.{key}" if path else str(key))
 
 
-def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> BasePlan:
+def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = (), asked: str | None = None) -> BasePlan:
     """Return the checked plan of a plain mapping, of the class that its ``audit.kind`` asks for (default: apollo).
 
+    Raises BadInput where an audit of another kind is ``asked`` for.
     Modules of users' own that were edited are imported anew: here a run begins.
     """
     follow_edits()
     section = raw.get("audit")
-    name = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
-    if "target" in raw and isinstance(name, str):
-        name = OF_TARGETS.get(name, name)
+    said = section.get("kind", "apollo") if isinstance(section, Mapping) else "apollo"
+    name = OF_TARGETS.get(said, said) if "target" in raw and isinstance(said, str) else said
     if isinstance(name, str) and (name in KINDS or name in kind_names()):
+        if asked not in (None, said, name):
+            raise BadInput(
+                f"audit.kind is {said!r} in the plan, but the audit asked for is {asked!r}; "
+                f"run orch audit {said}, or name a plan of {asked} (orch ls plans)"
+            )
         return kind_named(name).check(raw, notes)
     known = [each for each in kind_names() if each not in OF_TARGETS.values()]
     near = did_you_mean(name, known) if isinstance(name, str) else ""

@@ -56,7 +56,8 @@ def command(
             click.echo(f"{name:7} {question}")
     kind = settled(kind, "Kind of audit", tuple(TEXTS), "apollo", needed="--kind")
     if target is None and members is None and kind in OF_TARGETS:
-        target = asked("File or address of a model of yours (empty: models are trained)", "") or None
+        question = "File or address of a model of yours (empty: models are trained)"
+        target = accepted(None, question, "", require_file) or None
     if target is not None and members is None:
         members = asked("Points that it was trained on (a file of ids, all, even, odd, START:STOP)", "")
     require_target(kind, target, members)
@@ -146,6 +147,13 @@ def require_data(name: str) -> None:
     facts = describe(name)
     if not facts.present and not (facts.points and facts.shape and facts.classes):
         raise facts.missing()
+
+
+def require_file(target: str) -> str:
+    """Return the target; raises BadInput for a file that is not there."""
+    if target and ":" not in target and not Path(target).is_file():
+        raise BadInput(f"target {target} is not here; give a file, or an address (http://…)")
+    return target
 
 
 def require_model(kind: str, name: str, data: str) -> None:

@@ -177,16 +177,19 @@ def planned(
     store: str | None = None,
     *,
     absent: bool = False,
+    kind: str | None = None,
     sweep: Sweep | None = None,
     log_models: str | None = None,
 ) -> BasePlan:
     """Return the plan that the options describe, checked against the data set that it names.
 
     So is every setting of the ``sweep`` that the command in hand runs or prices, or a worker would find out in the
-    midst of the others. ``absent``: the data need not be there, if their size is known.
+    midst of the others. ``kind``: as for ``load_plan``. ``absent``: the data need not be there, if their size is known.
     """
     values: dict[str, Any] = {}
     if workers is not None:
+        if not workers.isdecimal() and workers != "auto":
+            raise BadInput(f"--workers is {workers!r}; give a number, 0 for none, or auto")
         values["compute.workers"] = int(workers) if workers.isdecimal() else workers
     if store is not None:
         values["compute.store"] = store
@@ -196,7 +199,7 @@ def planned(
     if context is not None:
         given = (parse_override(text)[1] for text in overrides)
         session_of(context).code.said(word for value in given for _, word in texts_of(value))
-    plan = load_plan(source, overrides, values)
+    plan = load_plan(source, overrides, values, kind)
     check_against_data(plan, absent=absent)
     if sweep is not None:
         check_sweep(plan, sweep, absent=absent)

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from orchestrator.engine.gate_result import PASSED, GateResult, LimitResult
 from orchestrator.report.numbers import number
 from orchestrator.report.verdict_words import ACCESS, METRICS
-from orchestrator.report.words import words
 
 MOST_LIMITS = 3
 ENDS = {"_low": "lower end of the ", "_high": "upper end of the "}
 
 
-def gate_words(gate: GateResult) -> str:
+Named = Callable[[str], str]
+"""Returns the name of a component as the page of its kind writes it."""
+
+
+def gate_words(gate: GateResult, named: Named) -> str:
     """Return how the limits came out, those that are not passed first."""
     ordered = sorted(gate.limits, key=lambda limit: limit.outcome == PASSED)
-    told = [limit_words(limit) for limit in ordered[:MOST_LIMITS]]
+    told = [limit_words(limit, named) for limit in ordered[:MOST_LIMITS]]
     if more := len(ordered) - len(told):
         told.append(f"{more} more")
     return "; ".join(told)
 
 
-def limit_words(limit: LimitResult) -> str:
+def limit_words(limit: LimitResult, named: Named) -> str:
     """Return what a limit allows, what was found and how it came out."""
-    return f"{metric_words(limit)} at most {number(limit.at_most)}, found {number(limit.value)} ({limit.outcome})"
+    found = f"found {number(limit.value)} ({limit.outcome})"
+    return f"{metric_words(limit, named)} at most {number(limit.at_most)}, {found}"
 
 
-def metric_words(limit: LimitResult) -> str:
+def metric_words(limit: LimitResult, named: Named) -> str:
     """Return what a limit is on: "AUC", "lower end of the AUC", "AUC from confidences", "AUC of RMIA"."""
     metric, place = limit.metric, limit.name.removesuffix(limit.metric).rstrip(".")
     end = next((end for end in ENDS if metric.endswith(end)), "")
@@ -35,4 +41,4 @@ def metric_words(limit: LimitResult) -> str:
         return said
     if place in ACCESS:
         return f"{said} from {ACCESS[place]}"
-    return f"{said} of {', '.join(words(part, {}) for part in place.split('.'))}"
+    return f"{said} of {', '.join(map(named, place.split('.')))}"

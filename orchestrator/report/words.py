@@ -22,6 +22,11 @@ def words(name: str, own: Mapping[str, str]) -> str:
     return own.get(name) or COMPONENTS.get(name) or name.replace("_", " ")
 
 
+def shared_words(name: str) -> str:
+    """Return a component's name as all pages write it."""
+    return words(name, {})
+
+
 RANKINGS = {
     "gnq_log": "GNQ",
     "gnq_sum": "GNQ, plain sum",

@@ -14,7 +14,7 @@ import yaml
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
-from orchestrator.report.gate_words import gate_words
+from orchestrator.report.gate_words import Named, gate_words
 from orchestrator.report.grid import Grid
 from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
@@ -23,6 +23,7 @@ from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.verdict import Verdict
 from orchestrator.report.verdict_figure import caption, left_out, verdict_figure
 from orchestrator.report.verdict_words import meanings, unbroken, with_term
+from orchestrator.report.words import shared_words
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -52,11 +53,17 @@ def draw(makers: Makers, folder: Path) -> dict[str, str]:
 
 
 def write_page(
-    out: Path, package: str, run: FinishedRun, svgs: Mapping[str, str], answer: Verdict | None = None, **content: Any
+    out: Path,
+    package: str,
+    run: FinishedRun,
+    svgs: Mapping[str, str],
+    answer: Verdict | None = None,
+    named: Named = shared_words,
+    **content: Any,
 ) -> Path:
     """Fill the template of a kind's ``package`` with ``content`` into ``out``/report.html; return its path.
 
-    ``answer`` stands on the first screen, with its picture.
+    ``answer`` stands on the first screen, with its picture. ``named``: the kind's names of components.
 
     The template also gets ``run``, ``figure(name, caption, look)`` for drawn figures, ``drawn`` (their names),
     ``table(grid)``, and what is needed to run again.
@@ -96,7 +103,7 @@ def write_page(
         answer=answer,
         answer_access=" or ".join(map(with_term, answer.access)) if answer else "",
         answer_meanings=meanings(answer.headline) if answer else "",
-        gate_words=gate_words(run.gate) if run.gate else "",
+        gate_words=gate_words(run.gate, named) if run.gate else "",
         answer_left_out=left_out(answer) if answer else "",
         answer_caption=caption(answer) if answer else "",
         date=day(run.date),

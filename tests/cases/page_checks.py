@@ -23,7 +23,13 @@ axe.run({exclude: [["figure svg"]]}, {resultTypes: ["violations"]}).then(found =
   .filter(each => ["serious", "critical"].includes(each.impact))
   .map(each => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`)), error => done([String(error)]));
 """
+CUT = """
+return [...document.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth)
+  .map(each => [each.querySelector("thead").innerText, each.scrollWidth, each.clientWidth]);
+"""
 HEIGHT = 800
+WIDE = 1280
+"""Pixels of a window that shows every table of a default run whole."""
 MOST_BYTES = 2_000_000
 
 
@@ -32,6 +38,8 @@ def fits_asks_nobody_and_is_accessible(window: Browser, page: Path, width: int, 
     window.show(page, width, HEIGHT, scheme, media)
     scroll, inner, wide = window.run(SIDEWAYS)
     assert scroll <= inner == width and wide == [], (scroll, inner, width, wide)
+    cut = window.run(CUT) if width >= WIDE else []
+    assert cut == [], cut
     console, asked = window.logged()
     assert console == [], console
     assert {url for url in asked if not url.startswith("chrome:")} == {page.as_uri()}, asked

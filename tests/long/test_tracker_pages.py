@@ -1,6 +1,6 @@
 """The pages of a real MLflow server, in a browser, after the commands of docs/how-to/tracking.md.
 
-``--basetemp DIR`` keeps the pictures; those of MLflow in docs/images show the same pages, without its assistant.
+``--basetemp DIR`` keeps the pictures; those of a sweep's settings and of a model in docs/images are from here.
 """
 
 from __future__ import annotations
@@ -41,6 +41,12 @@ const look = () => {
   absent.length && Date.now() < end ? setTimeout(look, 200) : setTimeout(() => done([absent, text]), 2000);
 };
 look();
+"""
+
+WITHOUT_ASSISTANT = """
+const [done] = arguments, close = document.querySelector('[data-component-id="mlflow.assistant.chat_panel.close"]');
+close && close.click();
+setTimeout(done, close ? 1000 : 0);
 """
 
 
@@ -112,6 +118,7 @@ def opened(window: Browser, url: str, words: list[str], picture: Path, height: i
     window.ask("url", url=url)
     absent, text = window.wait(SHOWN, words)
     assert absent == [], (absent, text)
+    window.wait(WITHOUT_ASSISTANT)
     window.picture(picture, left=MENU)
     return str(text)
 

@@ -59,6 +59,7 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         run.result,
         svgs,
         answer=answer(run),
+        named=words,
         verdict=verdict(run),
         audited=_audited(run),
         effort=_effort(run),

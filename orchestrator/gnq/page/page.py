@@ -49,6 +49,7 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
         draw(run, out / "figures"),
         setting=setting,
         answer=answer(run),
+        named=words,
         verdict=verdict(run),
         effort=_effort(run, setting),
         level=percent(run.level, 0),

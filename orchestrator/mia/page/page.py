@@ -45,6 +45,7 @@ def fill(run: MiaRun, out: Path, images: Images) -> Path:
         run.result,
         draw(run, out / "figures"),
         answer=answer(run),
+        named=words,
         verdict=verdict(run),
         effort=_effort(run),
         level=percent(run.level, 0),

@@ -15,7 +15,7 @@ from orchestrator.report.result import look_up
 from orchestrator.tmia.page import curves, figures
 from orchestrator.tmia.page.answer import answer
 from orchestrator.tmia.page.given import control_grids
-from orchestrator.tmia.page.glossary import GLOSSARY, MODES
+from orchestrator.tmia.page.glossary import GLOSSARY, MODES, words
 from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.tables import (
     all_grids,
@@ -44,6 +44,7 @@ def fill(run: TmiaRun, out: Path, images: Images) -> Path:
         run.result,
         draw(run, out / "figures"),
         answer=answer(run),
+        named=words,
         verdict=verdict(run),
         asked=[(name, run.mode(name), MODES.get(run.mode(name), "")) for name in run.shown],
         effort=_effort(run),

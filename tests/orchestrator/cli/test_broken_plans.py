@@ -146,7 +146,7 @@ def test_a_broken_plan_is_one_line_and_exit_code_2(
         (["audit", "apollo", "."], "cannot be read"),
         (["audit", "apollo", "--set", "split.shadow=16"], "did you mean 'shadows'?"),
         (["audit", "apollo", "--set", "shadows"], "path=value"),
-        (["audit", "apollo", "--workers", "many"], "compute.workers"),
+        (["audit", "apollo", "--workers", "many"], "or auto"),
         (["audit", "apollo", "--out", "file"], "is a file"),
         (["audit", "apollo", "--out", "s3://KEY:WORD@bucket/out"], "--out s3://… is an address"),
         (["audit", "apollo", "--out", "file/below"], "cannot be written"),

@@ -87,7 +87,8 @@ def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
     for question, answer in (
         ("Kind of audit", "mai"),
         (r"did you mean 'mia'[\s\S]*Kind of audit", "mia"),
-        ("model of yours", ""),
+        ("model of yours", "nowhere.pt"),
+        (r"nowhere.pt is not here[\s\S]*model of yours", ""),
         ("Data set", "digit"),
         (r"did you mean 'digits'[\s\S]*Data set", "digits"),
         ("Model", "mpl"),

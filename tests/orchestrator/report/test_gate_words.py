@@ -10,7 +10,9 @@ import pytest
 from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.ci.summary import summary
 from orchestrator.engine.gate_result import GateResult, LimitResult, trial_warning
-from orchestrator.report.gate_words import gate_words, limit_words
+from orchestrator.mia.page import glossary as mia
+from orchestrator.report.gate_words import Named, gate_words, limit_words
+from orchestrator.report.words import shared_words
 from tests.orchestrator.toy import kind
 
 
@@ -31,12 +33,17 @@ def limit(text: str, outcome: str = "passed") -> LimitResult:
     ],
 )
 def test_a_limit_is_told_in_the_words_of_the_field(text: str, said: str) -> None:
-    assert limit_words(limit(text)) == f"{said} at most .600, found .612 (passed)"
+    assert limit_words(limit(text), shared_words) == f"{said} at most .600, found .612 (passed)"
+
+
+@pytest.mark.parametrize(("named", "said"), [(mia.words, "QMIA"), (shared_words, "qmia")])
+def test_components_have_the_names_of_their_page(named: Named, said: str) -> None:
+    assert limit_words(limit("qmia.auc=0.6"), named).startswith(f"AUC of {said} at most")
 
 
 def test_what_is_not_passed_comes_first_and_many_limits_are_counted() -> None:
     limits = (*(limit(f"auc=0.{place}") for place in (7, 8, 9)), limit("auc=0.6", "failed"))
-    told = gate_words(GateResult("failed", limits))
+    told = gate_words(GateResult("failed", limits), shared_words)
     assert told.startswith("AUC at most .600, found .612 (failed); ") and told.endswith("; 1 more")
 
 
