@@ -1,6 +1,6 @@
 """The pages of a real MLflow server, in a browser, after the commands of docs/how-to/tracking.md.
 
-``--basetemp DIR`` keeps the pictures; those of a sweep's settings and of a model in docs/images are from here.
+``--basetemp DIR`` keeps the pictures; that of a model in docs/images is from here.
 """
 
 from __future__ import annotations

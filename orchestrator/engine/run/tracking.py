@@ -22,7 +22,7 @@ from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_again import finished_before, keep_finished
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
-from orchestrator.engine.run.tracking_names import allowed_name, effective, flatten, plan_hash
+from orchestrator.engine.run.tracking_names import NOTE, allowed_name, effective, flatten, plan_hash
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_stopped import (
     OF,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
-PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
+PARENT = "mlflow.parentRunId"
 
 
 def log_result(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.published import Published
-from orchestrator.engine.run.tracking_names import flatten, settled
+from orchestrator.engine.run.tracking_names import NOTE, flatten, settled
 from orchestrator.engine.run.worker import WEIGHTS
 from orchestrator.engine.store.payloads import pack_json
 
@@ -98,7 +98,7 @@ def log_model(
         experiment,
         name=model.name,
         source_run_id=run,
-        tags=tags,
+        tags={**tags, NOTE: note(model, plan)},
         params={name: str(value)[:500] for name, value in settings.items()},
         model_type="classifier",
     )
@@ -162,6 +162,15 @@ def tags_of(model: Published, plan: BasePlan) -> dict[str, str]:
         "orch.fingerprint": model.data.fingerprint,
         "orch.plan_hash": plan.plan_hash,
     }
+
+
+def note(model: Published, plan: BasePlan) -> str:
+    """Return what a reader of the model's page must know first."""
+    made = {"train": "as it was trained", "given": "as it was given"}.get(model.made_by, f"made by {model.made_by}")
+    return (
+        f"A model that an audit ({plan.kind}) has judged, {made}, with data of {model.data.name}. What it discloses "
+        "about its training points stands in the source run, in report.html. Whoever reads this page has the weights."
+    )
 
 
 def signature(model: Published) -> ModelSignature:

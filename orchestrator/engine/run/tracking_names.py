@@ -10,6 +10,9 @@ from typing import Any
 
 from orchestrator.engine.kind import StandIns
 
+NOTE = "mlflow.note.content"
+"""The tag whose text MLflow shows as the description of a run or of a model."""
+
 
 def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a nested plan as ``dotted.path: value``; lists of mappings by their ``method`` or position."""

@@ -107,6 +107,8 @@ def test_logged_models_answer_as_those_of_the_store(
         assert model.name == name and model.source_run_id == parent and model.status.value == "READY"
         assert model.tags["orch.kind"] == kind and model.tags["orch.seed"] == str(plan.seed)
         assert model.tags["orch.fingerprint"] == data.fingerprint
+        made = "as it was trained" if model.tags["orch.made_by"] == "train" else f"made by {model.tags['orch.made_by']}"
+        assert f"({kind}) has judged, {made}, " in model.tags["mlflow.note.content"]
         files = [file for file in folder_of(model).rglob("*") if file.is_file()]
         assert {file.suffix for file in files} <= KEPT and "python_model.pkl" not in {file.name for file in files}
         loaded = mlflow.pyfunc.load_model(str(folder_of(model)))
