@@ -1,4 +1,4 @@
-"""The ports on which processes of this machine listen, read from /proc."""
+"""The ports of this machine: which are free, and, read from /proc, on which processes listen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import socket
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback interface that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def listening(pids: Iterable[int]) -> set[tuple[str, int]]:

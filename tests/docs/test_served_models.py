@@ -28,6 +28,7 @@ from audits.targets.weights import read_weights, with_weights
 from orchestrator.cli.main import main
 from orchestrator.kinds import check_against_data, plan_from
 from tests.cases.endpoint import serving
+from tests.cases.ports import free_ports
 from tests.docs.commands import BLOCK, ROOT, in_blocks, python_blocks
 
 PAGE = ROOT / "docs" / "how-to" / "served-models.md"
@@ -179,5 +180,4 @@ def of_the_page() -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def unused_port() -> int:
-    with HTTPServer(("127.0.0.1", 0), None) as found:  # type: ignore[arg-type]  # nobody answers
-        return found.server_port
+    return free_ports(1)[0]

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from torch import nn
 
 from audits.data.catalogue import load
 from orchestrator.cli.main import main
+from tests.cases.ports import free_ports
 from tests.docs.test_served_models import mlflow_server
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
@@ -137,8 +137,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def port() -> int:
-    with HTTPServer(("127.0.0.1", 0), None) as found:  # type: ignore[arg-type]  # nobody answers
-        return found.server_port
+    return free_ports(1)[0]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ import os
 import pty
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 from ray.dashboard.utils import get_dashboard_dependency_error
 
 from orchestrator.kinds import load_plan
+from tests.cases.ports import free_ports
 from tests.cases.runs import audited
 from tests.long.hosts import PYTHON, ROOT
 
@@ -28,15 +28,6 @@ pytestmark = [
 ]
 HEAD = ("--set", "compute.workers=1", "--set", "compute.head=true")
 START_SECONDS = 120.0
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback interface that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Head:

@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ import pytest
 import urllib3
 
 from tests.cases.browser import ABSENT, Browser, browser
+from tests.cases.ports import free_ports
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.skipif(bool(ABSENT), reason=ABSENT)]
 
@@ -70,12 +70,6 @@ def started(words: list[str], log: Path, health: str) -> Iterator[None]:
         server.wait(60)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tracked")
@@ -84,7 +78,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(place: Path) -> Iterator[str]:
     """Start MLflow with SQLite on loopback."""
-    port = free_port()
+    (port,) = free_ports(1)
     stored = ["--backend-store-uri", f"sqlite:///{place}/server.db", "--artifacts-destination", f"{place}/artifacts"]
     words = [str(BIN / "mlflow"), "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1", *stored]
     with started(words, place / "server.log", f"http://127.0.0.1:{port}/health"):
@@ -162,7 +156,7 @@ def test_a_logged_model_has_a_page_and_answers(
     model = words[words.index("-m") + 1].removeprefix("models:/")
     page = f"{tracked(last_lines['mia']).partition('/runs')[0]}/models/{model}"
     opened(window, page, ["target-0", "model.settings.hidden", "mia-audit"], place / "mlflow-model.png", 800)
-    port = free_port()
+    (port,) = free_ports(1)
     words = ["env", setting, str(BIN / words[0]), *words[1 : words.index("-p")], "-p", str(port)]
     body = next((place / "artifacts").glob(f"*/models/{model}/artifacts/serving_input_example.json")).read_bytes()
     with started(words, place / "serve.log", f"http://127.0.0.1:{port}/ping"):

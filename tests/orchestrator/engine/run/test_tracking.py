@@ -20,6 +20,7 @@ from orchestrator.engine.run.tracking_server import TrackingFailed
 from orchestrator.engine.run.tracking_uri import check_uri, resolve_uri
 from orchestrator.kinds import kind_named
 from tests.cases.apollo_result import settings, write_run
+from tests.cases.ports import free_ports
 
 APOLLO = kind_named("apollo")
 
@@ -118,9 +119,7 @@ def test_sweep_is_read_back_from_a_server(run, tmp_path):
     from mlflow import MlflowClient
 
     out, result = run
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"),
         *(
