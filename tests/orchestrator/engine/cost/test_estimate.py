@@ -94,12 +94,13 @@ def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
 def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_states(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    few = ["--set", "split.shadows=16"]
+    small = ("split.targets=2", "split.shadows=4", "split.offline_shadows=2", "audit.fpr=[0.5]")
+    few = [word for change in small for word in ("--set", change)]
     asked = ["cost", "apollo-imagenet", *few, "--images-per-second", "2000", "--workers", "8"]
     assert main([*asked, "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
     train = cost["stages"][0]
-    assert (train["stage"], train["needed"], train["basis"]) == ("train", 4 + 4 * (16 + 32), "as stated")
+    assert (train["stage"], train["needed"], train["basis"]) == ("train", 2 + 2 * (4 + 2), "as stated")
     steps = 100 * math.ceil(128_116 / 64)
     assert train["unit_seconds"] == pytest.approx(steps * 64 / 2000)
     assert train["unit_bytes"] == pytest.approx(46.8e6, rel=0.01)  # ResNet-18 in float32
