@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sqlite3
 
 # Read when torch and Ray are first imported, so set before any test module is.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -23,6 +24,7 @@ from typing import Any
 import hypothesis
 import pytest
 import torch
+from sqlalchemy import Engine, event
 from xdist.scheduler import LoadFileScheduling
 
 from actors.cluster import connect
@@ -33,6 +35,13 @@ from tests.cases.schemas import misfits
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("orch")
+
+
+@event.listens_for(Engine, "connect")
+def never_wait_for_the_disk(connection: Any, _: Any) -> None:
+    """Let databases of MLflow not wait for the disk, as they do some hundred times while one is made."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 def ray_settings() -> dict[str, str]:
