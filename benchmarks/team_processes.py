@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing import get_context
+from torch.multiprocessing.spawn import start_processes
 
 from audits.training.team import Team
 
@@ -17,9 +18,13 @@ Work = Callable[..., Any]
 
 
 def by_team(size: int, place: Path, work: Work, *arguments: Any) -> list[Any]:
-    """Return what ``work(team, *arguments)``, a function of a module, returns in each of ``size`` processes."""
+    """Return what ``work(team, *arguments)``, a function of a module, returns in each of ``size`` processes.
+
+    They are forked from a process that has imported PyTorch and done nothing with it, once for all teams.
+    """
     place.mkdir(parents=True)
-    spawn(joined, (size, str(place), work, arguments), nprocs=size)
+    get_context("forkserver").set_forkserver_preload([__name__, "torch._dynamo"])  # which optimizers import
+    start_processes(joined, (size, str(place), work, arguments), nprocs=size, start_method="forkserver")
     return [torch.load(place / f"{rank}.pt", weights_only=False) for rank in range(size)]
 
 
