@@ -17,6 +17,7 @@ for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ hypothesis.settings.load_profile("orch")
 def never_wait_for_the_disk(connection: Any, _: Any) -> None:
     """Let databases of MLflow not wait for the disk, as they do some hundred times while one is made."""
     if isinstance(connection, sqlite3.Connection):
-        connection.execute("PRAGMA synchronous = OFF")
+        with suppress(sqlite3.DatabaseError):  # MLflow finds out itself what is no database
+            connection.execute("PRAGMA synchronous = OFF")
 
 
 def ray_settings() -> dict[str, str]:
