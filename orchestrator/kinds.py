@@ -110,7 +110,7 @@ def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = (), asked: str | 
         if asked not in (None, said, name):
             raise BadInput(
                 f"audit.kind is {said!r} in the plan, but the audit asked for is {asked!r}; "
-                f"run orch audit {said}, or name a plan of {asked} (orch ls plans)"
+                f"give it to orch audit {said}, or name a plan of {asked} (orch ls plans)"
             )
         return kind_named(name).check(raw, notes)
     known = [each for each in kind_names() if each not in OF_TARGETS.values()]

@@ -40,8 +40,9 @@ from orchestrator.kinds import kind_named
     multiple=True,
     shell_complete=metrics,
     help="Exit with 1 when a number of the result is above VALUE, or when a failed control or attack leaves that open; "
-    "repeatable. METRIC alone (auc) is that of the worst line, with an access before it (labels.auc) that of the worst "
-    "line within this access, with names (scrub.apollo.auc) that of one line; all are listed below.",
+    "repeatable. METRIC alone (auc) is that of the worst line (apollo, tmia: of attacks that see predicted classes "
+    "alone), with an access before it (labels.auc) that of the worst line within this access, with names "
+    "(scrub.apollo.auc) that of one line; all are listed below.",
 )
 @log_models_option
 @ci_options

@@ -61,6 +61,7 @@ def command(
     if target is not None and members is None:
         members = asked("Points that it was trained on (a file of ids, all, even, odd, START:STOP)", "")
     require_target(kind, target, members)
+    require_file(target or "")
     session.code.said((data, model, target))
 
     def usable_data(name: str) -> str:
@@ -152,7 +153,8 @@ def require_data(name: str) -> None:
 def require_file(target: str) -> str:
     """Return the target; raises BadInput for a file that is not there."""
     if target and ":" not in target and not Path(target).is_file():
-        raise BadInput(f"target {target} is not here; give a file, or an address (http://…)")
+        what = "is a folder" if Path(target).is_dir() else "is not here"
+        raise BadInput(f"target {target} {what}; give a file, or an address (http://…)")
     return target
 
 

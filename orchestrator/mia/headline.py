@@ -43,7 +43,8 @@ def lost(plan: MiaPlan, document: Mapping[str, Any]) -> list[Line]:
 def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: promised rates of ``counted`` lines, and canaries that must be found.
 
-    The judge must find them, which was chosen beforehand; where it has none of these lines, one of their attacks.
+    The judge must find them, which was chosen beforehand; where it has none of these lines, one of their attacks, which
+    the control then names.
 
     Beside a given target: own models that must be found likewise and that fit as the target does, and members that are
     not told apart without the model.
@@ -59,7 +60,8 @@ def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]
             row = max(chosen, key=lambda row: row["auc"])
             held = any((row["auc_low"] or 0.0) > 0.5 for row in chosen)
             text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
-            found.append(Control(name, "" if held else text, "power"))
+            place = name if row["attack"] == plan.judge else f"{name} ({row['attack']})"
+            found.append(Control(place, "" if held else text, "power"))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
         found.append(Control("fit of own models", "; ".join(unlike), "cells"))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orchestrator.engine.gate_result import PASSED, GateResult, LimitResult
+from orchestrator.engine.gate_result import FAILED, INCONCLUSIVE, PASSED, GateResult, LimitResult
 from orchestrator.report.numbers import number
 from orchestrator.report.verdict_words import ACCESS, METRICS
 
 MOST_LIMITS = 3
+ORDER = (FAILED, INCONCLUSIVE, PASSED)
 ENDS = {"_low": "lower end of the ", "_high": "upper end of the "}
-
 
 Named = Callable[[str], str]
 """Returns the name of a component as the page of its kind writes it."""
 
 
 def gate_words(gate: GateResult, named: Named) -> str:
-    """Return how the limits came out, those that are not passed first."""
-    ordered = sorted(gate.limits, key=lambda limit: limit.outcome == PASSED)
+    """Return how the limits came out, the worst outcomes first."""
+    ordered = sorted(gate.limits, key=lambda limit: ORDER.index(limit.outcome))
     told = [limit_words(limit, named) for limit in ordered[:MOST_LIMITS]]
     if more := len(ordered) - len(told):
         told.append(f"{more} more")

@@ -17,7 +17,7 @@ NUMBER = re.compile(r"\b(?:AUC|precision|likeness) [−.\d]+(?: \[[^\]]*\])?|\d 
 LAST_NUMBER = re.compile(r"\.\d+$")
 METRICS = {"auc": "AUC", "precision": "precision", "ssim": "likeness", "tpr": "TPR", "fpr": "FPR"}
 MEANINGS = {
-    "AUC": "AUC: how often a training point ranks above a never-seen one; .50 is guessing, 1 is certainty.",
+    "AUC": "AUC: how often a training or deleted point ranks above a never-seen one; .50 is guessing, 1 is certainty.",
     "precision": "Precision: how many of the points that an attack calls members are members.",
     "likeness": "Likeness: SSIM of a reconstruction and its original; 1 is the same picture.",
 }

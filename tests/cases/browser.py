@@ -104,8 +104,10 @@ def browser(folder: Path) -> Iterator[Browser]:
         }
         opened = Browser(address).ask("session", capabilities={"alwaysMatch": wanted})
         window = Browser(f"{address}/session/{opened['sessionId']}")
-        yield window
-        urllib.request.urlopen(urllib.request.Request(window.address, method="DELETE"), timeout=30).close()
+        try:
+            yield window
+        finally:
+            urllib.request.urlopen(urllib.request.Request(window.address, method="DELETE"), timeout=30).close()
     finally:
         driver.terminate()
         driver.wait(30)

@@ -24,6 +24,8 @@ axe.run({exclude: [["figure svg"]]}, {resultTypes: ["violations"]}).then(found =
   .map(each => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`)), error => done([String(error)]));
 """
 CUT = """
+document.querySelectorAll("details").forEach(each => each.open = true);
+document.querySelectorAll("section.folded").forEach(each => each.classList.remove("folded"));
 return [...document.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth)
   .map(each => [each.querySelector("thead").innerText, each.scrollWidth, each.clientWidth]);
 """

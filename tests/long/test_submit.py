@@ -159,5 +159,8 @@ def read_until(descriptor: int, text: str) -> str:
     """Return what a terminal shows until ``text`` does (the limit of the test is the limit)."""
     shown = ""
     while text not in shown:
-        shown += os.read(descriptor, 4096).decode(errors="replace")
+        try:
+            shown += os.read(descriptor, 4096).decode(errors="replace")
+        except OSError:
+            pytest.fail(f"the command ended without {text!r}: {shown}")
     return shown

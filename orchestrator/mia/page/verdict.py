@@ -109,7 +109,8 @@ def power(run: MiaRun) -> Sentence:
     own = next((row for row in run.canaries if row.attack == run.judge), run.canaries[0])
     said = f"{words(own.attack)} finds points with a wrong label with AUC {estimate(own.auc)}"
     blind = [words(row.attack) for row in powerless(run.canaries)]
-    rest = f" Not found by {', '.join(blind)}: their null results say little." if blind else ""
+    theirs = "their null results say" if len(blind) > 1 else "its null results say"
+    rest = f" Not found by {', '.join(blind)}: {theirs} little." if blind else ""
     if own.auc.above(0.5):
         return Sentence("good", head, f"The audit has power: {said}.{rest}")
     return Sentence(
