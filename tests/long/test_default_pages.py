@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases.browser import ABSENT, Browser, browser
-from tests.cases.page_checks import HEIGHT, OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible
+from tests.cases.page_checks import HEIGHT, OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, no_table_is_cut
 from tests.cases.page_checks import the_first_screen_is_the_verdict as first_screen
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600), pytest.mark.skipif(bool(ABSENT), reason=ABSENT)]
@@ -57,6 +57,7 @@ def test_a_page_is_as_people_need_it(name: str, place: Path, window: Browser) ->
     logging.getLogger(__name__).info(json.dumps({"page": name, "seconds": round(took), "bytes": page.stat().st_size}))
     first_screen(window, page)
     window.picture(place / f"{name}.png")
+    no_table_is_cut(window, page)
     for width, scheme, media in (*WINDOWS, *OTHERS):
         fits_asks_nobody_and_is_accessible(window, page, width, scheme, media)
         window.picture(place / f"{name}-{width}-{scheme}-{media}.png")

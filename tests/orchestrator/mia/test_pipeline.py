@@ -168,7 +168,7 @@ def test_canaries_that_nobody_finds_leave_a_gate_inconclusive(finished: Result, 
     document = {**finished.document, "canaries": [{**row, "auc_low": 0.4} for row in finished.document["canaries"]]}
     plan, headline = load_plan(PLAN), kind_named("mia").headline
     said = failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
-    assert any("canaries: without power" in line for line in said)
+    assert any("canaries (loss): without power" in line for line in said)
     rows = [{**row, "auc_low": 0.4 if row["attack"] == plan.judge else 0.6} for row in finished.document["canaries"]]
     assert len(rows) > 1  # the judge was chosen beforehand, as on the page
     said = failures(gates_of(["auc=0.99"], headline, plan), headline, plan, {**finished.document, "canaries": rows})
