@@ -153,29 +153,7 @@ class StageJobs(RankingJobs):
         shard: int,
         targets: Sequence[str] | None = None,
     ) -> Job:
-        """Return the job of ``stage`` that gathers evidence from shadows, and from ``targets`` if any are asked.
-
-        It is made once: jobs of kinds that come after it, and those that score, name its key again.
-        """
-        place = (stage, shadow_set, entry.label, kind, shard)
-        if place not in self._gathering:
-            self._gathering[place] = self.new_gathering_job(stage, shadow_set, entry, kind, shard, targets)
-        return self._gathering[place]
-
-    @cached_property
-    def _gathering(self) -> dict[tuple[str, int, str, str, int], Job]:
-        return {}
-
-    def new_gathering_job(
-        self,
-        stage: str,
-        shadow_set: int,
-        entry: UnlearningMethod,
-        kind: str,
-        shard: int,
-        targets: Sequence[str] | None,
-    ) -> Job:
-        """Return what ``gathering_job`` does, made anew."""
+        """Return the job of ``stage`` that gathers evidence from shadows, and from ``targets`` if any are asked."""
         found = KINDS[kind]
         originals = self.original_keys(shadow_set, found)
         unlearned = {
