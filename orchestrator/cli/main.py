@@ -132,8 +132,8 @@ def main(argv: list[str] | None = None) -> int:
         close_stdout()
         return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
-        kept = "" if arguments[:1] == ["new"] else "; finished models are kept; run the same command again to go on"
-        complain(f"stopped{kept}")
+        began = session.log is not None
+        complain(f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}")
         if argv is None:
             end_at_once()
         return INTERRUPTED

@@ -189,7 +189,7 @@ def planned(
     values: dict[str, Any] = {}
     if workers is not None:
         if not workers.isdecimal() and workers != "auto":
-            raise BadInput(f"--workers is {workers!r}; give a number, 0 for none, or auto")
+            raise BadInput(f"--workers is {workers!r}; give a whole number, 0 for none, or auto")
         values["compute.workers"] = int(workers) if workers.isdecimal() else workers
     if store is not None:
         values["compute.store"] = store

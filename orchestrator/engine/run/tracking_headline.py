@@ -1,4 +1,4 @@
-"""What the list of tracked runs says of an audit before any run is opened: tags, and the numbers of its worst line."""
+"""What the list of tracked runs says of an audit before any run is opened: tags, and its worst numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HELD_WHEN_VOID = ("auc", "found_fpr")
 
 @dataclass(frozen=True)
 class TrackedHeadline:
-    """``numbers``: metrics of the worst line, under the names by which a limit asks for it; ``worst``: its name."""
+    """``numbers``: the worst of each metric, under the names that limits have; ``worst``: whose the first one is."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     worst: str = ""

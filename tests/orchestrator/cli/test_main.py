@@ -313,7 +313,7 @@ def test_marks_of_code_are_left_out() -> None:
             "orch cost --sweep apollo-demo",
         ),
         (["audit", "apollo", "apollo-demo"], "apollo-demo is a sweep, not a plan; run it with: orch sweep apollo-demo"),
-        (["audit", "mia", "--workers", "-1"], "--workers is '-1'; give a number, 0 for none, or auto"),
+        (["audit", "mia", "--workers", "-1"], "--workers is '-1'; give a whole number, 0 for none, or auto"),
         (
             ["audit", "mia", "apollo-smoke", "--set", "split.test_pool=1"],  # too small, but of another audit first
             "audit.kind is 'apollo' in the plan, but the audit asked for is 'mia'; give it to orch audit apollo, or ",

@@ -76,6 +76,19 @@ def test_the_first_screen_answers_whether_it_leaks_how_sure_that_is_and_what_to_
     the_first_screen_is_the_verdict(window, page)
 
 
+def test_nothing_that_is_gone_to_lies_under_the_contents(window: Browser, page: Path) -> None:
+    window.show(page, 1280, 800)
+    bars = window.run("""
+      const bar = () => document.querySelector("nav").getBoundingClientRect().bottom;
+      return [...document.querySelectorAll("nav a[href^='#'], #answer a[href^='#']")].map(each => {
+        const there = document.querySelector(each.getAttribute("href"));
+        each.click();
+        return [each.getAttribute("href"), there.getBoundingClientRect().top, bar()];
+      });
+    """)
+    assert bars and [each for each in bars if each[1] < each[2]] == []
+
+
 def test_a_table_sorts_by_a_column_and_back(window: Browser, page: Path) -> None:
     window.show(page, 1280, 800)
     first, second = window.run("""
