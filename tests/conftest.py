@@ -26,12 +26,14 @@ import hypothesis
 import pytest
 import torch
 from sqlalchemy import Engine, event
-from xdist.scheduler import LoadFileScheduling
 
 from actors.cluster import connect
 from actors.jobs import Workers
 from orchestrator.engine.run import output_folder
 from tests.cases.schemas import misfits
+from tests.cases.unended import EndsOneProcess, pytest_configure
+
+__all__ = ["pytest_configure"]  # a hook
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
@@ -84,7 +86,7 @@ def long_too(config: pytest.Config) -> bool:
     return "not long" not in config.getoption("markexpr")
 
 
-class WholeFiles(LoadFileScheduling):
+class WholeFiles(EndsOneProcess):
     """Gives a file to one worker; all files with tests on a Ray cluster are one, so that clusters run in turn."""
 
     def _split_scope(self, nodeid: str) -> str:

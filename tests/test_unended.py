@@ -1,0 +1,84 @@
+"""A suite that does not end by itself: what it shows, and that no test can hold it up or end every worker of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cases.waiting import wait_for
+
+CONFTEST = """
+from tests.cases.unended import EndsOneProcess
+def pytest_xdist_make_scheduler(config, log):
+    return EndsOneProcess(config, log)
+"""
+STUCK = """
+import ctypes, time
+def test_before(): pass
+def test_stuck():
+    try:
+        time.sleep(100)
+    except BaseException:
+        ctypes.CDLL(None).sleep(100)
+def test_after(): pass
+"""
+SLEEPS = """
+import pathlib, time, pytest
+@pytest.mark.timeout(90)
+def test_sleeps():
+    pathlib.Path("sleeps").touch()
+    time.sleep(80)
+"""
+WRONG = """
+def test_wrong(): assert "seen" == "at once"
+"""
+
+
+def suite(folder: Path, workers: int, **files: str) -> subprocess.Popen[str]:
+    """Start pytest in a folder with files of tests; a test has one second, and one of grace."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
+    words = ("-p", "tests.cases.unended", "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
+    many = ("-n", str(workers), "--dist", "loadfile") if workers else ()
+    (folder / "none.ini").write_text("[pytest]\n")
+    surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *words, *many, "."],
+        cwd=folder,
+        env={**surroundings, "PYTHONPATH": str(Path(__file__).parents[1]), "ORCH_TEST_GRACE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path) -> None:
+    said, _ = suite(tmp_path, 1, stuck=STUCK).communicate()
+    assert said.count("node down") == 1, said
+    assert "worker 'gw0' crashed while running 'test_stuck.py::test_stuck'" in said
+    assert '"test_stuck.py", line' in said.replace(f"{tmp_path}/", ""), said  # where it stands
+    assert "1 failed, 2 passed" in said
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_failures_are_shown_at_once_and_sigterm_names_what_runs(tmp_path: Path, workers: int) -> None:
+    process = suite(tmp_path, workers, a_wrong=WRONG, b_sleeps=SLEEPS)
+    assert process.stdout is not None
+    shown = ""
+    while "assert 'seen' == 'at once'" not in shown:
+        line = process.stdout.readline()
+        assert line, shown
+        shown += line
+    assert "FAILED (call) test_a_wrong.py::test_wrong" in shown
+    wait_for((tmp_path / "sleeps").exists)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=60)
+    assert "SIGTERM; running: test_b_sleeps.py::test_sleeps (since " in rest, rest
+    assert process.returncode == 143
