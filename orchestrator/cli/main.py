@@ -184,13 +184,24 @@ def invoke(arguments: list[str], session: Session) -> int:
 def explain(error: Exception, session: Session) -> int:
     """Print one line about ``error`` and return the exit code; a traceback goes to a log file that the line names."""
     if isinstance(error, click.ClickException):
-        complain(f"{error.format_message()}{see_help(error)}")
+        complain(f"{error.format_message()}{elsewhere(error)}{see_help(error)}")
         return BAD_INPUT
     if isinstance(error, BadInput):
         complain(str(error))
         return BAD_INPUT
     complain(f"{first_line(error)} (log: {write_traceback(error, session.log)})")
     return BROKE
+
+
+def elsewhere(error: click.ClickException) -> str:
+    """Return which other commands have an option that this one lacks."""
+    if not isinstance(error, click.NoSuchOption):
+        return ""
+    commands = {name: importlib.import_module(module).command for name, (module, _) in COMMANDS.items()}
+    have = [
+        name for name, command in commands.items() if any(error.option_name in each.opts for each in command.params)
+    ]
+    return f" {error.option_name} belongs to {', '.join(f'orch {name}' for name in have)}" if have else ""
 
 
 def see_help(error: click.ClickException) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from audits.data.catalogue import describe
 from audits.errors import BadInput, did_you_mean
+from audits.targets.members import read_members
 from orchestrator.cli.completing import kinds as kind_names
 from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, text_of
 from orchestrator.cli.session import Session
@@ -22,6 +24,8 @@ QUESTIONS = {
     "gnq": "What does a model disclose about each point, and what does removal help?",
     "mia": "Which points was an ordinary model trained on?",
 }
+
+MISFIT = "does not fit the architecture"  # of weights: another model may
 
 
 @click.command("new")
@@ -58,9 +62,9 @@ def command(
     if target is None and members is None and kind in OF_TARGETS:
         question = "File or address of a model of yours (empty: models are trained)"
         target = accepted(None, question, "", require_file) or None
-    if target is not None and members is None:
-        members = asked("Points that it was trained on (a file of ids, all, even, odd, START:STOP)", "")
-    require_target(kind, target, members)
+    asks = target is not None and members is None and kind in OF_TARGETS and sys.stdin.isatty()
+    if not asks:
+        require_target(kind, target, members)
     require_file(target or "")
     session.code.said((data, model, target))
 
@@ -70,10 +74,13 @@ def command(
         return name
 
     data = accepted(data, "Data set", "fashion14", usable_data)
+    if target is not None:
+        question = "Points that it was trained on (a file of ids, all, even, odd, START:STOP)"
+        members = accepted(members, question, "", partial(require_members, points=describe(data).points))
 
     def usable_model(name: str) -> str:
         session.code.said((name,))
-        require_model(kind, name, data)
+        require_model(kind, name, data, target or "", members or "")
         return name
 
     model = accepted(model, "Model", "bert" if data.startswith("imdb") else "mlp", usable_model)
@@ -158,15 +165,22 @@ def require_file(target: str) -> str:
     return target
 
 
-def require_model(kind: str, name: str, data: str) -> None:
-    """Raise BadInput for a model that is not known or does not fit the data, as the smallest plan says.
+def require_members(members: str, points: int | None) -> str:
+    """Return the members; raises BadInput for a file that cannot be read, and for ids that are no ``points``."""
+    if points is not None:
+        read_members(members, points, "members")
+    return members
 
-    What else is wrong with that plan is no matter of the model; ``fitting`` tells it.
+
+def require_model(kind: str, name: str, data: str, target: str, members: str) -> None:
+    """Raise BadInput for a model that is not known, does not fit the data, or is not that of the target.
+
+    The smallest plan says so. What else is wrong with that plan is no matter of the model; ``fitting`` tells it.
     """
     try:
-        fitting(kind, SIZES[0], data, name, "", "")
+        fitting(kind, SIZES[0], data, name, target, members)
     except BadInput as error:
-        if str(error).startswith("model"):
+        if str(error).startswith("model") or MISFIT in str(error):
             raise
 
 

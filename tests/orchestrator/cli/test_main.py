@@ -313,6 +313,10 @@ def test_marks_of_code_are_left_out() -> None:
             "orch cost --sweep apollo-demo",
         ),
         (["audit", "apollo", "apollo-demo"], "apollo-demo is a sweep, not a plan; run it with: orch sweep apollo-demo"),
+        (
+            ["sweep", "--fail-above", "auc=1"],
+            "No such option '--fail-above'. --fail-above belongs to orch audit, orch score (see `orch sweep --help`)",
+        ),
         (["audit", "mia", "--workers", "-1"], "--workers is '-1'; give a whole number, 0 for none, or auto"),
         (
             ["audit", "mia", "apollo-smoke", "--set", "split.test_pool=1"],  # too small, but of another audit first

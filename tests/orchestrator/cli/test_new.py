@@ -64,6 +64,8 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
         (["--kind", "mia", "--target", "w.pt"], "--target and --members go together"),
         (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/how-to/given-models.md"),
         (["--kind", "mia", "--target", "w.pt", "--members", "0:500"], "w.pt"),
+        (["--kind", "mia", "--target", __file__, "--members", "evn"], "members is 'evn'; allowed: all, even, odd, "),
+        (["--kind", "mia", "--target", __file__, "--members", "ids.csv"], "ids.csv"),
     ],
 )
 def test_what_makes_no_plan_is_one_line_and_no_file(
@@ -103,3 +105,23 @@ def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
     assert all(question in screen.text for question in QUESTIONS.values())
     assert main(["validate", "asked.yaml"]) == 0
     assert load_plan("asked.yaml").kind == "mia"
+
+
+def test_a_person_with_a_model_is_asked_again_for_what_does_not_fit_it(tmp_path: Path) -> None:
+    torch.save(make_model("cnn", {}).build((1, 14, 14), 10, seed=0).state_dict(), tmp_path / "weights.pt")
+    screen = opened([*ORCH, "new", "--kind", "mia", "--size", "seconds"], tmp_path)
+    for question, answer in (
+        ("model of yours", "weights.pt"),
+        ("Data set", ""),
+        ("Points that it was trained on", ""),
+        (r"members[\s\S]*Points that it was trained on", "ids.txt"),
+        (r"ids.txt[\s\S]*Points that it was trained on", "0:50000000"),
+        (r"allowed: within 0:[\s\S]*Points that it was trained on", "0:5000"),
+        ("Model", ""),
+        (r"does not fit the architecture[\s\S]*Model", "cnn"),
+        ("File", "asked.yaml"),
+    ):
+        screen.read(question)
+        screen.type(f"{answer}\n")
+    assert screen.end() == 0
+    assert main(["validate", "asked.yaml"]) == 0
