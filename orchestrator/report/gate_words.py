@@ -10,7 +10,7 @@ from orchestrator.report.verdict_words import ACCESS, METRICS
 
 MOST_LIMITS = 3
 ORDER = (FAILED, INCONCLUSIVE, PASSED)
-ENDS = {"_low": "lower end of the ", "_high": "upper end of the "}
+ENDS = {"_low": "lower end of ", "_high": "upper end of "}
 
 Named = Callable[[str], str]
 """Returns the name of a component as the page of its kind writes it."""
@@ -32,11 +32,12 @@ def limit_words(limit: LimitResult, named: Named) -> str:
 
 
 def metric_words(limit: LimitResult, named: Named) -> str:
-    """Return what a limit is on: "AUC", "lower end of the AUC", "AUC from confidences", "AUC of RMIA"."""
+    """Return what a limit is on: "every AUC", "lower end of every AUC", "AUC from confidences", "AUC of RMIA"."""
     metric, place = limit.metric, limit.name.removesuffix(limit.metric).rstrip(".")
     end = next((end for end in ENDS if metric.endswith(end)), "")
     name = metric.removesuffix(end).removeprefix("found_")
-    said = f"{ENDS.get(end, '')}{METRICS.get(name) or name.replace('_', ' ')}"
+    which = "every " if not place else "the " if end else ""
+    said = f"{ENDS.get(end, '')}{which}{METRICS.get(name) or name.replace('_', ' ')}"
     if not place:
         return said
     if place in ACCESS:

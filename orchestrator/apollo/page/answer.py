@@ -98,7 +98,7 @@ def controls(run: ApolloRun, setting: str) -> list[Control]:
 
 def retrained(table: list[AttackRow]) -> Control:
     """Say whether nothing is found in models that never saw the deleted points."""
-    name = "models retrained from scratch"
+    name = "models retrained from scratch (retrain)"
     rows = [row for row in table if row.unlearner == "retrain"]
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."
@@ -112,7 +112,7 @@ def retrained(table: list[AttackRow]) -> Control:
 
 def untouched(table: list[AttackRow]) -> Control:
     """Say whether the audit sees points of models of which nothing was deleted."""
-    name = "models with nothing deleted"
+    name = "models with nothing deleted (identity)"
     rows = [row for row in table if row.unlearner == "identity" and row.access != "oracle"]
     if not rows:
         return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")

@@ -137,7 +137,7 @@ def of_inversion(run: GnqRun, setting: str, subject: str, what: str, rows: Seque
 
 def controls(run: GnqRun, setting: str) -> list[Control]:
     """Return the control of a setting: nothing is found in models that saw none of the points."""
-    name = "models that saw none of the points"
+    name = "models that saw none of the points (null models)"
     rows = fair(of_setting(run.result.table, setting))
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."

@@ -110,7 +110,7 @@ def promises(run: MiaRun, setting: str) -> Control:
 def power(run: MiaRun, setting: str) -> Control:
     """Say whether what the model must have memorised is found: points with a wrong label, or own models' members."""
     given = run.given
-    name = "models trained by the plan" if given else "planted points with a wrong label"
+    name = "models trained by the plan (own models)" if given else "planted points with a wrong label (canaries)"
     rows = list(of_setting(run.result.own, setting)) if given else list(of_setting(run.result.canaries, setting))
     if not rows:
         return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")

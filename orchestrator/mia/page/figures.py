@@ -48,7 +48,7 @@ def forest(run: MiaRun) -> Figure:
     low, high = axes.get_xlim()
     axes.set_xlim(min(low, 0.45), max(high, 0.6))
     beside.set_xlim(0.4, 1.02)
-    figure.subplots_adjust(wspace=0.06, bottom=0.5 / figure.get_figheight(), top=1.0 - 0.5 / figure.get_figheight())
+    figure.subplots_adjust(wspace=0.12, bottom=0.5 / figure.get_figheight(), top=1.0 - 0.5 / figure.get_figheight())
     figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over {run.over} (dashed: chance)", fontsize=9, y=0.0)
     legend(figure, run)
     return figure

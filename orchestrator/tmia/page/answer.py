@@ -106,7 +106,7 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
     Cells that break their promise are void by themselves, so that the others stand.
     """
     rows = fair(run.rows(setting))
-    name = "models that saw none of the candidates"
+    name = "models that saw none of the candidates (null models)"
     if not rows:
         found = [
             Control(name=name, of="cells", state=MISSING, text="It is unknown whether false alarms are as promised.")

@@ -25,8 +25,8 @@ def limit(text: str, outcome: str = "passed") -> LimitResult:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("auc=0.6", "AUC"),
-        ("auc_low=0.6", "lower end of the AUC"),
+        ("auc=0.6", "every AUC"),
+        ("auc_low=0.6", "lower end of every AUC"),
         ("labels.auc=0.6", "AUC from predicted classes alone"),
         ("rmia.auc=0.6", "AUC of RMIA"),
         ("scrub.lira.found_fpr_low=0.6", "lower end of the FPR of scrub, LiRA"),
@@ -48,7 +48,9 @@ def test_what_is_not_passed_comes_first_and_many_limits_are_counted() -> None:
         limit("auc=0.6", "failed"),
     )
     told = gate_words(GateResult("failed", limits), shared_words)
-    assert told.startswith("AUC at most .600, found .612 (failed); AUC at most .700, found .612 (inconclusive); ")
+    assert told.startswith(
+        "every AUC at most .600, found .612 (failed); every AUC at most .700, found .612 (inconclusive); "
+    )
     assert told.endswith("; 1 more")
 
 

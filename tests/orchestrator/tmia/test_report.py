@@ -169,7 +169,9 @@ def test_a_broken_level_voids_precision_coverage_and_recognised_points(run):
     assert {row.attack for row in void} == {"tmia_distance"} and not any(row.void for row in run.result.table)
     document = late.result.document()
     (said,) = (line for line in PAGE.closing_lines(document) if "void" in line)
-    assert said.startswith("Control failed: models that saw none of the candidates. Called members more often than")
+    assert said.startswith(
+        "Control failed: models that saw none of the candidates (null models). Called members more often than"
+    )
     assert not any("void" in line for line in PAGE.closing_lines(run.result.document()))
     told = by_attack(late, "I")["from predicted classes alone (TMIA, distance)"]
     assert told.text.startswith("Void") and "from predicted classes alone" not in sentence(late, "Attack I (I)").text
