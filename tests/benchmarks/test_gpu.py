@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -146,7 +147,8 @@ sys.exit(pytest.main([*TESTS, "--collect-only"]))
 
 
 def test_tests_of_a_gpu_are_found_with_torch_alone() -> None:
-    done = subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, capture_output=True, text=True, check=False)
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, env=own, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(file in done.stdout for file in gpu.TESTS if file.startswith("tests/"))
 

@@ -143,7 +143,7 @@ def test_ctrl_c_asks(head: Head, answer: str, says: str, ends: str) -> None:
         words, env=head.environment, cwd=head.folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     )
     os.close(theirs)
-    read_until(ours, "1 worker on 1 node")
+    read_until(ours, " to do")  # all of the training is ahead
     os.kill(process.pid, signal.SIGINT)
     read_until(ours, "cancel the job")
     os.write(ours, f"{answer}\n".encode())
