@@ -17,7 +17,7 @@ for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
     os.environ.pop(name, None)
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,18 +54,38 @@ def ray_settings() -> dict[str, str]:
     return {k: v for k, v in known.items() if k != "RAY_CLIENT_MODE"}  # set by importing Ray
 
 
+SHARED = ExitStack()
+"""The cluster of this process. It ends behind the last test that may use it: where Ray's raylet dies, it takes the
+process with it, whatever test is at work."""
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """Two workers on a private Ray cluster for all tests that break nothing of it; runs of this process join it.
 
-    The name of its folder is too long for sockets. In the end it has left nothing, neither files nor variables.
+    The name of its folder is too long for sockets.
     """
     folder = tmp_path_factory.mktemp("a-folder-whose-name-is-long-" + "x" * 60)
+    SHARED.enter_context(private_cluster(folder))
+    yield Workers(2, storage=str(folder))
+    SHARED.close()
+
+
+@contextmanager
+def private_cluster(folder: Path) -> Iterator[None]:
+    """Hold the cluster; in the end it has left nothing, neither files nor variables."""
     before = ray_settings()
     with connect(Workers(2, storage=str(folder))):
-        yield Workers(2, storage=str(folder))
+        yield
     assert list(folder.iterdir()) == []
     assert ray_settings() == before
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the cluster where no test follows that may use it."""
+    if nextitem is None or not on_a_cluster(nextitem.path, long_too(item.config)):
+        SHARED.close()
 
 
 @cache
