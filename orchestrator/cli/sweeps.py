@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from audits.errors import BadInput
+from orchestrator.cli.completing import fields
 from orchestrator.engine.plan.files import parse_yaml
 from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep, sweep_named, varied
 from orchestrator.engine.run.choice import Mode
@@ -23,6 +24,7 @@ VARY = click.option(
     "--vary",
     multiple=True,
     metavar="PATH=SPEC",
+    shell_complete=fields,
     help="Vary a field of PLAN, by values (audit.search.epsilon=0.02,0.05) or a primitive of Ray Tune "
     "(audit.search.beta=loguniform(0.25, 16)); repeatable.",
 )

@@ -57,6 +57,8 @@ def offered(place: Path, line: str) -> list[str]:
         ("orch audit gnq --fail-above white_box.auc_", ["white_box.auc_low=", "white_box.auc_high="]),
         ("orch audit mia --set seed = 3 --fail-above tp", ["tpr=", "tpr_low="]),  # bash takes it apart
         ("orch sweep apollo-abl", ["apollo-ablation"]),
+        ("orch sweep --vary audit.search.al", ["audit.search.alpha="]),
+        ("orch tune gnq --vary split.pool", ["split.pools="]),
         ("orch tune apollo apollo-abl", ["apollo-ablation"]),
         ("orch ls sel", ["selectors"]),
         ("orch cp mia-ep", ["mia-epochs"]),
