@@ -34,8 +34,10 @@ class Waiting:
         self._next_look = now + LOOK_SECONDS
         hosts = frozenset(seen.place.node for seen in state.workers.values())
         if hosts != self._hosts:
-            self._tell(f"{_workers(len(state.workers))} on {len(hosts)} node{'s' * (len(hosts) != 1)}")
-            self._hosts, self._told = hosts, now
+            self._hosts = hosts
+            if self._workers.address is not None or self._told > self._begin:  # on this machine alone it is no news
+                self._tell(f"{_workers(len(state.workers))} on {len(hosts)} node{'s' * (len(hosts) != 1)}")
+                self._told = now
         if state.workers:
             return
         cluster = describe()

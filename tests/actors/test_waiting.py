@@ -20,14 +20,14 @@ GROWING = Cluster((), Autoscaler({"gpu_worker": 2}))
 class World:
     """A cluster, and seconds that pass when told to."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cluster: Cluster, address: str | None = None) -> None:
         self.now = 100.0
         self.cluster = cluster
         self.said: list[str] = []
         self.queue = QueueServer([], clock=lambda: self.now)
         monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(waiting, "describe", lambda: self.cluster)
-        self.waiting = Waiting(Workers(2), self.said.append)
+        self.waiting = Waiting(Workers(2, address=address), self.said.append)
 
     def wait(self, seconds: int) -> None:
         """Let time pass while the pool looks."""
@@ -48,6 +48,16 @@ def test_workers_that_start_where_there_is_room_are_not_spoken_of_at_first(monke
     world.queue.lost("w0", life)
     world.wait(20)
     assert world.said[2:] == ["0 workers on 0 nodes"]
+
+
+@pytest.mark.parametrize(("address", "told"), [("10.0.0.1:6379", ["1 worker on 1 node"]), (None, [])])
+def test_the_nodes_of_a_cluster_are_told_and_this_machine_is_not(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, told: list[str]
+) -> None:
+    world = World(monkeypatch, FULL, address)
+    world.queue.begin("w0", Place("node", "10.0.0.1", 1))
+    world.wait(20)
+    assert world.said == told
 
 
 def test_what_an_autoscaler_does_is_told_at_once_and_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

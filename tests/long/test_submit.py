@@ -134,7 +134,9 @@ def test_another_token_is_refused_in_one_line(head: Head) -> None:
     assert "refuses the token" in said.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("answer", "says", "ends"), [("y", "is cancelled", "STOPPED"), ("", "is still running", "SUCCEEDED")])
+@pytest.mark.parametrize(
+    ("answer", "says", "ends"), [("y", "is cancelled", "STOPPED"), ("", "is still running", "SUCCEEDED")]
+)
 def test_ctrl_c_asks(head: Head, answer: str, says: str, ends: str) -> None:
     long = ("audit", "apollo", "apollo-smoke", "--set", "recipe.epochs=150", "--set", f"seed={len(answer) + 7}")
     words = [sys.executable, "-m", "orchestrator.cli.main", *head.submit(*long, "--out", f"c{answer}")]
