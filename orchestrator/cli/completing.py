@@ -40,6 +40,11 @@ def lists(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     return starting(LISTS, incomplete)
 
 
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete a file; what is no file's name is typed."""
+    return [CompletionItem(incomplete, type="file")]
+
+
 def plans(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the name of a shipped plan, of the kind that is typed if there is one, else a file."""
     prefix = f"{typed(ctx, 'kind') or ''}-".lstrip("-")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from audits.data.catalogue import describe
 from audits.errors import BadInput, did_you_mean
 from audits.targets.members import read_members
+from orchestrator.cli.completing import files, starting
 from orchestrator.cli.completing import kinds as kind_names
-from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, text_of
+from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, Parts, text_of
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.files import parse_yaml
 from orchestrator.kinds import check_against_data, plan_from
@@ -25,7 +28,14 @@ QUESTIONS = {
     "mia": "Which points was an ordinary model trained on?",
 }
 
-MISFIT = "does not fit the architecture"  # of weights: another model may
+MISFIT = "does not fit the architecture"
+"""What is said of weights that another model may fit."""
+OWN = "File or address of a model of yours"
+
+
+def sizes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete a size."""
+    return starting(SIZES, incomplete)
 
 
 @click.command("new")
@@ -33,10 +43,26 @@ MISFIT = "does not fit the architecture"  # of weights: another model may
 @click.option("--kind", metavar="KIND", shell_complete=kind_names, help="apollo, tmia, gnq or mia.")
 @click.option("--data", metavar="NAME", help="The data set (`orch data ls`); fashion14 by default.")
 @click.option("--model", metavar="NAME", help="The architecture (`orch ls models`); mlp, bert for texts, by default.")
-@click.option("--size", metavar="SIZE", help="seconds, minutes (default) or hours on two cores with the embedded data.")
-@click.option("--target", metavar="FILE|ADDRESS", help="A model of yours that is to be audited (kinds mia and gnq).")
 @click.option(
-    "--members", metavar="FILE|RULE", help="Which points it was trained on: ids, or all, even, odd, START:STOP."
+    "--settings", metavar="YAML", help="Settings of the architecture, e.g. {hidden: [32]}; else its defaults."
+)
+@click.option(
+    "--size",
+    metavar="SIZE",
+    shell_complete=sizes,
+    help="seconds, minutes (default) or hours on two cores with the embedded data.",
+)
+@click.option(
+    "--target",
+    metavar="FILE|ADDRESS",
+    shell_complete=files,
+    help="A model of yours that is to be audited (kinds mia and gnq).",
+)
+@click.option(
+    "--members",
+    metavar="FILE|RULE",
+    shell_complete=files,
+    help="Which points it was trained on: ids, or all, even, odd, START:STOP.",
 )
 @click.pass_obj
 def command(
@@ -45,6 +71,7 @@ def command(
     kind: str | None,
     data: str | None,
     model: str | None,
+    settings: str | None,
     size: str | None,
     target: str | None,
     members: str | None,
@@ -60,8 +87,7 @@ def command(
             click.echo(f"{name:7} {question}")
     kind = settled(kind, "Kind of audit", tuple(TEXTS), "apollo", needed="--kind")
     if target is None and members is None and kind in OF_TARGETS:
-        question = "File or address of a model of yours (empty: models are trained)"
-        target = accepted(None, question, "", require_file) or None
+        target = accepted(None, f"{OWN} (empty: models are trained)", "", require_file) or None
     asks = target is not None and members is None and kind in OF_TARGETS and sys.stdin.isatty()
     if not asks:
         require_target(kind, target, members)
@@ -78,14 +104,10 @@ def command(
         question = "Points that it was trained on (a file of ids, all, even, odd, START:STOP)"
         members = accepted(members, question, "", partial(require_members, points=describe(data).points))
 
-    def usable_model(name: str) -> str:
-        session.code.said((name,))
-        require_model(kind, name, data, target or "", members or "")
-        return name
-
-    model = accepted(model, "Model", "bert" if data.startswith("imdb") else "mlp", usable_model)
+    session.code.said((model,))
+    made_of = architecture(session, kind, Parts(data, model or "", settings or "", target or "", members or ""), asks)
     size = settled(size, "How long may it take", SIZES, "minutes")
-    text, made = fitting(kind, size, data, model, target or "", members or "")
+    text, made = fitting(kind, size, made_of)
     if file is None:
         file = Path(asked("File", f"{kind}.yaml"))
         refuse_file(file)
@@ -172,15 +194,45 @@ def require_members(members: str, points: int | None) -> str:
     return members
 
 
-def require_model(kind: str, name: str, data: str, target: str, members: str) -> None:
+def architecture(session: Session, kind: str, given: Parts, asks: bool) -> Parts:
+    """Return the parts of a plan with its model, which fits the data, and that of the target if there is one.
+
+    ``asks``: settings are asked for as well, and what does not fit is asked for again, the target too where it cannot
+    be read. Raises BadInput where nobody is to be asked.
+    """
+
+    def usable(name: str) -> str:
+        session.code.said((name,))
+        require_model(kind, Parts(given.data, name, given.settings))
+        return name
+
+    found, default = given, "bert" if given.data.startswith("imdb") else "mlp"
+    while True:
+        found = replace(found, model=accepted(given.model or None, "Model", default, usable))
+        if asks and not given.settings:
+            found = replace(found, settings=asked("Its settings, e.g. {hidden: [32]} (empty: its defaults)", ""))
+        try:
+            require_model(kind, found)
+        except BadInput as error:
+            if not asks or (given.model and given.settings):
+                raise
+            click.echo(str(error))
+            if str(error).startswith("target") and MISFIT not in str(error):
+                found = replace(found, target=accepted(None, OWN, "", require_file))
+            default = found.model
+        else:
+            return found
+
+
+def require_model(kind: str, parts: Parts) -> None:
     """Raise BadInput for a model that is not known, does not fit the data, or is not that of the target.
 
     The smallest plan says so. What else is wrong with that plan is no matter of the model; ``fitting`` tells it.
     """
     try:
-        fitting(kind, SIZES[0], data, name, target, members)
+        fitting(kind, SIZES[0], parts)
     except BadInput as error:
-        if str(error).startswith("model") or MISFIT in str(error):
+        if str(error).startswith(("model", "target")) or MISFIT in str(error):
             raise
 
 
@@ -196,14 +248,14 @@ def require_target(kind: str, target: str | None, members: str | None) -> None:
         )
 
 
-def fitting(kind: str, size: str, data: str, model: str, weights: str, members: str) -> tuple[str, str]:
+def fitting(kind: str, size: str, parts: Parts) -> tuple[str, str]:
     """Return the text of a plan that is valid, of ``size`` or the largest below that fits the data, and its size.
 
     Raises BadInput for data or a model that no size fits. Data that are not there will do, if their size is known.
     """
     refused: BadInput | None = None
     for place in range(SIZES.index(size), -1, -1):
-        text = text_of(kind, SIZES[place], data=data, model=model, weights=weights, members=members)
+        text = text_of(kind, SIZES[place], parts)
         try:
             check_against_data(plan_from(parse_yaml(text, "the new plan")), absent=True)
         except BadInput as error:

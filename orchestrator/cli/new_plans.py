@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from string import Template
 from typing import Any
+
+from audits.errors import BadInput
+from orchestrator.engine.plan.files import parse_yaml
 
 COMMENT = 30
 """The column at which comments begin, behind shorter lines."""
@@ -139,16 +144,40 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, Any, Any]]] = {
 }  # fmt: skip
 
 
-def text_of(kind: str, size: str, *, data: str, model: str, weights: str = "", members: str = "") -> str:
-    """Return the text of a plan; ``weights`` and ``members`` are those of a given model."""
+@dataclass(frozen=True)
+class Parts:
+    """What a plan is made of: names of data and model, its settings (YAML), a given model and its members; "": none."""
+
+    data: str
+    model: str
+    settings: str = ""
+    target: str = ""
+    members: str = ""
+
+
+def text_of(kind: str, size: str, parts: Parts) -> str:
+    """Return the text of a plan. Raises BadInput for settings that are no mapping."""
     place = SIZES.index(size)
     values = {name: each[place] for name, each in VALUES[kind].items()}
-    target = Template(TARGET).substitute(weights=quoted(weights), members=quoted(members)) if weights else ""
-    body = (OF_TARGETS if weights else TEXTS)[kind]
+    target = ""
+    if parts.target:
+        target = Template(TARGET).substitute(weights=quoted(parts.target), members=quoted(parts.members))
+    body = (OF_TARGETS if parts.target else TEXTS)[kind]
     recipe = "" if body is GNQ_TARGET else Template(RECIPE).substitute(values)
     head = f"# An audit of {size}, written by orch new: change what is yours; docs/results/{kind}.md has more.\n"
-    told = {**values, "data": quoted(data), "model": quoted(model), "target": target, "recipe": recipe}
+    model = f"{quoted(parts.model)}{settings_of(parts.settings)}"
+    told = {**values, "data": quoted(parts.data), "model": model, "target": target, "recipe": recipe}
     return head + aligned(Template(body + TAIL).substitute(told))
+
+
+def settings_of(text: str) -> str:
+    """Return settings of a model as they stand behind its name in a plan; "" for none."""
+    if not text:
+        return ""
+    found = parse_yaml(text, "model.settings")
+    if not isinstance(found, dict):
+        raise BadInput(f"model.settings is {text!r}; give a YAML mapping, e.g. {{hidden: [32]}}")
+    return f", settings: {json.dumps(found, default=str)}" if found else ""
 
 
 def aligned(text: str) -> str:

@@ -70,6 +70,14 @@ class Outlet:
             return False
 
 
+class Screen(Console):
+    """A console that leaves it to its user what becomes of a closed pipe: by itself it would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error pass."""
+        raise BrokenPipeError
+
+
 class Terminal:
     """Where a run speaks to the user: standard output, or standard error when standard output belongs to JSON.
 
@@ -94,7 +102,7 @@ class Terminal:
         self.errors = 2
         stream = cast(IO[str], self.outlet)
         width = None if self.outlet.isatty() else int(os.environ.get("COLUMNS", PIPE_WIDTH))
-        self.console = Console(file=stream, width=width, highlight=False, soft_wrap=False)
+        self.console = Screen(file=stream, width=width, highlight=False, soft_wrap=False)
 
     def line(self, text: str) -> None:
         """Print one line of plain text, unless only closing lines are wanted."""

@@ -355,14 +355,15 @@ def test_report_renders_a_finished_run_again_with_the_images_of_its_exposed_poin
     assert "without thumbnails: " in capsys.readouterr().err
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+@pytest.mark.parametrize("words", ["ls plans", "cost mia-smoke", "audit mia mia-smoke --set compute.workers=0"])
+def test_a_closed_pipe_is_no_error(words: str, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-m", "orchestrator.cli.main", "ls", "plans"]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env=environment)
+    command = [sys.executable, "-m", "orchestrator.cli.main", *words.split()]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, env=environment, cwd=tmp_path)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (done.returncode, done.stderr) == (141, b""), done.stderr
 
 
 SLOW_TO_END = """

@@ -14,6 +14,8 @@ from orchestrator.cli.new_plans import SIZES, TEXTS
 from orchestrator.kinds import load_plan
 from tests.cases.terminals import ORCH, opened
 
+CNN = {"channels": [4], "hidden": 8}
+
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +66,8 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
         (["--kind", "mia", "--target", "w.pt"], "--target and --members go together"),
         (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/how-to/given-models.md"),
         (["--kind", "mia", "--target", "w.pt", "--members", "0:500"], "w.pt"),
+        (["--kind", "mia", "--settings", "[32]"], "model.settings is '[32]'; give a YAML mapping, e.g. {hidden: [32]}"),
+        (["--kind", "mia", "--settings", "{hiden: 3}"], "hiden"),
         (["--kind", "mia", "--target", __file__, "--members", "evn"], "members is 'evn'; allowed: all, even, odd, "),
         (["--kind", "mia", "--target", __file__, "--members", "ids.csv"], "ids.csv"),
     ],
@@ -108,20 +112,38 @@ def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
 
 
 def test_a_person_with_a_model_is_asked_again_for_what_does_not_fit_it(tmp_path: Path) -> None:
-    torch.save(make_model("cnn", {}).build((1, 14, 14), 10, seed=0).state_dict(), tmp_path / "weights.pt")
+    torch.save(make_model("cnn", CNN).build((1, 14, 14), 10, seed=0).state_dict(), tmp_path / "weights.pt")
+    (tmp_path / "broken.pt").write_bytes(b"no weights")
     screen = opened([*ORCH, "new", "--kind", "mia", "--size", "seconds"], tmp_path)
     for question, answer in (
-        ("model of yours", "weights.pt"),
+        ("model of yours", "broken.pt"),
         ("Data set", ""),
         ("Points that it was trained on", ""),
         (r"members[\s\S]*Points that it was trained on", "ids.txt"),
         (r"ids.txt[\s\S]*Points that it was trained on", "0:50000000"),
         (r"allowed: within 0:[\s\S]*Points that it was trained on", "0:5000"),
         ("Model", ""),
+        ("Its settings", ""),
+        (r"broken.pt cannot be read[\s\S]*model of yours", "weights.pt"),
+        ("Model", ""),
+        ("Its settings", ""),
         (r"does not fit the architecture[\s\S]*Model", "cnn"),
+        ("Its settings", "[8]"),
+        (r"give a YAML mapping[\s\S]*Model", "cnn"),
+        ("Its settings", "{channels: [4], hidden: 8}"),
         ("File", "asked.yaml"),
     ):
         screen.read(question)
         screen.type(f"{answer}\n")
     assert screen.end() == 0
     assert main(["validate", "asked.yaml"]) == 0
+    found = load_plan("asked.yaml").resolved()
+    assert (found["target"]["weights"], found["model"]["name"]) == ("weights.pt", "cnn")
+    assert found["model"]["settings"].items() >= CNN.items()
+
+
+def test_settings_of_the_model_are_those_of_the_plan() -> None:
+    words = ["--kind", "mia", "--size", "seconds", "--model", "mlp", "--settings", "{hidden: [32]}"]
+    assert main(["new", "my.yaml", *words]) == 0
+    assert main(["validate", "my.yaml"]) == 0
+    assert load_plan("my.yaml").resolved()["model"]["settings"]["hidden"] == [32]
