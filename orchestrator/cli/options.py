@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from audits.errors import BadInput
-from orchestrator.cli.completing import fields, plans
+from orchestrator.cli.completing import fields, files, plans
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.overrides import parse_override
 from orchestrator.kinds import OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, texts_of
@@ -43,6 +43,7 @@ def target_options(function: F) -> F:
         click.option(
             "--members",
             metavar="FILE|RULE",
+            shell_complete=files,
             help="Which points of the data set the model of --target was trained on: a file of ids (.txt, .csv, .npy), "
             "or all, even, odd, START:STOP. Short for --set target.members=…",
         ),
@@ -50,6 +51,7 @@ def target_options(function: F) -> F:
             "--target",
             "targets",
             metavar="FILE|ADDRESS",
+            shell_complete=files,
             multiple=True,
             help="Audit a model of yours: its weights (.safetensors, .pt, .pth), of the architecture in the plan's "
             "section model, a program (TorchScript, .onnx), an address (http://…) or recorded answers (.parquet); "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ShellComplete, ZshComplete
 
 VARIABLE = "_ORCH_COMPLETE"
 
@@ -20,7 +20,20 @@ class Bash(BashComplete):
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the words before the one that is typed, and that word."""
         words, incomplete = super().get_completion_args()
+        if incomplete and "=" in (incomplete, *words[-1:]):  # the cursor is within a word that bash took apart
+            *words, incomplete = joined([*words, incomplete])
+            return words, incomplete
         return joined(words), incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """Return what completes the typed word: of values with an equals sign only what bash takes for that word."""
+        value = incomplete.partition("=")[2] if incomplete.startswith("-") else incomplete
+        before = value[: value.rfind("=") + 1]
+        found = super().get_completions(args, incomplete)
+        if not before:
+            return found
+        values = (item.value.removeprefix(before) for item in found if item.value.startswith(before))
+        return [CompletionItem(each) for each in values if each]
 
 
 class Zsh(ZshComplete):

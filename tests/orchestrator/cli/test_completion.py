@@ -41,7 +41,7 @@ def offered(place: Path, line: str) -> list[str]:
         [sys.executable, "-m", "orchestrator.cli.main"], cwd=place, env=environment, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
-    return [text.partition(",")[2] for text in done.stdout.splitlines()]
+    return [text.partition(",")[2] for text in done.stdout.splitlines() if text]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,13 @@ def offered(place: Path, line: str) -> list[str]:
         ("orch audit mia --fail-above auc", ["auc=", "auc_low="]),
         ("orch audit gnq --fail-above white_box.auc_", ["white_box.auc_low=", "white_box.auc_high="]),
         ("orch audit mia --set seed = 3 --fail-above tp", ["tpr=", "tpr_low="]),  # bash takes it apart
+        ("orch audit mia --set model.name =", []),
+        ("orch audit mia --set model.name = ml", []),
+        ("orch audit mia --set = recipe.ep", ["recipe.epochs="]),
+        ("orch audit mia --set = recipe.epochs =", []),
+        ("orch audit mia --fail-above = auc", ["auc=", "auc_low="]),
+        ("orch audit mia --target we", ["we"]),  # a file
+        ("orch new --size m", ["minutes"]),
         ("orch sweep apollo-abl", ["apollo-ablation"]),
         ("orch sweep --vary audit.search.al", ["audit.search.alpha="]),
         ("orch tune gnq --vary split.pool", ["split.pools="]),
@@ -136,8 +143,10 @@ def test_bash_completes_what_is_typed(place: Path) -> None:
         ("orch audit apollo apollo-sm", "orch audit apollo apollo-smoke "),
         ("orch audit mia mine.yaml --set recipe.e", r"--set recipe\.epochs=3"),
         ("orch report --j", "orch report --junit "),
+        ("orch audit mia --set recipe.epochs=", r"--set recipe\.epochs=\x07*3"),  # nothing to be added
+        ("orch audit mia --target mi", r"--target mine\.yaml "),
     ):
-        screen.type(f"{typed}\t" + ("3" if "=3" in completed else ""))
+        screen.type(f"{typed}\t" + ("3" if completed.endswith("3") else ""))
         screen.read(completed)
         screen.type("\x15")
     finish(screen)
