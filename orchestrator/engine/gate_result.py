@@ -31,13 +31,23 @@ class LimitResult:
         """What the limit is on: the limit as it was given, without the number."""
         return self.limit.partition("=")[0]
 
+    @property
+    def decimals(self) -> int:
+        """With how many decimals, three at the least, the number found is seen to be above the limit, or not to be."""
+        if self.value is None:
+            return 3
+        above = self.value > self.at_most
+        return next((count for count in range(3, 17) if (round(self.value, count) > self.at_most) == above), 17)
+
     def told(self) -> str:
         """Return the line that tells the outcome, with all reasons."""
         return f"gate {self.limit}: {self.outcome}: {'; '.join(self.reasons) or self.found()}"
 
     def found(self) -> str:
         """Return the number that was found, in words."""
-        return "nothing was measured" if self.value is None else f"{self.metric} is {self.value:.3f} ({self.where})"
+        if self.value is None:
+            return "nothing was measured"
+        return f"{self.metric} is {self.value:.{self.decimals}f} ({self.where})"
 
     def above(self) -> str:
         """Return the reason that a number above the limit is."""

@@ -27,8 +27,10 @@ def gate_words(gate: GateResult, named: Named) -> str:
 
 def limit_words(limit: LimitResult, named: Named) -> str:
     """Return what a limit allows, what was found and how it came out."""
-    found = f"found {number(limit.value)} ({limit.outcome})"
-    return f"{metric_words(limit, named)} at most {number(limit.at_most)}, {found}"
+    given = limit.limit.rpartition("=")[2].partition(".")[2]
+    most = number(limit.at_most, decimals=max(3, len(given) if given.isdecimal() else 0))
+    found = f"found {number(limit.value, decimals=limit.decimals)} ({limit.outcome})"
+    return f"{metric_words(limit, named)} at most {most}, {found}"
 
 
 def metric_words(limit: LimitResult, named: Named) -> str:

@@ -12,11 +12,11 @@ VOID = Entry("void", tone="miss", tooltip="the promised rate did not hold: must 
 """In the place of a number that rests on a promise which was broken."""
 
 
-def number(value: float | None, *, signed: bool = False) -> str:
+def number(value: float | None, *, signed: bool = False, decimals: int = 3) -> str:
     """Return ``.642``, ``−.012``, or with a sign ``+.012``; a dash where there is none."""
     if value is None or value != value:
         return DASH
-    text = f"{abs(value):.3f}"
+    text = f"{abs(value):.{decimals}f}"
     mark = "" if not float(text) else "−" if value < 0 else "+" if signed else ""
     return mark + text.removeprefix("0")
 

@@ -36,6 +36,22 @@ def test_a_limit_is_told_in_the_words_of_the_field(text: str, said: str) -> None
     assert limit_words(limit(text), shared_words) == f"{said} at most .600, found .612 (passed)"
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "said", "found"),
+    [
+        ("auc=0.7969", 0.79689, "at most .7969, found .7969 (passed)", "auc is 0.7969 (base)"),
+        ("auc=0.79685", 0.79689, "at most .79685, found .797 (passed)", "auc is 0.797 (base)"),
+        ("auc=0.797", 0.7970004, "at most .797, found .7970004 (passed)", "auc is 0.7970004 (base)"),
+        ("auc=8e-1", 0.5, "at most .800, found .500 (passed)", "auc is 0.500 (base)"),
+        ("auc=1", 1.0, "at most 1.000, found 1.000 (passed)", "auc is 1.000 (base)"),
+    ],
+)
+def test_a_number_has_the_decimals_that_tell_it_from_its_limit(text: str, value: float, said: str, found: str) -> None:
+    limit = LimitResult(text, "auc", float(text.partition("=")[2]), value, "base", "passed")
+    assert limit_words(limit, shared_words) == f"every AUC {said}"
+    assert limit.found() == found
+
+
 @pytest.mark.parametrize(("named", "said"), [(mia.words, "QMIA"), (shared_words, "qmia")])
 def test_components_have_the_names_of_their_page(named: Named, said: str) -> None:
     assert limit_words(limit("qmia.auc=0.6"), named).startswith(f"AUC of {said} at most")
