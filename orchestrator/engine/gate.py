@@ -81,10 +81,9 @@ def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
     for gate in gates:
         for part, name in zip(headline.parts, gate.place or (), strict=False):
             if name not in names[part]:
-                raise BadInput(
-                    f"--fail-above {gate.text!r}: {part} {name!r}{did_you_mean(name, names[part])} is not in the "
-                    f"plan: {', '.join(names[part])}"
-                )
+                near = did_you_mean(name, [*names[part], *headline.accesses])
+                known = ", ".join(names[part])
+                raise BadInput(f"--fail-above {gate.text!r}: {part} {name!r}{near} is not in the plan: {known}")
         if part := next((part for part, own in names.items() if gate.access in own), ""):
             raise BadInput(f"--fail-above {gate.text!r}: {gate.access!r} is an access and an {part}; rename the {part}")
         if gate.place is None and (reason := headline.refusal(plan)):

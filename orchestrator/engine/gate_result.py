@@ -41,7 +41,13 @@ class LimitResult:
 
     def told(self) -> str:
         """Return the line that tells the outcome, with all reasons."""
-        return f"gate {self.limit}: {self.outcome}: {'; '.join(self.reasons) or self.found()}"
+        return f"gate {self.limit}: {self.outcome}: {self.why}"
+
+    @property
+    def why(self) -> str:
+        """The reasons, and the number that was found where none of them says it."""
+        said = bool(self.reasons) and (self.value is None or self.value > self.at_most)
+        return "; ".join(self.reasons if said else (*self.reasons, self.found()))
 
     def found(self) -> str:
         """Return the number that was found, in words."""

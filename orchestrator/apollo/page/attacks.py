@@ -89,7 +89,7 @@ def caption(run: ApolloRun) -> str:
         for flag, count in use.flags.items()
     ]
     lines = [
-        f"{counts(run)} * above chance after Holm's correction.",
+        f"{counts(run)} * above chance after Holm’s correction.",
         f"Of {len(rows)} AUC intervals ({percent(run.level, 0)} each), about "
         f"{expected_misses(len(rows), run.level):.1f} are expected to miss the truth by chance.",
         *flagged,

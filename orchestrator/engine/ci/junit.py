@@ -51,7 +51,7 @@ def limit_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
         if limit.outcome == PASSED:
             ET.SubElement(case, "system-out").text = clean(limit.found())
         else:
-            tell(case, "failure" if limit.outcome == FAILED else "error", limit.outcome, "; ".join(limit.reasons))
+            tell(case, "failure" if limit.outcome == FAILED else "error", limit.outcome, limit.why)
         yield case
 
 

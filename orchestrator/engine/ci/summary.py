@@ -43,7 +43,7 @@ def is_summary(data: bytes) -> bool:
 def limit_table(gate: GateResult) -> Iterator[str]:
     """Yield the table of limits, if there are any."""
     if gate.limits:
-        rows = ((limit.limit, limit.outcome, "; ".join(limit.reasons) or limit.found()) for limit in gate.limits)
+        rows = ((limit.limit, limit.outcome, limit.why) for limit in gate.limits)
         yield table(("limit", "outcome", "why"), rows)
 
 

@@ -70,8 +70,13 @@ def test_a_limit_on_an_access_is_about_what_that_access_reaches() -> None:
 def test_what_was_not_measured_does_not_pass() -> None:
     assert "not measured" in failed("tpr=0.99")[0]
     lost = [each for each in ROWS if (each["unlearner"], each["attack"]) != ("scrub", "apollo")]
-    for text in ("scrub.apollo.auc=0.99", "auc=0.99", "labels.auc=0.99", "posteriors.auc=0.99"):
-        assert failed(text, rows=lost) == [f"gate {text}: inconclusive: no result of scrub, apollo; see the warnings"]
+    found = "auc is 0.650 (finetune, apollo)"
+    for text, seen in (
+        ("scrub.apollo.auc=0.99", ""), ("auc=0.99", found), ("labels.auc=0.99", found),
+        ("posteriors.auc=0.99", "auc is 0.800 (scrub, lira)"),
+    ):  # fmt: skip
+        why = "no result of scrub, apollo; see the warnings"
+        assert failed(text, rows=lost) == [f"gate {text}: inconclusive: {'; '.join(filter(None, (why, seen)))}"]
     assert failed("scrub.lira.auc=0.9", rows=lost) == []
 
 
@@ -81,7 +86,7 @@ def test_beside_a_failed_control_the_gate_is_inconclusive() -> None:
         (line,) = failed(text, rows=blind)
         assert line == (
             f"gate {text}: inconclusive: control identity: without power, AUC 0.510 [0.450, 0.570] by apollo, though "
-            "nothing was unlearned"
+            f"nothing was unlearned; auc is {'0.600 (scrub' if 'scrub' in text else '0.650 (finetune'}, apollo)"
         )
     assert failed("scrub.lira.auc=0.99", "posteriors.auc=0.99", rows=blind) == []  # lira sees
     (line,) = failed("auc=0.64", rows=blind)  # what is found is found
@@ -117,7 +122,7 @@ def test_a_bare_metric_needs_an_approximate_unlearner() -> None:
 @pytest.mark.parametrize("control", ["identity", "retrain"])
 def test_a_control_without_a_result_holds_no_gate(control: str) -> None:
     (line,) = failed("auc=0.99", rows=[each for each in ROWS if each["unlearner"] != control])
-    assert line == f"gate auc=0.99: inconclusive: control {control}: no result"
+    assert line == f"gate auc=0.99: inconclusive: control {control}: no result; auc is 0.650 (finetune, apollo)"
 
 
 def test_a_control_under_another_name_does_not_take_the_place_of_the_control() -> None:

@@ -76,7 +76,7 @@ def test_controls_are_test_cases_and_what_they_leave_open_is_an_error(bench: Ben
         "gate auc=0.99": "error", "gate right.auc=0.1": "failure",
         "controls power": "failure", "controls null": "passed",
     }  # fmt: skip
-    assert "| auc=0.99 | inconclusive | control power: none |" in text.read_text()
+    assert "| auc=0.99 | inconclusive | control power: none; auc is 0.676 (base, loss) |" in text.read_text()
     assert "| power | failed | none |\n| null | held |  |" in text.read_text()
     assert bench.command("audit", "toy", *words) == 0  # no limit, but the controls are told of
     assert cases(xml) == {"controls power": "failure", "controls null": "passed"}
