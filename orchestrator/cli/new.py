@@ -30,7 +30,7 @@ QUESTIONS = {
 
 MISFIT = "does not fit the architecture"
 """What is said of weights that another model may fit."""
-OWN = "File or address of a model of yours"
+OWN = "File or address of a model of yours (empty: models are trained)"
 
 
 def sizes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -87,7 +87,7 @@ def command(
             click.echo(f"{name:7} {question}")
     kind = settled(kind, "Kind of audit", tuple(TEXTS), "apollo", needed="--kind")
     if target is None and members is None and kind in OF_TARGETS:
-        target = accepted(None, f"{OWN} (empty: models are trained)", "", require_file) or None
+        target = accepted(None, OWN, "", require_file) or None
     asks = target is not None and members is None and kind in OF_TARGETS and sys.stdin.isatty()
     if not asks:
         require_target(kind, target, members)
@@ -104,7 +104,6 @@ def command(
         question = "Points that it was trained on (a file of ids, all, even, odd, START:STOP)"
         members = accepted(members, question, "", partial(require_members, points=describe(data).points))
 
-    session.code.said((model,))
     made_of = architecture(session, kind, Parts(data, model or "", settings or "", target or "", members or ""), asks)
     size = settled(size, "How long may it take", SIZES, "minutes")
     text, made = fitting(kind, size, made_of)

@@ -17,6 +17,7 @@ from orchestrator.engine.jobs.job import Job, in_turn, missing
 from orchestrator.engine.kind import Design, Kind
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting
@@ -64,9 +65,8 @@ class Crew:
             self.workers = replace(self.most, count=chosen.workers)
             reason = f" ({chosen.reason}; compute.workers: auto)"
         where = f"at {compute.address}" if compute.address else "on this machine"
-        count = (
-            "as many workers as join, each" if self.workers.count == AS_THEY_COME else f"{self.workers.count} workers"
-        )
+        growing = self.workers.count == AS_THEY_COME
+        count = "as many workers as join, each" if growing else how_many(self.workers.count, "worker")
         together = f", {self.workers.per_model} to a model" if self.workers.per_model > 1 else ""
         size = f" with {self.workers.size}" if compute.address else ""
         who = f"Ray: {count}{size}{together} {where}" if self.workers.count else "in this process, without Ray"
