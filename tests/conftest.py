@@ -30,6 +30,7 @@ from sqlalchemy import Engine, event
 from actors.cluster import connect
 from actors.jobs import Workers
 from orchestrator.engine.run import output_folder
+from tests.cases.agreeing import at_odds
 from tests.cases.schemas import misfits
 from tests.cases.unended import EndsOneProcess, pytest_configure
 
@@ -132,11 +133,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def every_result_fits_its_schema() -> Iterator[None]:
-    """Hold every result.json that a test writes in this process to the schema that is published for its kind."""
+    """Hold every result.json that a test writes here to its published schema, and its gate to its verdict."""
     write = output_folder.write_document
 
     def checked(out: Path, document: Mapping[str, Any]) -> None:
-        assert not (found := misfits(document)), found
+        assert not (found := misfits(document) + at_odds(document)), found
         write(out, document)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
-from orchestrator.apollo.plan import CONTROLS, ApolloPlan
-from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
+from orchestrator.apollo.plan import CONTROLS, ApolloPlan, UnlearningMethod
+from orchestrator.apollo.result.controls import HELD, IDENTITY, OFF_CHANCE, RETRAIN
 from orchestrator.engine.headline import Control, Doubt, Headline, Line, promise
 
 SUMMARY = ("auc", "tpr", "found_fpr")
@@ -19,14 +19,14 @@ def names(plan: ApolloPlan) -> dict[str, list[str]]:
     return {"unlearner": [entry.label for entry in plan.unlearning], "attack": list(plan.audit.attacks)}
 
 
-def approximate(plan: ApolloPlan) -> set[str]:
+def approximate(entries: Iterable[UnlearningMethod]) -> set[str]:
     """Return the labels of the unlearners that are no controls."""
-    return {entry.label for entry in plan.unlearning if entry.method not in CONTROLS}
+    return {entry.label for entry in entries if entry.method not in CONTROLS}
 
 
 def refusal(plan: ApolloPlan) -> str:
     """Return why there is no worst line: the plan has only controls."""
-    if approximate(plan):
+    if approximate(plan.unlearning):
         return ""
     return (
         "the plan has only controls, nothing to take the maximum over; "
@@ -34,30 +34,32 @@ def refusal(plan: ApolloPlan) -> str:
     )
 
 
-def lines(plan: ApolloPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the rows of the table; the worst is sought among label-only attacks on approximate unlearners."""
-    return [line(plan, row["unlearner"], row["attack"], row["access"], row) for row in document["table"]]
+    methods = approximate(UnlearningMethod.model_validate(each) for each in document["plan"]["unlearning"])
+    return [line(methods, row["unlearner"], row["attack"], row["access"], row) for row in document["table"]]
 
 
 def lost(plan: ApolloPlan, document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the rows that the table lacks: attacks that failed against an unlearner."""
     found = {(row["unlearner"], row["attack"]) for row in document["table"]}
+    methods = approximate(plan.unlearning)
     return [
-        line(plan, entry.label, attack, ATTACKS[attack].access, {})
+        line(methods, entry.label, attack, ATTACKS[attack].access, {})
         for entry in plan.unlearning
         for attack in plan.audit.attacks
         if (entry.label, attack) not in found
     ]
 
 
-def line(plan: ApolloPlan, unlearner: str, attack: str, access: str, values: Mapping[str, Any]) -> Line:
-    """Return a row of the table as limits look at it; controls take part in no worst line."""
-    counts = unlearner in approximate(plan)
+def line(methods: Collection[str], unlearner: str, attack: str, access: str, values: Mapping[str, Any]) -> Line:
+    """Return a row of the table as limits look at it; what is none of the ``methods`` takes part in no worst line."""
+    counts = unlearner in methods
     where = f"{unlearner}, {attack}"
     return Line((unlearner, attack), values, where, counts and access == "labels", access if counts else "")
 
 
-def controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls of ``counted`` lines: ``retrain`` by any attack, ``identity`` by all attacks of these lines.
 
     So is the promised rate of a ``counted`` line: what is void passes no limit. An attack that sees nothing where
@@ -67,11 +69,11 @@ def controls(plan: ApolloPlan, document: Mapping[str, Any], counted: Sequence[Li
     attacks = {line.place[1] for line in counted}
     rows: Mapping[str, list[Mapping[str, Any]]] = {name: [] for name in CONTROLS}
     for row in document["table"]:
-        if row["unlearner"] == "retrain" or (row["unlearner"] == "identity" and row["attack"] in attacks):
+        if row["unlearner"] == RETRAIN.term or (row["unlearner"] == IDENTITY.term and row["attack"] in attacks):
             rows[row["unlearner"]].append(row)
     judges: tuple[tuple[str, Callable[[Sequence[Mapping[str, Any]]], str], Doubt], ...] = (
-        ("retrain", off_chance, "truth"),
-        ("identity", without_power, "power"),
+        (RETRAIN.term, off_chance, "truth"),
+        (IDENTITY.term, without_power, "power"),
     )
     found = [
         Control(name, judge(rows[name]) if rows[name] else "no result", of) for name, judge, of in judges if counted

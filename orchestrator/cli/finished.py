@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.engine.headline import Headline
 from orchestrator.engine.kind import Page, load
-from orchestrator.kinds import kind_named, plan_from
+from orchestrator.kinds import kind_named
 
 SCORED = "score"
 """The kind of results of ``orch score``, which no plan has."""
@@ -21,8 +21,9 @@ def page_of(document: Mapping[str, Any]) -> Page:
     return kind_named(str(document["kind"])).open_page()
 
 
-def headline_of(document: Mapping[str, Any]) -> tuple[Headline, Any]:
-    """Return the headline of a result, and what it takes for its plan."""
+def headline_of(document: Mapping[str, Any]) -> Headline:
+    """Return the headline of a result."""
     if document["kind"] == SCORED:
-        return load("orchestrator.scored.headline:HEADLINE"), list({row["attack"]: None for row in document["table"]})
-    return kind_named(str(document["kind"])).headline, plan_from(document["plan"])
+        found: Headline = load("orchestrator.scored.headline:HEADLINE")
+        return found
+    return kind_named(str(document["kind"])).headline

@@ -15,7 +15,7 @@ from orchestrator.engine.ci.junit import is_junit
 from orchestrator.engine.ci.junit import junit as junit_of
 from orchestrator.engine.ci.summary import is_summary
 from orchestrator.engine.ci.summary import summary as summary_of
-from orchestrator.engine.gate import judged
+from orchestrator.engine.gate import ungated
 from orchestrator.engine.gate_result import PASSED, GateResult, trial_warning
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
@@ -76,13 +76,13 @@ def write_for_ci(document: Mapping[str, Any], out: Path | None, junit: Path | No
     if junit is None and summary is None:
         return
     check(junit, summary)  # a file of the run itself may have been named
-    headline, plan = headline_of(document)
-    gate = GateResult.of(document) if "gate" in document else judged((), headline, plan, document)
+    headline = headline_of(document)
+    gate = GateResult.of(document) if "gate" in document else ungated(headline, document)
     if junit is not None:
         write_whole(junit, junit_of(document, gate))
     if summary is not None:
         words = page_of(document).closing_lines(document)
-        text = summary_of(document, gate, headline, headline.lines(plan, document), words, link(out, summary))
+        text = summary_of(document, gate, headline, headline.lines(document), words, link(out, summary))
         write_whole(summary, text.encode())
 
 

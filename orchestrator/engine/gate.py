@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from orchestrator.engine.gate_result import (
     ControlResult,
     GateResult,
     LimitResult,
+    Outcome,
     outcome_of,
 )
 from orchestrator.engine.headline import Headline, Line
@@ -92,19 +93,29 @@ def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
 
 
 def judged(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> GateResult:
-    """Return how a result stands to every gate, and how its controls did.
+    """Return how a result stands to every gate, and how the controls of the lines that each gate looks at did.
 
-    The controls are those of the lines that each gate looks at, of all lines where there is no gate; one that failed
-    for a single gate has failed.
+    A control that failed for a single gate has failed.
     """
-    lines, lost = headline.lines(plan, document), headline.lost(plan, document)
-    limits = tuple(judged_one(gate, headline, plan, document, lines, lost) for gate in gates)
-    counted = [looked_at(gate, headline, lines) for gate in gates] or [[*lines]]
+    lines, lost = headline.lines(document), headline.lost(plan, document)
+    limits = tuple(judged_one(gate, headline, document, lines, lost) for gate in gates)
+    counted = [looked_at(gate, headline, lines) for gate in gates]
+    return GateResult(outcome_of(limits), limits, controls_of(headline, document, counted))
+
+
+def ungated(headline: Headline, document: Mapping[str, Any]) -> GateResult:
+    """Return how the controls of a result did that was put to no gate: those of all its lines."""
+    return GateResult(controls=controls_of(headline, document, [headline.lines(document)]))
+
+
+def controls_of(
+    headline: Headline, document: Mapping[str, Any], counted: Iterable[Sequence[Line]]
+) -> tuple[ControlResult, ...]:
+    """Return how the controls did of several lists of lines; failed for one of them is failed."""
     failures: dict[str, dict[str, None]] = {}
-    for control in (control for each in counted for control in headline.controls(plan, document, each)):
+    for control in (control for each in counted for control in headline.controls(document, each)):
         failures.setdefault(control.name, {}).update({control.failure: None} if control.failure else {})
-    told = tuple(ControlResult(name, not found, "; ".join(found)) for name, found in failures.items())
-    return GateResult(outcome_of(limits), limits, told)
+    return tuple(ControlResult(name, not found, "; ".join(found)) for name, found in failures.items())
 
 
 def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
@@ -115,7 +126,6 @@ def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Map
 def judged_one(
     gate: Gate,
     headline: Headline,
-    plan: Any,
     document: Mapping[str, Any],
     lines: Sequence[Line],
     lost: Sequence[Line],
@@ -126,7 +136,7 @@ def judged_one(
     A value above the limit fails it, whatever else was not measured, unless a control failed that puts it in doubt.
     """
     counted, absent = looked_at(gate, headline, lines), looked_at(gate, headline, lost)
-    controls = headline.controls(plan, document, counted)
+    controls = headline.controls(document, counted)
     failed = [control for control in controls if control.failure]
     broken = [f"control {control.name}: {control.failure}" for control in failed]
     doubted = any(control.doubts(gate.metric) for control in failed)
@@ -137,7 +147,7 @@ def judged_one(
     value, where = (worst.values[gate.metric], worst.where) if worst else (None, "")
     found = LimitResult(gate.text, gate.metric, gate.limit, value, where, PASSED)
     above = [found.above()] if value is not None and value > gate.limit else []
-    outcome = FAILED if above and not doubted else INCONCLUSIVE if above or broken or missing else PASSED
+    outcome: Outcome = FAILED if above and not doubted else INCONCLUSIVE if above or broken or missing else PASSED
     return replace(found, outcome=outcome, reasons=(*above, *missing, *broken))
 
 

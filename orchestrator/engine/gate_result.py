@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
-PASSED, FAILED, INCONCLUSIVE = "passed", "failed", "inconclusive"
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+INCONCLUSIVE: Final = "inconclusive"
+Outcome = Literal["passed", "failed", "inconclusive"]
+OfGate = Literal["passed", "failed", "inconclusive", ""]
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class LimitResult:
     at_most: float
     value: float | None
     where: str
-    outcome: str
+    outcome: Outcome
     reasons: tuple[str, ...] = ()
 
     @property
@@ -69,7 +73,7 @@ class ControlResult:
     failure: str = ""
 
 
-def outcome_of(limits: Iterable[LimitResult]) -> str:
+def outcome_of(limits: Iterable[LimitResult]) -> OfGate:
     """Return the outcome of a gate: failed, else inconclusive, if one of its limits is; "" without limits."""
     found = {limit.outcome for limit in limits}
     return next((outcome for outcome in (FAILED, INCONCLUSIVE, PASSED) if outcome in found), "")
@@ -90,7 +94,7 @@ def trial_warning(document: Mapping[str, Any]) -> str:
 class GateResult:
     """How a result stands to every limit, and how the controls did that these stand on; ``outcome``: of all."""
 
-    outcome: str = ""
+    outcome: OfGate = ""
     limits: tuple[LimitResult, ...] = ()
     controls: tuple[ControlResult, ...] = ()
 

@@ -22,6 +22,19 @@ class Line:
     access: str = ""
 
 
+@dataclass(frozen=True)
+class ControlName:
+    """How a control is called: by its ``term`` in the field, and by a ``description``, "" where the term is plain."""
+
+    term: str
+    description: str = ""
+
+    def told(self) -> str:
+        """Return the name for readers who may not know the term."""
+        return f"{self.description} ({self.term})" if self.description else self.term
+
+
+PROMISED_RATES = ControlName("promised false-alarm rates")
 Doubt = Literal["truth", "cells", "power"]
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
 """Metrics that mean nothing where a promised rate is not kept."""
@@ -47,7 +60,7 @@ class Control:
 def promise(void: Iterable[str]) -> Control:
     """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs."""
     lines = "; ".join(dict.fromkeys(void))
-    return Control("promised rate", f"not kept by {lines}: hit rates are void" if lines else "", "cells")
+    return Control(PROMISED_RATES.term, f"not kept by {lines}: hit rates are void" if lines else "", "cells")
 
 
 def no_refusal(plan: Any) -> str:
@@ -60,7 +73,7 @@ def nothing_lost(plan: Any, document: Mapping[str, Any]) -> list[Line]:
     return []
 
 
-def no_control(plan: Any, document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
+def no_control(document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
     """Return no control."""
     return []
 
@@ -71,9 +84,12 @@ class Headline:
 
     ``example``: a limit, for messages; ``summary``: metrics of the worst line, ``metrics``: of a named one; ``parts``:
     the words for the parts of a line's name (``("unlearner", "attack")``). ``names(plan)`` returns part → the names
-    that the plan has, ``lines(plan, document)`` the lines of a result. ``refusal(plan)``: why the worst line cannot be
-    asked for, or "". ``lost(plan, document)``: the lines that a result lacks, because an attack failed.
-    ``controls(plan, document, lines)``: the controls that the result has and without which ``lines`` say nothing.
+    that the plan has. ``refusal(plan)``: why the worst line cannot be asked for, or "". ``lost(plan, document)``: the
+    lines that a result lacks, because an attack failed.
+
+    A result (``document``, the content of result.json) is read without its plan, which may name code that a reader has
+    not: ``lines(document)``; ``controls(document, lines)``: the controls that it has and without which ``lines`` say
+    nothing.
     ``accesses``: levels of access that a limit can name, weakest first. ``undefined_fails``: a line of which the
     metric is not defined is worse than all others; else it is left out.
     """
@@ -83,9 +99,9 @@ class Headline:
     metrics: tuple[str, ...]
     parts: tuple[str, ...]
     names: Callable[[Any], Mapping[str, Sequence[str]]]
-    lines: Callable[[Any, Mapping[str, Any]], Sequence[Line]]
+    lines: Callable[[Mapping[str, Any]], Sequence[Line]]
     refusal: Callable[[Any], str] = no_refusal
     lost: Callable[[Any, Mapping[str, Any]], Sequence[Line]] = nothing_lost
-    controls: Callable[[Any, Mapping[str, Any], Sequence[Line]], Sequence[Control]] = no_control
+    controls: Callable[[Mapping[str, Any], Sequence[Line]], Sequence[Control]] = no_control
     accesses: tuple[str, ...] = ()
     undefined_fails: bool = True

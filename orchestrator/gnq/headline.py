@@ -8,6 +8,7 @@ from typing import Any, get_args
 from audits.gnq.attacks.base import POOL_ATTACKS, PoolAccess
 from orchestrator.engine.headline import Control, Headline, Line
 from orchestrator.gnq.plan import NONE, GnqPlan
+from orchestrator.gnq.result.controls import NULL_MODELS
 
 METRICS = ("auc", "auc_low", "auc_high")
 
@@ -17,7 +18,7 @@ def names(plan: GnqPlan) -> dict[str, list[str]]:
     return {"arm": list(plan.arms)}
 
 
-def lines(plan: GnqPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the strongest attack on all contributors under each arm; a limit without an arm looks at arm none.
 
     Within an access: the single attacks under arm none.
@@ -56,7 +57,7 @@ def lost(plan: GnqPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def controls(plan: GnqPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the control, if there are null models: no attack may tell points apart that a judged model never saw."""
     off = [row for row in document["table"] if row.get("off")]
     if not off and not any(row.get("p") is not None for row in document["table"]):
@@ -64,7 +65,7 @@ def controls(plan: GnqPlan, document: Mapping[str, Any], counted: Sequence[Line]
     listed = "; ".join(
         f"{row['setting']}, {row['arm']}, {row['group']}, {row['attack']} {row['auc']:.3f}" for row in off
     )
-    return [Control("null models", f"the AUC is off .500 for {listed}" if off else "")]
+    return [Control(NULL_MODELS.term, f"the AUC is off .500 for {listed}" if off else "")]
 
 
 HEADLINE = Headline(

@@ -9,6 +9,7 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
 from orchestrator.engine.headline import Control, Headline, Line, promise
 from orchestrator.mia.plan import MiaPlan
+from orchestrator.mia.result.controls import BLIND, CANARIES, FIT, OWN_MODELS
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import FitRow
 from orchestrator.report.rows import read_row
@@ -21,12 +22,13 @@ def names(plan: MiaPlan) -> dict[str, list[str]]:
     return {"attack": list(plan.audit.attacks)}
 
 
-def lines(plan: MiaPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the rows of the table at the first promised rate; the worst of all is the strongest attack."""
+    first = document["plan"]["audit"]["fpr"][0]
     return [
         Line((row["attack"],), row, f"{row['setting']}, {row['attack']}", True, row["access"])
         for row in document["table"]
-        if row["promised_fpr"] == plan.audit.fpr[0]
+        if row["promised_fpr"] == first
     ]
 
 
@@ -40,7 +42,7 @@ def lost(plan: MiaPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: promised rates of ``counted`` lines, and canaries that must be found.
 
     The judge must find them, which was chosen beforehand; where it has none of these lines, one of their attacks, which
@@ -52,23 +54,23 @@ def controls(plan: MiaPlan, document: Mapping[str, Any], counted: Sequence[Line]
     found = [promise(line.where for line in counted if line.values.get("void"))]
     attacks = {line.place[0] for line in counted}
     for name, rows, what in (
-        ("canaries", document["canaries"], "points with a wrong label"),
-        ("own models", document.get("own", ()), "models of the plan's recipe"),
+        (CANARIES.term, document["canaries"], "points with a wrong label"),
+        (OWN_MODELS.term, document.get("own", ()), "models of the plan's recipe"),
     ):
         if tested := [row for row in rows if row["attack"] in attacks]:
-            chosen = [row for row in tested if row["attack"] == plan.judge] or tested
+            chosen = [row for row in tested if row["attack"] == document.get("judge")] or tested
             row = max(chosen, key=lambda row: row["auc"])
             held = any((row["auc_low"] or 0.0) > 0.5 for row in chosen)
             text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
-            place = name if row["attack"] == plan.judge else f"{name} ({row['attack']})"
+            place = name if row["attack"] == document.get("judge") else f"{name} ({row['attack']})"
             found.append(Control(place, "" if held else text, "power"))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
-        found.append(Control("fit of own models", "; ".join(unlike), "cells"))
+        found.append(Control(FIT.term, "; ".join(unlike), "cells"))
     if blind := document.get("blind"):
         differ = [row for row in blind if row["differ"]]
         seen = "; ".join(f"AUC {row['auc']:.3f} by inputs and labels alone" for row in differ)
-        found.append(Control("without the model", f"members differ by what they are, {seen}" if differ else ""))
+        found.append(Control(BLIND.term, f"members differ by what they are, {seen}" if differ else ""))
     return found
 
 

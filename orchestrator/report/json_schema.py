@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import slots
@@ -71,6 +71,8 @@ class Writer:
         origin, inner = get_origin(hint), get_args(hint)
         if hint is Any:
             return {}
+        if origin is Literal:
+            return {"enum": list(inner)}
         if origin in (Union, UnionType):
             (one,) = (self.value(each) for each in inner if each is not NoneType)
             return {"type": [one["type"], "null"]} if one.keys() == {"type"} else {"anyOf": [one, {"type": "null"}]}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from audits.errors import BadInput
 
@@ -208,7 +208,7 @@ def _emptied(value: Any) -> Any:
 def _within(hint: Any, value: Any) -> Any:
     """Return a value of a type, with the rows in it ``without_points``."""
     origin, inner = get_origin(hint), get_args(hint)
-    if value is None or hint in (Estimate, Span):
+    if value is None or hint in (Estimate, Span) or origin is Literal:
         return value
     if origin in (Union, UnionType):
         (one,) = (each for each in inner if each is not NoneType)
@@ -234,6 +234,8 @@ def _reader(hint: Any) -> Reader:
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value, where: value
+    if origin is Literal:
+        return _choice_reader(inner)
     if origin in (Union, UnionType):
         (one,) = (each for each in inner if each is not NoneType)
         read = _reader(one)
@@ -255,6 +257,15 @@ def _plain_reader(kind: type) -> Reader:
     def read(value: Any, where: str) -> Any:
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
             raise BadInput(f"{where} is {value!r}, not of type {kind.__name__}")
+        return value
+
+    return read
+
+
+def _choice_reader(allowed: tuple[str, ...]) -> Reader:
+    def read(value: Any, where: str) -> Any:
+        if value not in allowed:
+            raise BadInput(f"{where} is {value!r}; allowed: {', '.join(map(repr, allowed))}")
         return value
 
     return read

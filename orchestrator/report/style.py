@@ -77,7 +77,7 @@ def save(figure: Figure, name: str, folder: Path) -> str:
     buffer = BytesIO()
     with drawing(name):
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once: both files keep the same places
+        figure.set_layout_engine(None)  # laid out once: both files keep these places, and neither is drawn to find them
         box = figure.get_tightbbox().padded(0.08)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches=box)
         figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None}, bbox_inches=box)

@@ -7,13 +7,19 @@ show the same. It is computed from the tables of the result alone, and no gate l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from orchestrator.report.rows import Estimate, keys
 
-LEAK, NONE_SEEN, UNTOLD = "leak", "no leak seen", "cannot be told"
-DIFFERENT = "real difference"
+LEAK: Final = "leak"
+NONE_SEEN: Final = "no leak seen"
+UNTOLD: Final = "cannot be told"
+DIFFERENT: Final = "real difference"
 """The level of a comparison of runs, beside ``UNTOLD``."""
-HELD, FAILED, MISSING = "held", "failed", "not in this run"
+Level = Literal["leak", "no leak seen", "cannot be told", "real difference"]
+HELD: Final = "held"
+FAILED: Final = "failed"
+MISSING: Final = "not in this run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +34,7 @@ class Finding:
 
     setting: str
     subject: str
-    level: str
+    level: Level
     text: str = ""
     why: str = ""
     attack: str | None = None
@@ -49,8 +55,8 @@ class Control:
     """
 
     name: str
-    of: str
-    state: str
+    of: Literal["truth", "power", "cells"]
+    state: Literal["held", "failed", "not in this run"]
     text: str
 
 
@@ -62,7 +68,7 @@ class Verdict:
     ``about``: of a run of several settings, the main one, which headline and controls are about, and why it is that.
     """
 
-    level: str
+    level: Level
     headline: str
     findings: tuple[Finding, ...]
     tested: str

@@ -11,7 +11,7 @@ from audits.statistics.intervals import student_quantile
 from audits.statistics.power import detectable_auc, detectable_shift
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.rows import Estimate
-from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
 from orchestrator.report.verdict_words import (
     FOUR_IN_FIVE,
     SEEN,
@@ -48,7 +48,7 @@ def verdict_of(
     """
     found = [said(each, wording) for each in judged(main, controls)]
     further = [said(each, wording) for rows, own in (others or {}).values() for each in judged(rows, own)]
-    level = UNTOLD if too_small else worst(found)
+    level: Level = UNTOLD if too_small else worst(found)
     if level == NONE_SEEN and leaky_elsewhere(found, further):
         level = UNTOLD  # neither an all-clear nor a leak: the number of settings is not corrected for
     said_first = headline(found, further, wording, too_small)
@@ -82,10 +82,11 @@ def noted(controls: Sequence[Control], elsewhere: Mapping[str, Sequence[Control]
     return found
 
 
-def worst(found: Sequence[Finding]) -> str:
+def worst(found: Sequence[Finding]) -> Level:
     """Return the level of a run: a leak before what cannot be told, that before no leak."""
     levels = {each.level for each in found}
-    return next((level for level in (LEAK, UNTOLD, NONE_SEEN) if level in levels), UNTOLD)
+    order: tuple[Level, ...] = (LEAK, UNTOLD, NONE_SEEN)
+    return next((level for level in order if level in levels), UNTOLD)
 
 
 def advised(level: str, controls: Sequence[Control]) -> str:

@@ -15,7 +15,7 @@ def names(attacks: Sequence[str]) -> dict[str, Sequence[str]]:
     return {"attack": attacks}
 
 
-def lines(attacks: Sequence[str], document: Mapping[str, Any]) -> list[Line]:
+def lines(document: Mapping[str, Any]) -> list[Line]:
     """Return a line for each attack, its rates at the lowest promised one; the worst is sought among all."""
     first: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in document["table"]:

@@ -9,6 +9,7 @@ from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
 from orchestrator.engine.headline import Control, Headline, Line
 from orchestrator.tmia.plan import TmiaPlan
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS
 
 SUMMARY = ("precision_low", "auc_low", "precision", "auc")
 
@@ -22,7 +23,7 @@ def names(plan: TmiaPlan) -> dict[str, list[str]]:
     }
 
 
-def lines(plan: TmiaPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the cells of the table; the worst is sought among label-only attacks."""
     return [
         Line(
@@ -49,25 +50,25 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def controls(plan: TmiaPlan, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: no attack may call null models members more often than promised.
 
     With a given model also its known non-members, and that members are like these.
     """
-    rates = {"null models": "null_fpr"}
-    if plan.target is not None:
-        rates["the target's own non-members"] = "fpr"
+    rates = {NULL_MODELS: "null_fpr"}
+    if document["plan"].get("target") is not None:
+        rates[NON_MEMBERS] = "fpr"
     found = []
     for what, rate in rates.items():
         off = [row for row in document["table"] if row.get(f"{rate}_off")]
         listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row[rate]:.1%}" for row in off)
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
-            found.append(Control(what, text, "cells"))
+            found.append(Control(what.term, text, "cells"))
     if alike := document.get("alike"):
         differ = "; ".join(f"AUC {row['auc']:.3f} ({row['setting']})" for row in alike if row["differ"])
         text = f"models that saw neither tell members from non-members, {differ}" if differ else ""
-        found.append(Control("members are like non-members", text))
+        found.append(Control(ALIKE.term, text))
     return found
 
 

@@ -9,8 +9,9 @@ from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD as SEEN
-from orchestrator.apollo.result.controls import OFF_CHANCE
+from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.engine.headline import PROMISED_RATES
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
@@ -98,8 +99,8 @@ def controls(run: ApolloRun, setting: str) -> list[Control]:
 
 def retrained(table: list[AttackRow]) -> Control:
     """Say whether nothing is found in models that never saw the deleted points."""
-    name = "models retrained from scratch (retrain)"
-    rows = [row for row in table if row.unlearner == "retrain"]
+    name = RETRAIN.told()
+    rows = [row for row in table if row.unlearner == RETRAIN.term]
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."
         return Control(name=name, of="truth", state=MISSING, text=text)
@@ -112,8 +113,8 @@ def retrained(table: list[AttackRow]) -> Control:
 
 def untouched(table: list[AttackRow]) -> Control:
     """Say whether the audit sees points of models of which nothing was deleted."""
-    name = "models with nothing deleted (identity)"
-    rows = [row for row in table if row.unlearner == "identity" and row.access != "oracle"]
+    name = IDENTITY.told()
+    rows = [row for row in table if row.unlearner == IDENTITY.term and row.access != "oracle"]
     if not rows:
         return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
     seen = [row for row in rows if row.control == SEEN]
@@ -127,7 +128,7 @@ def untouched(table: list[AttackRow]) -> Control:
 
 def promises(table: list[AttackRow]) -> Control:
     """Say whether attacks raise no more false alarms than they promise."""
-    name = "promised false-alarm rates"
+    name = PROMISED_RATES.told()
     void = dict.fromkeys(words(row.attack) for row in table if row.void)
     if void:
         text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."

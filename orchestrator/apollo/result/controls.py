@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Final
 
 from audits.statistics.controls import corrected, off, rate_p
-from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.apollo.result.rows import AttackRow, Standing
 from orchestrator.apollo.result.void import with_void
+from orchestrator.engine.headline import ControlName
 
-HELD, OFF_CHANCE, NO_POWER = "held", "off chance", "no power"
+RETRAIN = ControlName("retrain", "models retrained from scratch")
+IDENTITY = ControlName("identity", "models with nothing deleted")
+HELD: Final = "held"
+OFF_CHANCE: Final = "off chance"
+NO_POWER: Final = "no power"
 
 
 def judged(
@@ -52,7 +58,7 @@ def above(row: AttackRow, p: float | None) -> bool:
     return p is not None and row.found_fpr.above(row.promised_fpr)
 
 
-def standing(row: AttackRow, p_holm: float | None, level: float) -> str | None:
+def standing(row: AttackRow, p_holm: float | None, level: float) -> Standing | None:
     """Return whether a row about ``retrain`` (``p_holm``: of chance) or ``identity`` held, or how not; else None."""
     if row.unlearner == "retrain":
         return OFF_CHANCE if off(p_holm, level) else HELD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from orchestrator.apollo.score_table import POOLED
 from orchestrator.report.best import BestRow
@@ -14,6 +14,7 @@ from orchestrator.report.rows import OF_POINTS, SPARSE, Estimate, Span, counted,
 
 Floats = tuple[float, ...]
 Matrix = tuple[Floats, ...]
+Standing = Literal["held", "off chance", "no power"]
 RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_high", "roc_tpr")
 
 
@@ -60,7 +61,7 @@ class AttackRow:
     found_fpr_below_p: float | None = None
     found_fpr_below: bool = False
     void: bool = False
-    control: str | None = None
+    control: Standing | None = None
     control_p_holm: float | None = None
 
 

@@ -130,13 +130,15 @@ class Terminal:
             self.console.print(renderable)
 
     @contextmanager
-    def stage(self, title: str, total: int) -> Iterator[Advance]:
+    def stage(self, title: str, total: int, *, alike: bool = True) -> Iterator[Advance]:
         """Show the progress of a stage of ``total`` steps; yields ``advance(done, total=None)``.
+
+        ``alike``: steps take about as long as each other, so that the time that is left can be told.
 
         Ends with one line that says how long it took, also when the stage fails.
         """
         begin = self.clock()
-        shown = Lines(self, title, total, begin)
+        shown = Lines(self, title, total, begin, alike)
         try:
             if self.console.is_terminal and not self.terse:
                 with self.bar(title, shown) as advance:
@@ -152,12 +154,10 @@ class Terminal:
     @contextmanager
     def bar(self, title: str, state: Lines) -> Iterator[Advance]:
         """Show a live bar with the time that is left; it disappears at the end."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            *columns,
+            *([TimeRemainingColumn()] if state.alike else []),
             console=self.console,
             transient=True,
             redirect_stdout=False,  # rich would put itself where the outlet looks for the screen
@@ -212,8 +212,8 @@ class Terminal:
 class Lines:
     """Progress as plain lines: at the start, then after each tenth of the stage or ten seconds, a second apart."""
 
-    def __init__(self, terminal: Terminal, title: str, total: int, begin: float) -> None:
-        self.terminal, self.title, self.total, self.begin = terminal, title, total, begin
+    def __init__(self, terminal: Terminal, title: str, total: int, begin: float, alike: bool = True) -> None:
+        self.terminal, self.title, self.total, self.begin, self.alike = terminal, title, total, begin, alike
         self.done = 0
         self.said_at, self.said_share = begin, 0.0
         self.first: tuple[float, int] | None = None  # when the first step was done, and how many were done then
@@ -239,7 +239,7 @@ class Lines:
 
     def left(self, now: float, done: int) -> float | None:
         """Return the seconds that are left at the pace since the first step (starting workers is no step)."""
-        if self.first is None or done <= self.first[1]:
+        if not self.alike or self.first is None or done <= self.first[1]:
             return None
         return (now - self.first[0]) / (done - self.first[1]) * (self.total - done)
 

@@ -338,7 +338,7 @@ class Run:
 
         ``search``: what is told of its trials; ``main``: see ``Finished``.
         """
-        with self.terminal.stage("summing up", 3) as advance:
+        with self.terminal.stage("summing up", 3, alike=False) as advance:
             self.live.summing_up()
             scores = self.kind.scores(settings, self.store, bool(sweep and sweep.pooled))
             trade = sweep.trade if sweep else None

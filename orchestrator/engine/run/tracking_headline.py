@@ -29,7 +29,7 @@ def headline_of(kind: Kind, document: Mapping[str, Any], setting: str) -> Tracke
     plan = kind.check(document["plan"], ())
     if kind.headline.refusal(plan):
         return TrackedHeadline()
-    counted = [line for line in kind.headline.lines(plan, of_setting(document, setting)) if line.worst]
+    counted = [line for line in kind.headline.lines(of_setting(document, setting)) if line.worst]
     numbers, worst = {}, ""
     for metric in kind.headline.summary:
         known = [

@@ -17,7 +17,7 @@ def names(plan: GivenPlan) -> dict[str, list[str]]:
     return {"group": list(GROUPS)}
 
 
-def lines(plan: GivenPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the line of each group; a limit without a group looks at the members."""
     return [
         Line((row["group"],), row, f"{row['setting']}, {row['group']}", row["group"] == GROUPS[0])

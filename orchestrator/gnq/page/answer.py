@@ -11,7 +11,7 @@ from orchestrator.gnq.page.gradient_inversion import JUDGE as RECOVERED
 from orchestrator.gnq.page.gradient_inversion import OTHER
 from orchestrator.gnq.page.inversion import JUDGE, TWIN
 from orchestrator.gnq.page.reading import CONTROLS, NONE, GnqRun
-from orchestrator.gnq.result.controls import fair
+from orchestrator.gnq.result.controls import NULL_MODELS, fair
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import ArmRow
 from orchestrator.report.nouns import noun
@@ -137,7 +137,7 @@ def of_inversion(run: GnqRun, setting: str, subject: str, what: str, rows: Seque
 
 def controls(run: GnqRun, setting: str) -> list[Control]:
     """Return the control of a setting: nothing is found in models that saw none of the points."""
-    name = "models that saw none of the points (null models)"
+    name = NULL_MODELS.told()
     rows = fair(of_setting(run.result.table, setting))
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."

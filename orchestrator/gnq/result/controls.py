@@ -7,7 +7,10 @@ from dataclasses import replace
 
 from audits.gnq.removal import ONE_SIDED
 from audits.statistics.controls import corrected, interval_p, off
+from orchestrator.engine.headline import ControlName
 from orchestrator.gnq.result.rows import AreaRow
+
+NULL_MODELS = ControlName("null models", "models that saw none of the points")
 
 
 def judged(rows: Sequence[AreaRow], level: float) -> tuple[AreaRow, ...]:

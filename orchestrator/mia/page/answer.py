@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from orchestrator.engine.headline import PROMISED_RATES
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
+from orchestrator.mia.result.controls import BLIND, CANARIES, FIT, OWN_MODELS
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.nouns import noun
@@ -99,7 +101,7 @@ def controls(run: MiaRun, setting: str) -> list[Control]:
 
 def promises(run: MiaRun, setting: str) -> Control:
     """Say whether attacks raise no more false alarms than they promise, on non-members and on null models."""
-    name = "promised false-alarm rates"
+    name = PROMISED_RATES.told()
     void = dict.fromkeys(words(row.attack) for row in of_setting(run.result.table, setting) if row.void)
     if void:
         text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."
@@ -110,7 +112,7 @@ def promises(run: MiaRun, setting: str) -> Control:
 def power(run: MiaRun, setting: str) -> Control:
     """Say whether what the model must have memorised is found: points with a wrong label, or own models' members."""
     given = run.given
-    name = "models trained by the plan (own models)" if given else "planted points with a wrong label (canaries)"
+    name = (OWN_MODELS if given else CANARIES).told()
     rows = list(of_setting(run.result.own, setting)) if given else list(of_setting(run.result.canaries, setting))
     if not rows:
         return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
@@ -130,16 +132,13 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
     """Return the controls beside a given model: members are like others, and own models are like the given one."""
     found = []
     for row in of_setting(run.result.blind, setting):
-        state = FAILED if row.differ else HELD
         text = "Without the model, members look like others."
         if row.differ:
             text = "Members differ from others even without the model, so what is found may not be membership."
-        found.append(Control(name="members without the model", of="truth", state=state, text=text))
+        found.append(Control(name=BLIND.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
-    if unlike:
-        text = unlike[0][0].upper() + unlike[0][1:] + "."
-        found.append(Control(name="fit of models trained by the plan", of="power", state=FAILED, text=text))
-    return found
+    text = unlike[0][0].upper() + unlike[0][1:] + "." if unlike else "Models trained by the plan fit as the model does."
+    return [*found, Control(name=FIT.told(), of="power", state=FAILED if unlike else HELD, text=text)]
 
 
 def tested(run: MiaRun, things: str) -> str:

@@ -6,8 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off
+from orchestrator.engine.headline import ControlName
 from orchestrator.mia.result.rows import CanaryRow, MiaRow
 
+CANARIES = ControlName("canaries", "planted points with a wrong label")
+OWN_MODELS = ControlName("own models", "models trained by the plan")
+FIT = ControlName("fit of own models")
+BLIND = ControlName("members without the model")
 Place = tuple[str, str]
 """Setting and attack."""
 

@@ -6,13 +6,13 @@ from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
 from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
-from orchestrator.tmia.result.controls import fair
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, fair
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -79,7 +79,7 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
         whose = f"{whose}{KNOWN[known(run, row.setting)]}"
         if sum(known(run, name) == known(run, row.setting) for name in alike) > 1:
             whose = f"{whose} ({row.setting})"
-    level = UNTOLD if row.void else LEAK if finds(row) else NONE_SEEN
+    level: Level = UNTOLD if row.void else LEAK if finds(row) else NONE_SEEN
     return Finding(
         setting=row.setting,
         subject=f"{whose}, from {ACCESS.get(row.access, row.access)}",
@@ -106,7 +106,7 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
     Cells that break their promise are void by themselves, so that the others stand.
     """
     rows = fair(run.rows(setting))
-    name = "models that saw none of the candidates (null models)"
+    name = NULL_MODELS.told()
     if not rows:
         found = [
             Control(name=name, of="cells", state=MISSING, text="It is unknown whether false alarms are as promised.")
@@ -132,14 +132,13 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
     off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
     text = "They are called members no more often than promised."
     text = f"Called members too often by {', '.join(off)}." if off else text
-    found = [Control(name="the model’s known non-members", of="cells", state=FAILED if off else HELD, text=text)]
+    found = [Control(name=NON_MEMBERS.told(), of="cells", state=FAILED if off else HELD, text=text)]
     for row in run.result.alike:
         if row.setting == setting:
             text = "Models that saw neither see no difference."
             if row.differ:
                 text = "Models that saw neither can tell them apart, so what is found may not be membership."
-            state = FAILED if row.differ else HELD
-            found.append(Control(name="members are like non-members", of="truth", state=state, text=text))
+            found.append(Control(name=ALIKE.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
     return found
 
 

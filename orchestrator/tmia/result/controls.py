@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
+from orchestrator.engine.headline import ControlName
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.rows import TmiaCell
+
+NULL_MODELS = ControlName("null models", "models that saw none of the candidates")
+NON_MEMBERS = ControlName("known non-members of the target")
+ALIKE = ControlName("members are like non-members")
 
 
 def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:

@@ -38,7 +38,7 @@ ROWS = [
 
 def failed(*texts: str, rows: list[dict[str, Any]] = ROWS) -> list[str]:
     """Return why the rows do not pass the gates."""
-    return failures(gates_of(texts, HEADLINE, PLAN), HEADLINE, PLAN, {"table": rows})
+    return failures(gates_of(texts, HEADLINE, PLAN), HEADLINE, PLAN, {"plan": PLAN.resolved(), "table": rows})
 
 
 def with_row(unlearner: str, attack: str, **values: Any) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ def test_shadows_trained_for_fewer_epochs_void_the_loss_threshold(tmp_path) -> N
 
     def said(document) -> list[str]:
         gates = gates_of(["gradient_ascent.loss_threshold.auc=0.999"], HEADLINE, plan)
-        return [line for line in failures(gates, HEADLINE, plan, document) if "promised rate" in line]
+        return [line for line in failures(gates, HEADLINE, plan, document) if "promised false-alarm rates" in line]
 
     (line,) = said(document)
     assert "inconclusive" in line and "not kept by gradient_ascent, loss_threshold: hit rates are void" in line

@@ -50,6 +50,8 @@ def test_a_gate_and_fields_of_later_versions_fit_and_broken_documents_do_not(dra
         ({**drawn, "schema": "orch.result/2"}, "$.schema"),
         ({**drawn, "seed": None}, "$.seed"),
         ({**drawn, "gate": {**gate, "outcome": 1}}, "$.gate"),
+        ({**drawn, "gate": {**gate, "outcome": "perhaps"}}, "$.gate"),
+        ({**drawn, "table": [{**row, "control": "perhaps"}, *rows]}, "$.table[0].control"),
     ):
         assert any(each.startswith(f"{place}") for each in misfits(broken)), place
 

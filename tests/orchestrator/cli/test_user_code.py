@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from orchestrator.cli.main import main
 from orchestrator.cli.report import thumbnails
 from orchestrator.cli.user_code import Permission
 from orchestrator.engine.data import data_of
+from tests.cases.apollo_result import write_run
 
 NAME = "python:hostile_points:points"
 ROOT = Path(__file__).resolve().parents[3]
@@ -92,6 +94,14 @@ def test_a_report_has_no_pictures_that_code_would_give(capsys: pytest.CaptureFix
         assert thumbnails(page, document) == {}
     assert "without thumbnails: python:hostile_points" in capsys.readouterr().err and not ran()
     assert len(thumbnails(page, document)) == 30000, "a library asks nobody"
+
+
+def test_a_finished_run_is_told_without_the_code_of_its_plan(tmp_path: Path) -> None:
+    document = write_run(tmp_path / "run")
+    plan = {**document["plan"], "model": {"name": "python:hostile_points:Net"}}
+    Path("run/result.json").write_text(json.dumps({**document, "plan": plan}))
+    assert main(["report", "run", "--junit", "orch.xml", "--summary", "summary.md"]) == 0 and not ran()
+    assert "retrain" in Path("orch.xml").read_text() and "worst" in Path("summary.md").read_text()
 
 
 def test_a_hostile_plan_is_refused_before_anything_slow_is_imported() -> None:

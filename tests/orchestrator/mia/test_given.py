@@ -169,7 +169,7 @@ def test_members_that_differ_by_what_they_are_are_told_of(bench: Bench) -> None:
     assert any("told from non-members without the model" in line for line in document["warnings"])
     headline = kind_named("mia").headline
     said = failures(gates_of(["auc=0.999"], headline, plan), headline, plan, document)
-    assert any("inconclusive: " in line and "control without the model" in line for line in said), said
+    assert any("inconclusive: " in line and "control members without the model" in line for line in said), said
 
 
 def test_a_bound_on_epsilon_wants_the_word_that_chance_chose_the_members(bench: Bench, finished: Result) -> None:
@@ -256,8 +256,7 @@ def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_l
     (line,) = unlike_fits(wrong)
     assert "either target.members does not name its training points, or the recipe is not its own" in line
     document = {**finished.document, "fit": [write_row(row) for row in wrong]}
-    plan = bench.plan()
-    controls = HEADLINE.controls(plan, document, [*HEADLINE.lines(plan, document)])
+    controls = HEADLINE.controls(document, [*HEADLINE.lines(document)])
     assert Control("fit of own models", line, "cells") in controls
     assert own_power(MiaRun.of(document)).kind == "bad"
     assert own_power(MiaRun.of(finished.document)).kind == "good"

@@ -150,9 +150,11 @@ def test_a_broken_promise_is_void_and_said_everywhere(finished: Result, place: P
                 "promised_fpr": row.promised_fpr, "auc": row.auc.value, "void": row.void} for row in rows]}  # fmt: skip
     plan, headline = load_plan(PLAN), kind_named("mia").headline
     said = failures(gates_of(["lira.auc=0.99"], headline, plan), headline, plan, document)
-    assert any("inconclusive: control promised rate: not kept" in line for line in said)
+    assert any("inconclusive: control promised false-alarm rates: not kept" in line for line in said)
     (line,) = failures(gates_of(["lira.auc=0.01"], headline, plan), headline, plan, document)
-    assert "failed: auc is " in line and line.endswith("promised rate: not kept by base, lira: hit rates are void")
+    assert "failed: auc is " in line and line.endswith(
+        "promised false-alarm rates: not kept by base, lira: hit rates are void"
+    )
     counted = {**document, "table": [{**row, "tpr": 0.9} for row in document["table"]]}
     (line,) = failures(gates_of(["lira.tpr=0.5"], headline, plan), headline, plan, counted)
     assert "inconclusive: tpr is 0.900" in line

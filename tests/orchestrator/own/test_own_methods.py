@@ -68,7 +68,7 @@ def test_a_gate_names_an_attack_of_ones_own(folder: Path, tmp_path: Path) -> Non
     gates = gates_of(["forget.python:attacking:Margin.auc=0.6"], headline, plan)
     assert gates[0].place == ("forget", "python:attacking:Margin")
     row = {"unlearner": "forget", "attack": "python:attacking:Margin", "access": "posteriors", "auc": 0.7}
-    assert "auc is 0.700" in failures(gates, headline, plan, {"table": [row]})[0]
+    assert "auc is 0.700" in failures(gates, headline, plan, {"plan": plan.resolved(), "table": [row]})[0]
 
 
 def test_a_function_unlearns_and_leaves_what_it_was_given(folder: Path) -> None:

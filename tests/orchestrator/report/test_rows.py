@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 
 from audits.errors import BadInput
 from orchestrator.report.metrics import Logged, flat
-from orchestrator.report.rows import SPARSE, Estimate, Span, keys, read_row, write_row
+from orchestrator.report.rows import SPARSE, Estimate, Span, keys, read_row, without_points, write_row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,7 @@ class Row:
     inner: Inner | None
     pairs: tuple[tuple[float | None, float | None], ...]
     more: Mapping[str, float]
+    state: Literal["held", "failed"]
     later: bool = False
     added: str | None = field(default=None, metadata=SPARSE)
 
@@ -44,6 +45,7 @@ PLAIN: dict[str, Any] = {
     "inner": {"auc": 0.7, "low": 0.6, "high": None},
     "pairs": [[1.0, None], [None, 2]],
     "more": {"x": 1.5},
+    "state": "held",
     "later": True,
 }
 
@@ -54,6 +56,7 @@ def test_a_row_is_written_as_it_was_read() -> None:
     assert row.rate == Estimate(0.5, None, 1) and row.inner == Inner(auc=Estimate(0.7, 0.6, None))
     older = {name: value for name, value in PLAIN.items() if name != "later"}
     assert read_row(Row, older, "row").later is False
+    assert without_points(Row, PLAIN) == PLAIN
 
 
 @pytest.mark.parametrize(
@@ -64,6 +67,7 @@ def test_a_row_is_written_as_it_was_read() -> None:
         ({"rate_low": "x"}, r"rate_low is 'x', not of type float"),
         ({"inner": {"auc": 0.7, "low": 0.6}}, r"table\[0\]\.inner lacks 'high'"),
         ({"pairs": [[1.0]]}, r"pairs\[0\] is not a list of 2"),
+        ({"state": "holds"}, r"table\[0\]\.state is 'holds'; allowed: 'held', 'failed'"),
         ({"more": []}, r"more is list, not an object"),
         ({"unknown": 1}, r"table\[0\] has a field that this version does not know: 'unknown'"),
     ],

@@ -64,7 +64,7 @@ def small_plan(store: Path, **changes: Any) -> TmiaPlan:
 
 
 def failed(limits: list[str], plan: BasePlan, document: dict[str, Any]) -> list[str]:
-    return failures(gates_of(limits, KIND.headline, plan), KIND.headline, plan, document)
+    return failures(gates_of(limits, KIND.headline, plan), KIND.headline, plan, {"plan": plan.resolved(), **document})
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ def names(plan: ToyPlan) -> dict[str, list[str]]:
     return {"attack": list(plan.audit.attacks)}
 
 
-def lines(plan: ToyPlan, document: Mapping[str, Any]) -> Sequence[Line]:
+def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the lines of the table; the worst of all is the strongest attack."""
     return [Line((row["attack"],), row, f"{row['setting']}, {row['attack']}", True) for row in document["table"]]
 

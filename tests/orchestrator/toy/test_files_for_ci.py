@@ -26,7 +26,7 @@ LIMITS = ("--fail-above", "auc=0.99", "--fail-above", "right.auc=0.1")
 def controlled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every result two controls, of which one fails beside the attack ``loss``."""
 
-    def controls(plan: Any, document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
+    def controls(document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
         return [Control("power", "none" if any(line.place == ("loss",) for line in lines) else ""), Control("null")]
 
     headline = replace(kind.KIND.headline, controls=controls)

@@ -27,7 +27,7 @@ BLIND = "sees nothing"
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the control of every result fail."""
 
-    def controls(plan: Any, document: Mapping[str, Any], lines: Sequence[Any]) -> list[Control]:
+    def controls(document: Mapping[str, Any], lines: Sequence[Any]) -> list[Control]:
         return [Control("power", BLIND if lines else ""), Control("null")]
 
     headline = replace(kind.KIND.headline, controls=controls)
@@ -95,8 +95,8 @@ def test_a_control_that_failed_for_one_limit_has_failed() -> None:
     lines = [Line((name,), {"auc": 0.6}, name, True) for name in ("right", "loss")]
     headline = replace(
         kind.KIND.headline,
-        lines=lambda plan, document: lines,
-        controls=lambda plan, document, counted: [Control("power", "" if lines[0] in counted else "none", "power")],
+        lines=lambda document: lines,
+        controls=lambda document, counted: [Control("power", "" if lines[0] in counted else "none", "power")],
     )
     texts = ("loss.auc=0.9", "loss.auc=0.5", "right.auc=0.9")
     gates = [parse_gate(text, headline) for text in texts]

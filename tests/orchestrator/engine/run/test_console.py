@@ -47,6 +47,18 @@ def test_a_slow_stage_speaks_every_ten_seconds(capsys: pytest.CaptureFixture[str
     assert shares == ["2", "4"]
 
 
+def test_steps_that_are_not_alike_tell_no_time_that_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with Terminal(clock=clock).stage("summing up", 3, alike=False) as advance:
+        for done in (1, 2, 3):
+            clock.now += 10 * done
+            advance(done)
+    assert capsys.readouterr().out.splitlines()[1:3] == [
+        "summing up: 1 of 3 (33%), 10 s gone",
+        "summing up: 2 of 3 (67%), 30 s gone",
+    ]
+
+
 def test_a_failing_stage_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> None:
         with Terminal(clock=Clock()).stage("train", 5) as advance:

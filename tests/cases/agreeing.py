@@ -1,0 +1,32 @@
+"""What the gate and the verdict of one result say of its controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.cli.finished import headline_of
+from orchestrator.engine.gate import ungated
+from orchestrator.kinds import KINDS
+from orchestrator.report.verdict import FAILED, HELD
+
+
+def at_odds(document: Mapping[str, Any]) -> list[str]:
+    """Return the controls of a result of one setting that its verdict does not have by this name, or judges otherwise.
+
+    The gate is one without limits, which looks at all lines.
+    """
+    if document["kind"] not in KINDS or not document.get("verdict") or len(document["settings"]) > 1:
+        return []
+    told = {each["name"]: each["state"] for each in document["verdict"]["controls"]}
+    found = []
+    for control in ungated(headline_of(document), document).controls:
+        term = control.control.partition(" (")[0]
+        name = next((each for each in told if each == term or each.endswith(f" ({term})")), "")
+        if not name:
+            found.append(f"{control.control}: not in {[*told]}")
+        elif control.held and told[name] == FAILED:
+            found.append(f"{control.control}: {told[name]} in the verdict, held in the gate")
+        elif not control.held and told[name] == HELD:
+            found.append(f"{control.control}: held in the verdict, in the gate {control.failure}")
+    return found
