@@ -55,19 +55,36 @@ def interval_p(value: float, low: float, high: float, null: float, level: float,
 
 
 def clustered_rate_p(
-    successes: ArrayLike, trials: ArrayLike, promised: float, level: float = 0.95, *, below: bool = False
+    successes: ArrayLike,
+    trials: ArrayLike,
+    promised: float,
+    level: float = 0.95,
+    *,
+    below: bool = False,
+    known: int = 0,
 ) -> float:
-    """Return the one-sided p-value of "the true rate is at most ``promised``" for a rate counted in clusters.
+    """Return the one-sided p-value of "the promised rate is at most ``promised``" for a rate counted in clusters.
 
     P(at least as many successes | ``promised``) at the effective sample size of ``clustered_rate`` at ``level``: at
     most (1 − level)/2 exactly where the lower end of that interval is at least ``promised``. ``below``: of "the true
-    rate is at least ``promised``", P(at most as many successes), and the upper end.
+    rate is at least ``promised``", P(at most as many successes), and the upper end. ``known``: see ``beside_known``.
     """
     from scipy.special import betainc
 
-    hits, size = effective_counts(successes, trials, level)
+    hits, size = beside_known(*effective_counts(successes, trials, level), known)
     many, odds = (size - hits, 1.0 - promised) if below else (hits, promised)
     return 1.0 if many <= 0 else float(betainc(many, size - many + 1.0, odds))
+
+
+def beside_known(hits: float, size: float, known: int) -> tuple[float, float]:
+    """Return (hits, size) of a rate whose threshold was set by so many ``known`` points; 0: it was not.
+
+    The rate at a threshold set by N points at the promise α varies by about α(1 − α)/N from one draw of them to the
+    next, which adds to the α(1 − α)/n of counting: n points are worth n·N/(n + N). The interval of the rate at *this*
+    threshold is no wider for it; whether a promise was kept, which is one on average over thresholds, is less sure.
+    """
+    worth = size * known / (size + known) if known else size
+    return hits / size * worth, worth
 
 
 def corrected(p_values: Sequence[float | None]) -> list[float | None]:

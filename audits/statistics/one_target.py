@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from audits.arrays import Floats
 from audits.errors import BadInput
+from audits.statistics.controls import beside_known, interval_p
 from audits.statistics.intervals import clopper_pearson, student_quantile
 from audits.statistics.placements import placements
 from audits.statistics.roc import as_scores, auc
@@ -58,6 +59,15 @@ def area_interval(scores: ArrayLike, member: ArrayLike, without: Sequence[float]
     return area, max(0.0, area - half), min(1.0, area + half)
 
 
+def area_p(permuted: float, area: Interval, level: float = 0.95) -> float:
+    """Return the two-sided p-value of "the AUC is ½": the larger of the permuted points' and of the interval's.
+
+    Permutations of points hold the shadows still. Where they alone made the difference, an AUC would be called off
+    chance beside an interval that holds ½.
+    """
+    return max(permuted, interval_p(*area, null=0.5, level=level, degrees=1e9))
+
+
 def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: float = 0.95) -> Interval:
     """Return the mean of ``calls`` (n,), probabilities of saying "member", and its interval over points and shadows.
 
@@ -70,15 +80,23 @@ def one_target_rate(calls: ArrayLike, without: Sequence[ArrayLike] = (), level: 
 
 
 def one_target_rate_p(
-    calls: ArrayLike, promised: float, without: Sequence[ArrayLike] = (), level: float = 0.95, *, below: bool = False
+    calls: ArrayLike,
+    promised: float,
+    without: Sequence[ArrayLike] = (),
+    level: float = 0.95,
+    *,
+    below: bool = False,
+    known: int = 0,
 ) -> float:
     """Return the one-sided p-value of "the true rate is at most ``promised``" (``below``: at least), as its interval.
 
-    At most (1 − level)/2 exactly where the lower (upper) end of ``one_target_rate`` is at least (at most) ``promised``.
+    At most (1 − level)/2 exactly where the lower (upper) end of ``one_target_rate`` is at least (at most) ``promised``,
+    unless ``known`` points set the threshold (``audits.statistics.controls.beside_known``).
     """
     from scipy.special import betainc
 
     rate, size = effective_size(calls, without, level)
+    size = beside_known(rate * size, size, known)[1]
     many, odds = (size - rate * size, 1.0 - promised) if below else (rate * size, promised)
     return 1.0 if many <= 0.0 else float(betainc(many, size - many + 1.0, odds))
 

@@ -28,21 +28,20 @@ def pair_guesses(scores: Floats, half: Bools, share: float, seed: int) -> PairGu
 
     ``scores`` (2n,): higher = more like a member; ``half`` (2n,) bool: the n points trained on. Each of these is
     matched with one of the others at random, by ``seed``; given the pairs, who is in is one fair coin each. Guessed are
-    round(``share`` · n) pairs, at least one, whose scores differ most. Which these are, and the guess where scores are
-    equal (the point that comes first in the pool), follows from the scores alone. Raises BadInput for shapes that do
-    not fit, halves that are none, scores that are not numbers and shares outside (0, 1].
+    round(``share`` · n) pairs, at least one, whose scores differ most. Among pairs that differ alike chance takes its
+    pick, and where scores are equal a coin is thrown, both by ``seed``: the order of points may tell who is in. Raises
+    BadInput for shapes that do not fit, halves that are none, scores that are not numbers and shares outside (0, 1].
     """
     if scores.shape != half.shape or half.ndim != 1 or 2 * int(half.sum()) != len(half):
         raise BadInput(f"scores {scores.shape} and half {half.shape}; allowed: (2n,) twice, with n points in the half")
     if np.isnan(scores).any() or not 0 < share <= 1:
         raise BadInput(f"share is {share} and scores may hold NaN; allowed: above 0 and at most 1, and numbers")
-    inside, outside = np.flatnonzero(half), numpy_generator(seed).permutation(np.flatnonzero(~half))
-    first, second = np.minimum(inside, outside), np.maximum(inside, outside)
-    order = np.argsort(first)  # as the pairs stand without knowing who is in
-    first, second = first[order], second[order]
+    generator = numpy_generator(seed)
+    inside, outside = np.flatnonzero(half), generator.permutation(np.flatnonzero(~half))
+    coins, turn = generator.random(len(inside)) < 0.5, generator.random(len(inside))
     # Infinities of one sign differ by nothing, and are no guess at all.
-    equal = scores[first] == scores[second]
-    apart = np.where(equal, 0.0, scores[first] - np.where(equal, 0.0, scores[second]))
-    made = np.argsort(-np.abs(apart), kind="stable")[: max(1, round(share * len(first)))]
-    right = np.where(apart[made] >= 0, half[first[made]], half[second[made]])
-    return PairGuesses(len(first), len(made), int(right.sum()))
+    equal = scores[inside] == scores[outside]
+    apart = np.where(equal, 0.0, scores[inside] - np.where(equal, 0.0, scores[outside]))
+    made = np.lexsort((turn, -np.abs(apart)))[: max(1, round(share * len(inside)))]
+    right = np.where(equal, coins, apart > 0)[made]
+    return PairGuesses(len(inside), len(made), int(right.sum()))

@@ -23,6 +23,7 @@ from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
 from audits.statistics import controls, intervals, null, roc
 from audits.statistics.judged import rows_by
+from audits.statistics.one_target import area_interval
 
 Columns = Mapping[str, NDArray[Any]]
 Row = dict[str, Any]
@@ -157,6 +158,22 @@ def summarise_cells(
     return rows
 
 
+def corrected_again(rows: Sequence[Row], level: float) -> list[Row]:
+    """Return rows whose ``auc_p`` was changed with ``auc_p_holm`` and ``above_chance`` after it, setting by setting."""
+    families: dict[str, dict[tuple[str, str], float]] = {}
+    for row in rows:
+        families.setdefault(row["setting"], {})[row["unlearner"], row["attack"]] = row["auc_p"]
+    adjusted = {
+        setting: dict(zip(family, null.holm(list(family.values())).tolist(), strict=True))
+        for setting, family in families.items()
+    }
+    found = []
+    for row in rows:
+        p = adjusted[row["setting"]][row["unlearner"], row["attack"]]
+        found.append({**row, "auc_p_holm": p, "above_chance": bool(p <= 1.0 - level and row["auc"] > 0.5)})
+    return found
+
+
 def per_target_auc(cell: Cell) -> dict[int, float]:
     """Return the AUC of each target of a cell."""
     values = roc.within_auc(cell.scores, cell.member, cell.target)
@@ -254,13 +271,13 @@ def _of_units(cell: Cell, values: NDArray[np.float64], unit: str) -> NDArray[np.
 
 
 def _over_points(cell: Cell, level: float) -> tuple[float, float]:
-    """Return DeLong's interval over the points of the one unit: the mean of the ends of its targets' intervals.
+    """Return an interval over the points of the one unit: the mean of the ends of its targets' intervals.
 
     So long an interval of their mean would be if their errors were one and the same; it is no longer otherwise.
     """
     rows = [cell.target == name for name in np.unique(cell.target)]
-    ends = [intervals.delong_interval(cell.scores[own], cell.member[own], level) for own in rows]
-    return float(np.mean([low for low, _ in ends])), float(np.mean([high for _, high in ends]))
+    ends = [area_interval(cell.scores[own], cell.member[own], level=level) for own in rows]
+    return float(np.mean([low for _, low, _ in ends])), float(np.mean([high for _, _, high in ends]))
 
 
 def _row(cell: Cell, fpr: float, area: Row, level: float, unit: str) -> Row:

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from audits.data.catalogue import describe
 from audits.errors import BadInput, did_you_mean
+from audits.own.permission import is_own
 from audits.targets.members import read_members
 from orchestrator.cli.completing import files, starting
 from orchestrator.cli.completing import kinds as kind_names
@@ -117,7 +118,9 @@ def command(
         raise BadInput(f"{file} cannot be written: {error.strerror}") from None
     if made != size:
         click.echo(f"{data} has too few points for an audit of {size}: the plan is that of {made}")
-    click.echo(f"wrote {file}; edit it, then: orch validate {file} && orch cost {file} && orch audit {kind} {file}")
+    own = " --allow-code" if is_own(made_of.model) or is_own(made_of.data) else ""
+    commands = (f"orch {command} {file}{own}" for command in ("validate", "cost", f"audit {kind}"))
+    click.echo(f"wrote {file}; edit it, then: {' && '.join(commands)}")
 
 
 def refuse_file(file: Path) -> None:

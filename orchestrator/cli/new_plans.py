@@ -93,7 +93,7 @@ MIA = f"""{MIA_AUDIT}\
   test: $test                 # outside of all pools
 """
 MIA_TARGET = f"""{MIA_AUDIT}\
-  train_size: $own            # points that each model of the attacker trains on
+  train_size: $own            # members that are asked about at most, beside as many others
   shadows: $shadows           # models of the attacker
   test: $test                 # outside of all pools
 """
@@ -110,13 +110,18 @@ model: {name: $model}         # orch ls models; its settings: {settings: {...}}
 ${recipe}seed: 0
 """
 RECIPE = """\
-recipe: {optimizer: adamw, learning_rate: $rate, epochs: $epochs, batch_size: $batch}
+recipe: {optimizer: adamw, learning_rate: $rate, epochs: $epochs, batch_size: $batch, weight_decay: 0.01}$whose
 """
 TARGET = """\
 target:
-  weights: $weights           # .safetensors, .pt, .pth, .onnx, or an address; it is never trained
+  weights: $weights           # $forms; it is never trained
   members: $members           # which points it was trained on: a file of ids, or all, even, odd, START:STOP
 """
+
+ANY_FORM = ".safetensors, .pt, .pth, .onnx, or an address"
+FORMS = {"gnq": ".safetensors, .pt, .pth, or a list of checkpoints"}
+"""Of what form a given model may be."""
+WHOSE = "  # write your model's own here"
 
 VALUES: Mapping[str, Mapping[str, tuple[Any, Any, Any]]] = {
     "apollo": {
@@ -161,9 +166,11 @@ def text_of(kind: str, size: str, parts: Parts) -> str:
     values = {name: each[place] for name, each in VALUES[kind].items()}
     target = ""
     if parts.target:
-        target = Template(TARGET).substitute(weights=quoted(parts.target), members=quoted(parts.members))
+        target = Template(TARGET).substitute(
+            weights=quoted(parts.target), members=quoted(parts.members), forms=FORMS.get(kind, ANY_FORM)
+        )
     body = (OF_TARGETS if parts.target else TEXTS)[kind]
-    recipe = "" if body is GNQ_TARGET else Template(RECIPE).substitute(values)
+    recipe = "" if body is GNQ_TARGET else Template(RECIPE).substitute(values, whose=WHOSE if parts.target else "")
     head = f"# An audit of {size}, written by orch new: change what is yours; docs/results/{kind}.md has more.\n"
     model = f"{quoted(parts.model)}{settings_of(parts.settings)}"
     told = {**values, "data": quoted(parts.data), "model": model, "target": target, "recipe": recipe}

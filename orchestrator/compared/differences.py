@@ -50,7 +50,7 @@ def compared(
                     f"--attack {name!r}{did_you_mean(name, names)}: {first.label} and {second.label} both have "
                     f"{', '.join(names)}"
                 )
-        notes += only_in_one(first, second, found)
+        notes += [*only_in_one(first, second, found), *without_rates(first, second, found)]
         found = [(one, other) for one, other in found if not attacks or one.attack in attacks]
         alike = [first.data == second.data and same_scores(one, other) for one, other in found]
         # The same scores in another order differ by rounding errors.
@@ -81,7 +81,9 @@ def rows_of(
     same_data = first.data == second.data
     shared = shared_targets(other, one) if same_data else []
     for metric, decision in measures(one, other):
-        if metrics and metric not in metrics:
+        if (metrics and metric not in metrics) or (
+            metric in (TPR, PRECISION) and (void(first, one) or void(second, other))
+        ):
             continue
         try:
             values = measured(other, metric, decision), measured(one, metric, decision)
@@ -105,6 +107,24 @@ def rows_of(
             second_targets=found.targets[0],
             shared_points=found.shared_points,
         )
+
+
+def void(side: Side, judged: Judged) -> bool:
+    """Say whether an attack broke a promised rate in the run of a side."""
+    return judged.place in side.void
+
+
+def without_rates(first: Side, second: Side, found: Sequence[tuple[Judged, Judged]]) -> list[str]:
+    """Return a note for each side in which attacks broke a promised rate: their hit rates are not compared."""
+    notes = []
+    for side, place in ((first, 0), (second, 1)):
+        own = [pair[place] for pair in found]
+        if broken := dict.fromkeys("/".join(filter(None, each.place)) for each in own if void(side, each)):
+            notes.append(
+                f"{side.label}: {', '.join(broken)} broke a promised false-alarm rate: hit rates are void there, "
+                "and not compared"
+            )
+    return notes
 
 
 def measures(one: Judged, other: Judged) -> list[tuple[str, str]]:

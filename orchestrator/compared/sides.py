@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,17 @@ from orchestrator.scored.files import read_parquet
 from orchestrator.scored.layouts.own import KIND as SCORED
 from orchestrator.scored.layouts.own import judged_of
 
+BROKEN = ("void", "null_fpr_off", "fpr_off")
+"""Fields of a line of a result that say so."""
+
 
 @dataclass(frozen=True)
 class Side:
     """A run, or one setting of it, by its label: what its attacks said, setting by setting.
 
     ``asked``: what must be equal for two sides to ask one question; ``data``: what must be equal for points of one id
-    to be one point.
+    to be one point. ``void``: setting and attack of lines that broke a promised rate, so that no hit rate of theirs may
+    be quoted.
     """
 
     label: str
@@ -31,6 +35,7 @@ class Side:
     asked: tuple[Any, ...]
     data: Any
     judged: tuple[Judged, ...] = field(repr=False)
+    void: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def settings(self) -> list[str]:
@@ -51,7 +56,19 @@ def read_side(folder: Path) -> Side:
     if not judged:
         raise BadInput(f"{folder} has no attack that can be compared")
     modes = {entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry}
-    return Side(folder.name, folder, None, kind, int(document["seed"]), (kind, modes), data_of(kind, plan), judged)
+    return Side(
+        folder.name, folder, None, kind, int(document["seed"]), (kind, modes), data_of(kind, plan), judged,
+        void_of(document),
+    )  # fmt: skip
+
+
+def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Return setting and attack, as scores name it, of every line of a result that broke a promised rate."""
+    return frozenset(
+        (row["setting"], ".".join(filter(None, (row.get("unlearner"), row["attack"]))))
+        for row in document["table"]
+        if any(row.get(name) for name in BROKEN)
+    )
 
 
 def data_of(kind: str, plan: dict[str, Any]) -> Any:
@@ -102,6 +119,7 @@ def _settings_of(folders: Sequence[Path], settings: Sequence[str]) -> list[Side]
             label=name,
             setting=name,
             judged=tuple(replace(each, setting="") for each in side.judged if each.setting == name),
+            void=frozenset(("", attack) for setting, attack in side.void if setting == name),
         )
         for name in settings
     ]

@@ -84,11 +84,13 @@ def bounds(judged: Judged, options: Options) -> list[EpsilonRow]:
 
 
 def _guesses(judged: Judged, rows: np.ndarray, share: float, place: int, seed: int) -> PairGuesses:
-    """Return the guesses about the pairs of one target."""
+    """Return the guesses about the pairs of one target, whatever the order of its rows: they are taken by score."""
     rng = np.random.default_rng(derive_seed(seed, Purpose.PAIR, place))
+    rows = rows[np.argsort(judged.scores[rows], kind="stable")]
     kinds = [rng.permutation(rows[judged.member[rows] == kind]) for kind in (True, False)]
     size = min(map(len, kinds))
-    kept = np.sort(np.concatenate([kind[:size] for kind in kinds]))
+    kept = np.concatenate([kind[:size] for kind in kinds])
+    kept = kept[np.lexsort((judged.member[kept], judged.scores[kept]))]
     return pair_guesses(
         judged.scores[kept], judged.member[kept], share, derive_seed(seed, Purpose.PAIR, place, "match")
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import Headline, Line
+from orchestrator.engine.headline import Control, ControlName, Headline, Line
 
+DIRECTION = ControlName("direction of scores")
 METRICS = ("auc", "auc_low", "tpr", "tpr_low")
 
 
@@ -23,5 +24,26 @@ def lines(document: Mapping[str, Any]) -> list[Line]:
     return [Line((attack,), row, f"{setting}, {attack}", True) for (setting, attack), row in first.items()]
 
 
-HEADLINE = Headline(example="auc=0.6", summary=METRICS, metrics=METRICS, parts=("attack",), names=names, lines=lines)
+def backwards(auc: float, p_holm: float, level: float) -> bool:
+    """Say whether members have lower scores than others: the AUC is below one half, also after Holm's correction."""
+    return auc < 0.5 and p_holm <= 1.0 - level
+
+
+def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the control: of no attack, the wrong way round, a limit says anything."""
+    wrong = "; ".join(
+        f"{line.where} (AUC {line.values['auc']:.3f})"
+        for line in counted
+        if backwards(line.values["auc"] or 0.0, line.values["auc_p_holm"] or 0.0, document["level"])
+    )
+    return [
+        Control(
+            DIRECTION.term, f"members have lower scores than others by {wrong}: --lower-is-member?" if wrong else ""
+        )
+    ]
+
+
+HEADLINE = Headline(
+    example="auc=0.6", summary=METRICS, metrics=METRICS, parts=("attack",), names=names, lines=lines, controls=controls
+)
 """Rates are those at the lowest promised false-positive rate of an attack."""

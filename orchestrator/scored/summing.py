@@ -19,7 +19,7 @@ from orchestrator.report.rows import read_row
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.epsilons import bounds, unbounded
 from orchestrator.scored.options import Options
-from orchestrator.scored.rates import counts_of, decisions_at, own_rule, rates_of, read_off, values_of
+from orchestrator.scored.rates import GIVEN, counts_of, decisions_at, own_rule, rates_of, read_off, values_of
 from orchestrator.scored.reading import Scores
 from orchestrator.scored.rows import DecisionRow, EpsilonRow, ScoreResult, ScoreRow, ValueRow
 
@@ -57,7 +57,7 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
         kind=ScoreResult.KIND,
         seed=options.seed,
         settings=settings,
-        warnings=tuple(warnings_of(judged_all)),
+        warnings=(*warnings_of(judged_all), *broken(decided, options.level)),
         notes=scores.notes,
         plan={"files": [dict(each) for each in scores.sources], "options": options.resolved()},
         versions=versions(),
@@ -201,6 +201,22 @@ def covers(found: Sequence[Judged], level: float) -> str:
         f"The {share} intervals are over {count} targets: another target trained in the same way is likely to fall in "
         "with them. What all targets share, such as the attacker’s own models, is held."
     )
+
+
+def broken(decided: Sequence[tuple[Judged, dict[float, tuple[Any, str]]]], level: float) -> list[str]:
+    """Return a warning for each attack whose own decisions call more non-members than they promise (Bonferroni)."""
+    rates = [
+        (judged, rate, *counts_of(judged, calls)[2:])
+        for judged, made in decided
+        for rate, (calls, origin) in made.items()
+        if origin == GIVEN
+    ]
+    return [
+        f"{judged.attack} calls {hits.sum() / sizes.sum():.1%} of the non-members members at a promised {rate:.1%}: "
+        "its TPR there must not be quoted"
+        for judged, rate, hits, sizes in rates
+        if controls.clustered_rate_p(hits, sizes, rate, level) <= (1.0 - level) / len(rates)
+    ]
 
 
 def warnings_of(found: Sequence[Judged]) -> list[str]:

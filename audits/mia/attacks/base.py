@@ -91,6 +91,11 @@ class Finding:
         return found if self.strangers is None else np.maximum(found, p_values(self.score, self.strangers))
 
     @property
+    def known(self) -> int:
+        """How many known non-members set the threshold of a model; 0 where left-out twins did."""
+        return len(self.nulls[0][0]) if len(self.nulls) == 1 else 0
+
+    @property
     def beyond(self) -> tuple[Floats, ...]:
         """The scores of strangers, if there are any."""
         return () if self.strangers is None else (self.strangers,)

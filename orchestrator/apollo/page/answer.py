@@ -106,7 +106,7 @@ def retrained(table: list[AttackRow]) -> Control:
         return Control(name=name, of="truth", state=MISSING, text=text)
     off = dict.fromkeys(words(row.attack) for row in rows if row.control == OFF_CHANCE)
     if off:
-        text = f"Deleted points are “found” even there, by {', '.join(off)}."
+        text = f"Deleted points are told from others even there, by {', '.join(off)}."
         return Control(name=name, of="truth", state=FAILED, text=text)
     return Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")
 

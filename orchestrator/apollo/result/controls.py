@@ -105,7 +105,7 @@ def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
     failed = {(row.setting, row.attack): row for row in rows if row.control == OFF_CHANCE}
     lines = [
         f"control failed: {attack} against retrain (setting {setting}) has AUC {row.auc.value:.3f}, p = "
-        f"{row.control_p_holm:.2g} after Holm's correction over the {tests} of the run; what it finds elsewhere may "
+        f"{row.control_p_holm:.3g} after Holm's correction over the {tests} of the run; what it finds elsewhere may "
         "not come from unlearning"
         for (setting, attack), row in failed.items()
     ]

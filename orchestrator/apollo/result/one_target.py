@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.statistics.judged import rows_by
-from audits.statistics.one_target import Interval, one_target_auc, one_target_rate, one_target_rate_p
-from audits.statistics.summary import Cell, Row, cells
+from audits.statistics.one_target import Interval, area_p, one_target_auc, one_target_rate, one_target_rate_p
+from audits.statistics.summary import Cell, Row, cells, corrected_again
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.apollo.stages.scoring import WITHOUT
 from orchestrator.engine.given import POINTS
@@ -39,7 +39,10 @@ def of_one_target(
     ends are means of theirs: as if their errors were one and the same, for the model is.
     """
     kept, found = left_out(settings, store), {place(cell): cell for cell in cells(scores)}
-    return [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
+    told = [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
+    ends = [(row["auc"], row["auc_low"], row["auc_high"]) for row in told]
+    again = [{**row, "auc_p": area_p(row["auc_p"], area, level)} for row, area in zip(told, ends, strict=True)]
+    return corrected_again(again, level)
 
 
 def told_of_target(settings: Sequence[Setting], store: Store) -> tuple[list[str], list[str]]:

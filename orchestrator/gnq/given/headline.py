@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import Headline, Line
+from orchestrator.engine.headline import Control, Headline, Line
+from orchestrator.gnq.given.controls import LEARNT, not_learnt
 from orchestrator.gnq.given.design import GROUPS
 from orchestrator.gnq.given.plan import GivenPlan
 
@@ -25,6 +26,12 @@ def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     ]
 
 
+def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the control, where points beside the members were scored: the members are learnt."""
+    found = [not_learnt(document, row["setting"]) for row in document["settings"]]
+    return [Control(LEARNT.term, "; ".join(filter(None, found)))] if any(each is not None for each in found) else []
+
+
 HEADLINE = Headline(
     example="exposed=0.01",
     summary=METRICS,
@@ -32,4 +39,5 @@ HEADLINE = Headline(
     parts=("group",),
     names=names,
     lines=lines,
+    controls=controls,
 )

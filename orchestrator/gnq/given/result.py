@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from audits.statistics.intervals import delong_interval
-from audits.statistics.roc import auc
+from audits.statistics.one_target import area_interval
 from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.scores import joined_scores
@@ -131,9 +130,7 @@ def separation(setting: str, columns: Columns, level: float) -> list[SeparationR
         SeparationRow(
             setting=setting,
             score=score,
-            auc=Estimate(
-                auc(sign * columns[score], member), *map(float, delong_interval(sign * columns[score], member, level))
-            ),
+            auc=Estimate(*map(float, area_interval(sign * columns[score], member, level=level))),
         )
         for score, sign in SEPARATED.items()
     ]
@@ -216,9 +213,9 @@ def cautions(found: list[GroupRow], apart: Sequence[SeparationRow], plan: GivenP
         )
     if by_loss is not None and not by_loss.above(0.5):
         lines.append(
-            f"the loss does not tell members (median {members.loss:.3g}) from points that are said to be none "
+            f"members (median loss {members.loss:.3g}) do not have smaller losses than points that are said to be none "
             f"({found[1].loss:.3g}; AUC {by_loss.value:.3f} [{by_loss.low:.3f}, {by_loss.high:.3f}]): does "
-            "target.members name the points that this model was trained on? If it does, the model has memorised none"
+            "target.members name the points that this model was trained on? If so, the loss shows no memory of them"
         )
     if members.vanished > 0:
         lines.append(

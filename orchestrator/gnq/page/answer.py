@@ -144,7 +144,7 @@ def controls(run: GnqRun, setting: str) -> list[Control]:
         return [Control(name=name, of="truth", state=MISSING, text=text)]
     off = dict.fromkeys(words(row.attack) for row in rows if row.off)
     if off:
-        text = f"Points are “found” even there, by {', '.join(off)}."
+        text = f"Points are told from others even there, by {', '.join(off)}."
         return [Control(name=name, of="truth", state=FAILED, text=text)]
     return [Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")]
 

@@ -137,8 +137,13 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
             text = "Members differ from others even without the model, so what is found may not be membership."
         found.append(Control(name=BLIND.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
-    text = unlike[0][0].upper() + unlike[0][1:] + "." if unlike else "Models trained by the plan fit as the model does."
-    return [*found, Control(name=FIT.told(), of="power", state=FAILED if unlike else HELD, text=text)]
+    if unlike:
+        text = unlike[0][0].upper() + unlike[0][1:] + "."
+        found.append(Control(name=FIT.told(), of="power", state=FAILED, text=text))
+    elif of_setting(run.result.own, setting):
+        text = "Models trained by the plan fit as the given model does."
+        found.append(Control(name=FIT.told(), of="power", state=HELD, text=text))
+    return found
 
 
 def tested(run: MiaRun, things: str) -> str:

@@ -34,6 +34,15 @@ def details_of(setting: Setting, store: Store) -> list[dict[str, Any]]:
     return [json.loads(store.get("score", job.key).read(DETAILS)) for job in setting.of("score")]
 
 
+def known_of(details: Mapping[str, Details]) -> dict[tuple[str, str], int]:
+    """Return (setting, attack) → how many known non-members set its thresholds, the fewest of any pool."""
+    found: dict[tuple[str, str], int] = {}
+    for setting, pools in details.items():
+        for attack, count in (each for pool in pools for each in pool["known"].items()):
+            found[setting, attack] = min(count, found.get((setting, attack), count))
+    return found
+
+
 def shadow_rows(setting: str, details: Details, plan: MiaPlan) -> list[ShadowRow]:
     """Return the power of each attack with some of the shadows, at the first promised rate."""
     rate, level, rows = plan.audit.fpr[0], plan.audit.level, []

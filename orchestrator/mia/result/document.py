@@ -12,7 +12,15 @@ from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.mia.result.areas import UNIT, Columns, canary_rows, judged_points, table
 from orchestrator.mia.result.controls import control_warnings, judged, void_cells
-from orchestrator.mia.result.details import details_of, discovered, epsilon_rows, exposed, fit_rows, shadow_rows
+from orchestrator.mia.result.details import (
+    details_of,
+    discovered,
+    epsilon_rows,
+    exposed,
+    fit_rows,
+    known_of,
+    shadow_rows,
+)
 from orchestrator.mia.result.given import (
     blind_rows,
     given_notes,
@@ -44,7 +52,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     level = plan.audit.level
     unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
     details = {setting.name: details_of(setting, store) for setting in settings}
-    found = of_one_model(table(columns, plan, finished.design.data.groups), columns, details, level)
+    found = of_one_model(table(columns, plan, finished.design.data.groups, known_of(details)), columns, details, level)
     rows = judged(found, level, unlike)
     void = void_cells(rows)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]

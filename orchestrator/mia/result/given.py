@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.statistics.one_target import SAYS, area_interval, one_target_rate, one_target_rate_p
+from audits.statistics.null import holm
+from audits.statistics.one_target import SAYS, area_interval, area_p, one_target_rate, one_target_rate_p
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
@@ -41,9 +42,22 @@ def of_one_model(
         told = details[row.setting]
         if is_given(told):
             own = of_role(columns, row.setting, row.attack, TARGET)
-            row = with_intervals(row, own, without(told, row.attack, 0), level)
+            row = with_intervals(row, own, without(told, row.attack, 0), level, told[0]["known"][row.attack])
         found.append(row)
-    return found
+    return corrected_again(found, level)
+
+
+def corrected_again(rows: Sequence[MiaRow], level: float) -> list[MiaRow]:
+    """Return rows whose ``auc_p`` was changed with Holm's correction, over the attacks of a setting, after it."""
+    raw: dict[str, dict[str, float]] = {}
+    for row in rows:
+        raw.setdefault(row.setting, {})[row.attack] = row.auc_p
+    holm_p = {name: dict(zip(own, holm(list(own.values())).tolist(), strict=True)) for name, own in raw.items()}
+    return [
+        replace(row, auc_p_holm=p, above_chance=p <= 1.0 - level and float(row.auc) > 0.5)
+        for row in rows
+        for p in [holm_p[row.setting][row.attack]]
+    ]
 
 
 def is_given(details: Details) -> bool:
@@ -68,22 +82,31 @@ def rates_without(told: Mapping[str, Any], rate: float, side: str) -> Sequence[f
     return next((call[side] for call in told["calls"] if call["fpr"] == rate), ())
 
 
-def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: float) -> MiaRow:
-    """Return a row with the intervals of one model: of its AUC, its rates, and what its calls are worth."""
+def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: float, known: int) -> MiaRow:
+    """Return a row with the intervals of one model: of its AUC, its rates, and what its calls are worth.
+
+    ``known``: how many known non-members set the threshold.
+    """
     member, rate = own["member"].astype(bool), row.promised_fpr
     calls = own[f"decision_{rate:g}"].astype(np.float64)
     sides = {side: rates_without(told, rate, side) for side in ("inside", "outside")}
     tpr = Estimate(*one_target_rate(calls[member], sides["inside"], level))
     fpr = Estimate(*one_target_rate(calls[~member], sides["outside"], level))
+    above_p, below_p = (
+        one_target_rate_p(calls[~member], rate, sides["outside"], level, below=below, known=known)
+        for below in (False, True)
+    )
+    area = area_interval(own["score"], member, told["auc"], level)
     return replace(
         row,
-        auc=Estimate(*area_interval(own["score"], member, told["auc"], level)),
+        auc=Estimate(*area),
+        auc_p=area_p(row.auc_p, area, level),
         tpr=tpr,
         found_fpr=fpr,
         worth_1=worth(tpr, fpr, 0.01),
         worth_10=worth(tpr, fpr, 0.1),
-        found_fpr_p=one_target_rate_p(calls[~member], rate, sides["outside"], level),
-        found_fpr_below_p=one_target_rate_p(calls[~member], rate, sides["outside"], level, below=True),
+        found_fpr_p=above_p,
+        found_fpr_below_p=below_p,
     )
 
 

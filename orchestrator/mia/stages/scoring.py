@@ -56,6 +56,7 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         "budget": budget,
         "guesses": [row for name, found in findings.items() for row in guesses(context, job.unit, name, found)],
         "recognised": recognised(design, job.unit, findings),
+        "known": {name: found.known for name, found in findings.items()},
         **({} if design.given is None else {"without": without, "blind": without_model(design, case)}),
     }
     return {SCORES: pack_table(pa.concat_tables(tables)), DETAILS: pack_json(told), **attempts.files()}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.numbers import percent
-from orchestrator.report.verdict import LEAK, MISSING, NONE_SEEN, Control, Finding, Verdict
+from orchestrator.report.verdict import FAILED, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
+from orchestrator.scored.headline import DIRECTION, backwards
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 ADVICE = advice(
@@ -22,10 +25,14 @@ def answer(run: ScoreResult) -> Verdict:
     """Return the verdict of a set of scores, one finding for each setting and attack."""
     first = {(row.setting, row.attack): row for row in reversed(run.table)}
     rows = list(reversed(first.values()))
+    wrong = [row.attack for row in rows if backwards(float(row.auc), row.auc_p_holm, run.level)]
     text = "Scores come without null models or planted points, so a null result may only mean a weak attack."
     return verdict_of(
         main=[finding(run, row, len(rows)) for row in rows],
-        controls=[Control(name="controls of the audit", of="cells", state=MISSING, text=text)],
+        controls=[
+            *([Control(name=DIRECTION.told(), of="cells", state=FAILED, text=turned(wrong))] if wrong else []),
+            Control(name="controls of the audit", of="cells", state=MISSING, text=text),
+        ],
         wording=Wording("members can be recognised", ADVICE),
         tested=f"Scores of {rows[0].targets} target models, {rows[0].members} members and {rows[0].non_members} "
         f"non-members, {how_many(len(rows), 'attack')}",
@@ -35,16 +42,23 @@ def answer(run: ScoreResult) -> Verdict:
     )
 
 
+def turned(attacks: Sequence[str]) -> str:
+    """Return what is wrong with the scores of ``attacks``."""
+    return f"Members have lower scores than others by {', '.join(attacks)}: is it --lower-is-member?"
+
+
 def finding(run: ScoreResult, row: ScoreRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
     members, others = row.members / row.targets, row.non_members / row.targets
+    wrong = backwards(float(row.auc), row.auc_p_holm, run.level)
     seen = seen_by_permutations(row.auc, members, others, row.targets, run.level, tests)
     return Finding(
         setting=row.setting,
         subject=row.attack if len({each.setting for each in run.table}) < 2 else f"{row.attack} ({row.setting})",
-        level=LEAK if row.above_chance else NONE_SEEN,
+        level=LEAK if row.above_chance else UNTOLD if wrong else NONE_SEEN,
+        why="members have lower scores than others, so the scores may stand the wrong way round" if wrong else "",
         attack=row.attack,
         value=row.auc,
         chance=0.5,
-        seen_from=None if row.above_chance else seen,
+        seen_from=None if row.above_chance or wrong else seen,
     )

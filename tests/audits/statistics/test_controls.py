@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import binomtest, t, ttest_1samp
 
 from audits.statistics import intervals
+from audits.statistics.conformal import decided
 from audits.statistics.controls import clustered_rate_p, corrected, interval_p, off, rate_p
+from audits.statistics.one_target import one_target_rate_p
 
 
 def test_one_cluster_is_an_exact_binomial_test() -> None:
@@ -32,6 +34,23 @@ def test_clustered_p_values_say_what_the_interval_says_and_keep_their_level() ->
     assert all((kept <= level).mean() <= level + 2 * np.sqrt(level / 2000) for level in (0.001, 0.01, 0.05))
     pooled = binomtest(32, 400, promised, alternative="greater").pvalue
     assert clustered_rate_p([0, 0, 0, 0, 8, 8, 8, 8], size, promised) > 10 * pooled  # all in four targets
+
+
+@pytest.mark.parametrize(("null", "judged"), [(1000, 1000), (2000, 500), (200, 1000)])
+def test_a_threshold_set_by_known_points_is_no_fixed_one(null: int, judged: int) -> None:
+    """Of an attack that keeps its promise on average over thresholds; as if the threshold were fixed, it is accused."""
+    rng = np.random.default_rng(1)
+    said: dict[int, list[float]] = {0: [], null: []}
+    for _ in range(1000):
+        calls = decided(rng.normal(size=judged), rng.normal(size=null), 0.05)
+        for known, found in said.items():
+            p = one_target_rate_p(calls, 0.05, known=known)
+            assert p == pytest.approx(clustered_rate_p([calls.sum()], [judged], 0.05, known=known))
+            found.append(p)
+    kept, fixed = (np.array(said[known]) for known in (null, 0))
+    for level in (0.05, 0.05 / 3):
+        assert (kept <= level).mean() <= level + 2 * np.sqrt(level / 1000)
+    assert (fixed <= 0.05 / 3).mean() > (kept <= 0.05 / 3).mean()
 
 
 def test_the_tail_of_an_interval_meets_its_end_and_goes_on_beyond_it() -> None:

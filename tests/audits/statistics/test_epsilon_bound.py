@@ -119,6 +119,19 @@ def test_guesses_follow_from_the_scores_and_not_from_who_is_in() -> None:
     assert pair_guesses(scores, half, 0.1, 1).guesses == 2
 
 
+@pytest.mark.parametrize("share", SHARES)
+def test_the_order_of_points_is_no_guess(share: float) -> None:
+    """Members first, as files often have it, and scores of few values that say nothing of who is in."""
+    rng, half = np.random.default_rng(4), np.arange(400) < 200
+    for scores in (np.zeros(400), rng.integers(0, 2, 400).astype(float)):
+        found = [pair_guesses(scores, half, share, seed) for seed in range(200)]
+        right = np.mean([made.right / made.guesses for made in found])
+        inside, outside = scores[half], scores[~half]
+        wins = (inside[:, None] > outside).mean(), (inside[:, None] == outside).mean()
+        fair = wins[0] + wins[1] / 2 if share == 1.0 else 0.5 if wins[1] == 1.0 else wins[0] / (1 - wins[1])
+        assert abs(right - fair) < 0.02, (right, fair)
+
+
 @pytest.mark.parametrize("counts", [(3, 2, 2), (1, 3, 2), (0, 0, 2), (-1, 2, 2)])
 def test_counts_that_do_not_fit_are_refused(counts: tuple[int, int, int]) -> None:
     with pytest.raises(BadInput, match="right ≤ guesses ≤ pairs"):

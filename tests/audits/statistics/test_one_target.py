@@ -5,7 +5,7 @@ import pytest
 
 from audits.errors import BadInput
 from audits.statistics.intervals import clopper_pearson, delong_interval
-from audits.statistics.one_target import jackknife_variance, one_target_auc, one_target_rate, one_target_rate_p
+from audits.statistics.one_target import area_p, jackknife_variance, one_target_auc, one_target_rate, one_target_rate_p
 
 
 def audit_again(rng, shadows, points=200):
@@ -77,3 +77,9 @@ def test_the_p_value_of_a_rate_is_that_of_its_interval():
     assert one_target_rate_p(calls, high, fewer, 0.9, below=True) == pytest.approx(0.05, abs=1e-6)
     assert one_target_rate_p(calls, low / 2, fewer, 0.9) < 0.05 < one_target_rate_p(calls, low / 2 + high / 2, fewer)
     assert one_target_rate_p(np.zeros(20), 0.05) == 1.0
+
+
+def test_an_auc_whose_interval_holds_one_half_is_not_off_chance():
+    """Permutations of points hold the shadows still, which are a part of the interval."""
+    assert area_p(0.001, (0.424, 0.339, 0.509)) > 0.05 > area_p(0.001, (0.424, 0.349, 0.499))
+    assert area_p(0.2, (0.424, 0.349, 0.499)) == 0.2

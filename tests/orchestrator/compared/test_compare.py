@@ -85,11 +85,12 @@ def gnq(columns: Columns) -> Columns:
     }
 
 
-def run(folder: Path, kind: str, columns: Columns, data: str = "digits") -> str:
-    """Write a finished run; return its folder."""
+def run(folder: Path, kind: str, columns: Columns, data: str = "digits", void: str = "") -> str:
+    """Write a finished run, in which the attack ``void`` broke a promised rate; return its folder."""
     folder.mkdir()
     settings = [{"setting": name, "overrides": {}} for name in dict.fromkeys(columns["setting"])]
-    document = {"schema": "orch.result/1", "kind": kind, "seed": 0, "settings": settings, "table": [{}],
+    document = {"schema": "orch.result/1", "kind": kind, "seed": 0, "settings": settings,
+                "table": [{"setting": "base", "attack": void, "void": bool(void)}],
                 "plan": {"data": {"name": data, "root": None}}}  # fmt: skip
     (folder / "result.json").write_text(json.dumps(document))
     (folder / "scores.parquet").write_bytes(pack_table(pa.table(columns)))
@@ -132,6 +133,18 @@ def test_runs_of_every_kind_are_paired_by_target(kind: str, tmp_path: Path, caps
         everything = told(capsys, *folders)
         rates = {"apollo": {"auc", "tpr", "fpr"}, "tmia": {"auc", "tpr", "fpr", "precision"}}[kind]
         assert {row.metric for row in everything.table} == rates
+
+
+def test_a_hit_rate_that_is_void_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(tmp_path / "a", "mia", mia(rows(1, 0.0)))
+    second = run(tmp_path / "b", "mia", mia(rows(2, 0.5)), void="loss")
+    result = told(capsys, first, second)
+    assert {(row.attack, row.metric) for row in result.table} == {
+        ("loss", "auc"), ("loss", "fpr"), ("right", "auc"), ("right", "tpr"), ("right", "fpr"),
+    }  # fmt: skip
+    (note,) = result.notes
+    assert note == "b: base/loss broke a promised false-alarm rate: hit rates are void there, and not compared"
+    assert main(["compare", first, second, "--metric", "tpr", "--attack", "loss"]) == 2
 
 
 def test_what_is_not_shared_makes_intervals_wider_and_is_said(

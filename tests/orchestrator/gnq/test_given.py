@@ -21,8 +21,10 @@ from audits.statistics.roc import auc
 from audits.uniqueness.bits import log_uniqueness, trapezoid_weights
 from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
+from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.payloads import pack_table
+from orchestrator.gnq.given.kind import KIND
 from orchestrator.kinds import load_plan, open_design
 from tests.cases.runs import audited, take_turns, two_in_turn
 
@@ -227,7 +229,7 @@ def wrong_classes(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     ("change", "said"),
     [
         (turned_off, ["below the rounding of float32 weights"]),
-        (wrong_classes, ["of its own training points right: does it see", "does not tell members (median"]),
+        (wrong_classes, ["of its own training points right: does it see", "do not have smaller losses than points"]),
     ],
 )
 def test_weights_that_say_little_are_said(
@@ -236,6 +238,17 @@ def test_weights_that_say_little_are_said(
     torch.save(change(bench.net.state_dict()), tmp_path / "w.pt")
     found = " ".join(bench.run("little", target__weights=str(tmp_path / "w.pt")).document["warnings"])
     assert all(text in found for text in said)
+
+
+def test_members_that_are_learnt_less_than_others_are_no_all_clear(bench: Bench, tmp_path: Path) -> None:
+    torch.save(wrong_classes(bench.net.state_dict()), tmp_path / "w.pt")
+    plan = bench.plan(target__weights=str(tmp_path / "w.pt"), **{"audit.leverage": 0.9999})
+    document = audited(plan, tmp_path / "wrong").document
+    (control,) = document["verdict"]["controls"]
+    assert document["verdict"]["level"] == "cannot be told"
+    assert (control["name"], control["state"]) == ("members are learnt", "failed")
+    (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, plan), KIND.headline, plan, document)
+    assert "inconclusive: control members are learnt: the model" in line
 
 
 def test_a_copy_among_the_points_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

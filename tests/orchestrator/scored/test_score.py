@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from audits.errors import BadInput
@@ -183,3 +184,41 @@ def test_a_bound_on_epsilon_needs_members_drawn_anew_in_each_target() -> None:
         judged = Judged("base", "x", np.zeros(400), np.concatenate([member, second]), target, points)
         assert said in why_not(judged) and bool(said) == bool(why_not(judged))
     assert "--point" in why_not(Judged("base", "x", np.zeros(400), np.tile(member, 2), target))
+
+
+def test_the_order_of_rows_draws_nothing_and_few_members_make_no_certainty(tmp_path: Path) -> None:
+    columns = {"is_member": [1] * 40 + [0] * 40, "lira": [1.0, 0.0] * 40}
+    turned = {name: values[::-1] for name, values in columns.items()}
+    for place, each in enumerate((columns, turned)):
+        file = written(each, tmp_path / f"{place}.csv")
+        assert main(["score", str(file), *COLUMNS[:4], "--out", str(tmp_path / str(place))]) == 0
+    first, second = (read_run(tmp_path / str(place), ScoreResult).epsilons for place in range(2))
+    assert first == second and first[0].right < 30
+    few = written({"is_member": [1] * 3 + [0] * 200, "lira": [9.0] * 3 + [0.0] * 200}, tmp_path / "few.csv")
+    assert main(["score", str(few), *COLUMNS[:4], "--out", str(tmp_path / "few")]) == 0
+    (row, *_) = read_run(tmp_path / "few", ScoreResult).table
+    assert row.auc.value == 1.0 and row.auc.low is not None and row.auc.low < 0.5
+
+
+def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = table()
+    columns["lira"] = [-each for each in columns["lira"]]
+    file = written(columns, tmp_path / "scores.csv")
+    assert main(["score", str(file), *COLUMNS, "--out", str(tmp_path / "out"), "--fail-above", "auc=0.6"]) == 1
+    said = capsys.readouterr().out
+    assert "inconclusive: control direction of scores: members have lower scores than others" in said
+    verdict = json.loads((tmp_path / "out" / "result.json").read_text())["verdict"]
+    assert verdict["level"] == "cannot be told" and verdict["controls"][0]["state"] == "failed"
+
+
+def test_decisions_that_break_their_promise_are_said(tmp_path: Path) -> None:
+    columns = {**table(), "decision_0.1": [float(place % 3 == 0) for place in range(240)]}
+    del columns["called"]
+    columns |= {"setting": ["base"] * 240, "attack": ["lira"] * 240, "target": columns.pop("model")}
+    columns |= {"member": [bool(each) for each in columns.pop("is_member")], "score": columns.pop("lira")}
+    columns["point_id"] = columns.pop("id")
+    del columns["loss"]
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "scores.parquet")
+    assert main(["score", str(tmp_path / "scores.parquet"), "--out", str(tmp_path / "out")]) == 0
+    line = read_run(tmp_path / "out", ScoreResult).warnings[-1]
+    assert "of the non-members members at a promised 10.0%: its TPR there must not be quoted" in line

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from audits.statistics.power import detectable_shift
+from orchestrator.gnq.given.controls import LEARNT, not_learnt
 from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
-from orchestrator.report.verdict import HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
 
@@ -53,7 +54,14 @@ def findings(run: GivenResult, setting: str, things: str) -> list[Finding]:
     rows = {row.group: row for row in of_setting(run.table, setting)}
     loss = next((row for row in of_setting(run.separation, setting) if row.score == "loss"), None)
     found = [by_loss(run, setting, loss)] if loss else []
-    return [*found, *([exposed(setting, rows[MEMBERS], things)] if rows[MEMBERS].exposed_points or not found else [])]
+    return [
+        *found,
+        *(
+            [exposed(setting, rows[MEMBERS], rows.get(CONTROLS), things)]
+            if rows[MEMBERS].exposed_points or not found
+            else []
+        ),
+    ]
 
 
 def by_loss(run: GivenResult, setting: str, row: SeparationRow) -> Finding:
@@ -72,22 +80,24 @@ def by_loss(run: GivenResult, setting: str, row: SeparationRow) -> Finding:
     )
 
 
-def exposed(setting: str, row: GroupRow, things: str) -> Finding:
+def exposed(setting: str, row: GroupRow, other: GroupRow | None, things: str) -> Finding:
     """Return how many training points stand out; what that gives away, no attack has said."""
     some = f"{row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out by their gradients"
-    why = f"{some}, but no attack has made use of that" if row.exposed_points else "no attack was made"
+    beside = f", of points that it was not trained on {percent(other.exposed)}" if other else ""
+    why = f"{some}{beside}, but no attack has made use of that" if row.exposed_points else "no attack was made"
     return Finding(setting=setting, subject=f"Outstanding {things}", level=UNTOLD, why=why)
 
 
 def control(run: GivenResult, setting: str) -> Control:
-    """Say whether the same measure was taken of points that the model was not trained on."""
-    row = next((row for row in of_setting(run.table, setting) if row.group == CONTROLS), None)
-    name = "points that the model was not trained on"
-    if row is None:
+    """Say whether the members can be what the model was trained on."""
+    why = not_learnt(run.document(), setting)
+    if why is None:
         text = "It is unknown how points that the model never saw compare."
-        return Control(name=name, of="cells", state=MISSING, text=text)
-    text = f"For comparison, {row.exposed_points} of {row.points} ({percent(row.exposed)}) stand out among themselves."
-    return Control(name=name, of="cells", state=HELD, text=text)
+        return Control(name=LEARNT.told(), of="truth", state=MISSING, text=text)
+    text = "The model’s loss is no larger at them than at points that it was not trained on."
+    if why:
+        text = f"{why[0].upper()}{why[1:]}."
+    return Control(name=LEARNT.told(), of="truth", state=FAILED if why else HELD, text=text)
 
 
 def tested(run: GivenResult, setting: str, things: str) -> str:
