@@ -54,7 +54,8 @@ def checked(name: str, returned: object, layout: str = "channels_first") -> Data
         if len(used) < 2 or used[0] != 0 or used[-1] != len(used) - 1:
             raise BadInput(
                 f"{name}: labels are {', '.join(map(str, used[:8]))}{', ...' if len(used) > 8 else ''}; "
-                "needed: 0 to C-1, two classes or more, without gaps"
+                "needed: 0 to C-1, two classes or more, without gaps; if a class has no point here, let "
+                "python:module:function return an audits.data.dataset.Dataset that names all classes"
             )
         classes = tuple(str(label) for label in used)
         value_range = IMAGE_RANGE if inputs.dtype == np.uint8 else None
