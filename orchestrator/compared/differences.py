@@ -50,8 +50,10 @@ def compared(
                     f"--attack {name!r}{did_you_mean(name, names)}: {first.label} and {second.label} both have "
                     f"{', '.join(names)}"
                 )
-        notes += [*only_in_one(first, second, found), *without_rates(first, second, found)]
+        notes += only_in_one(first, second, found)
         found = [(one, other) for one, other in found if not attacks or one.attack in attacks]
+        if not metrics or {TPR, PRECISION} & {*metrics}:
+            notes += without_rates(first, second, found)
         alike = [first.data == second.data and same_scores(one, other) for one, other in found]
         # The same scores in another order differ by rounding errors.
         found = [(one, one if same else other) for (one, other), same in zip(found, alike, strict=True)]
@@ -71,7 +73,7 @@ def compared(
             )
         )
         rows += made
-    return told, corrected(rows, level), notes
+    return told, corrected(rows, level), list(dict.fromkeys(notes))
 
 
 def rows_of(

@@ -50,15 +50,19 @@ def turned(attacks: Sequence[str]) -> str:
 def finding(run: ScoreResult, row: ScoreRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
     members, others = row.members / row.targets, row.non_members / row.targets
-    wrong = backwards(float(row.auc), row.auc_p_holm, run.level)
+    why = ""
+    if backwards(float(row.auc), row.auc_p_holm, run.level):
+        why = "members have lower scores than others, so the scores may stand the wrong way round"
+    elif row.auc.bounded and row.auc.errors == (0.0, 0.0):
+        why = "its scores are all alike, and would have shown nothing"
     seen = seen_by_permutations(row.auc, members, others, row.targets, run.level, tests)
     return Finding(
         setting=row.setting,
         subject=row.attack if len({each.setting for each in run.table}) < 2 else f"{row.attack} ({row.setting})",
-        level=LEAK if row.above_chance else UNTOLD if wrong else NONE_SEEN,
-        why="members have lower scores than others, so the scores may stand the wrong way round" if wrong else "",
+        level=LEAK if row.above_chance else UNTOLD if why else NONE_SEEN,
+        why=why,
         attack=row.attack,
         value=row.auc,
         chance=0.5,
-        seen_from=None if row.above_chance or wrong else seen,
+        seen_from=None if row.above_chance or why else seen,
     )

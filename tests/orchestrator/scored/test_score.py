@@ -211,6 +211,13 @@ def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pyt
     assert verdict["level"] == "cannot be told" and verdict["controls"][0]["state"] == "failed"
 
 
+def test_scores_that_are_all_alike_show_nothing(tmp_path: Path) -> None:
+    file = written({"is_member": [1, 0] * 40, "lira": [1.0] * 80}, tmp_path / "scores.csv")
+    assert main(["score", str(file), *COLUMNS[:4], "--out", str(tmp_path / "out")]) == 0
+    verdict = json.loads((tmp_path / "out" / "result.json").read_text())["verdict"]
+    assert verdict["level"] == "cannot be told" and "its scores are all alike" in verdict["headline"]
+
+
 def test_decisions_that_break_their_promise_are_said(tmp_path: Path) -> None:
     columns = {**table(), "decision_0.1": [float(place % 3 == 0) for place in range(240)]}
     del columns["called"]
