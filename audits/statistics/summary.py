@@ -158,22 +158,6 @@ def summarise_cells(
     return rows
 
 
-def corrected_again(rows: Sequence[Row], level: float) -> list[Row]:
-    """Return rows whose ``auc_p`` was changed with ``auc_p_holm`` and ``above_chance`` after it, setting by setting."""
-    families: dict[str, dict[tuple[str, str], float]] = {}
-    for row in rows:
-        families.setdefault(row["setting"], {})[row["unlearner"], row["attack"]] = row["auc_p"]
-    adjusted = {
-        setting: dict(zip(family, null.holm(list(family.values())).tolist(), strict=True))
-        for setting, family in families.items()
-    }
-    found = []
-    for row in rows:
-        p = adjusted[row["setting"]][row["unlearner"], row["attack"]]
-        found.append({**row, "auc_p_holm": p, "above_chance": bool(p <= 1.0 - level and row["auc"] > 0.5)})
-    return found
-
-
 def per_target_auc(cell: Cell) -> dict[int, float]:
     """Return the AUC of each target of a cell."""
     values = roc.within_auc(cell.scores, cell.member, cell.target)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.statistics.null import holm
-from audits.statistics.one_target import SAYS, area_interval, area_p, one_target_rate, one_target_rate_p
+from audits.statistics.one_target import SAYS, area_interval, one_target_rate, one_target_rate_p
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
@@ -44,20 +43,7 @@ def of_one_model(
             own = of_role(columns, row.setting, row.attack, TARGET)
             row = with_intervals(row, own, without(told, row.attack, 0), level, told[0]["known"][row.attack])
         found.append(row)
-    return corrected_again(found, level)
-
-
-def corrected_again(rows: Sequence[MiaRow], level: float) -> list[MiaRow]:
-    """Return rows whose ``auc_p`` was changed with Holm's correction, over the attacks of a setting, after it."""
-    raw: dict[str, dict[str, float]] = {}
-    for row in rows:
-        raw.setdefault(row.setting, {})[row.attack] = row.auc_p
-    holm_p = {name: dict(zip(own, holm(list(own.values())).tolist(), strict=True)) for name, own in raw.items()}
-    return [
-        replace(row, auc_p_holm=p, above_chance=p <= 1.0 - level and float(row.auc) > 0.5)
-        for row in rows
-        for p in [holm_p[row.setting][row.attack]]
-    ]
+    return found
 
 
 def is_given(details: Details) -> bool:
@@ -96,11 +82,9 @@ def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: fl
         one_target_rate_p(calls[~member], rate, sides["outside"], level, below=below, known=known)
         for below in (False, True)
     )
-    area = area_interval(own["score"], member, told["auc"], level)
     return replace(
         row,
-        auc=Estimate(*area),
-        auc_p=area_p(row.auc_p, area, level),
+        auc=Estimate(*area_interval(own["score"], member, told["auc"], level)),
         tpr=tpr,
         found_fpr=fpr,
         worth_1=worth(tpr, fpr, 0.01),

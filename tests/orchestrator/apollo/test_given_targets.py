@@ -15,6 +15,7 @@ from torch import nn
 
 from audits.data.catalogue import load
 from audits.errors import BadInput
+from audits.statistics.controls import interval_p
 from audits.statistics.intervals import delong_interval
 from audits.statistics.one_target import SAYS
 from orchestrator.apollo.headline import HEADLINE
@@ -122,6 +123,8 @@ def test_the_controls_are_the_plans_own_models_and_the_same_for_every_target(don
             alike = [{name: value for name, value in row.items() if not name.endswith("_holm")} for row in rows]
             assert alike[0] == alike[1] == alike[2]  # but for the correction over all rows
         assert first["retrain", attack]["control"] == "held"
+        ends = (first["retrain", attack][name] for name in ("auc", "auc_low", "auc_high"))
+        assert first["retrain", attack]["auc_p"] >= interval_p(*ends, null=0.5, level=0.95, degrees=1e9)
     assert first["identity", "apollo"]["auc_low"] > 0.5
     trained = [result.document["population"]["trained"] for result in done.results.values()]
     assert trained[0] == 11 + 11 + 10 and trained[1:] == [0, 0]  # its own model and shadows; finetune: shadows alone
