@@ -30,17 +30,14 @@ def backwards(auc: float, p_holm: float, level: float) -> bool:
 
 
 def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
-    """Return the control: of no attack, the wrong way round, a limit says anything."""
+    """Return the control: that an attack the wrong way round finds nothing passes no limit; what is found stands."""
     wrong = "; ".join(
         f"{line.where} (AUC {line.values['auc']:.3f})"
         for line in counted
         if backwards(line.values["auc"] or 0.0, line.values["auc_p_holm"] or 0.0, document["level"])
     )
-    return [
-        Control(
-            DIRECTION.term, f"members have lower scores than others by {wrong}: --lower-is-member?" if wrong else ""
-        )
-    ]
+    text = f"members have lower scores than others by {wrong}: --lower-is-member?" if wrong else ""
+    return [Control(DIRECTION.term, text, "power")]
 
 
 HEADLINE = Headline(

@@ -209,6 +209,11 @@ def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pyt
     assert "inconclusive: control direction of scores: members have lower scores than others" in said
     verdict = json.loads((tmp_path / "out" / "result.json").read_text())["verdict"]
     assert verdict["level"] == "cannot be told" and verdict["controls"][0]["state"] == "failed"
+    columns["loss"] = [-each for each in columns["lira"]]
+    file = written(columns, tmp_path / "both.csv")
+    words = ["score", str(file), *COLUMNS, "--score", "loss", "--out", str(tmp_path / "both")]
+    assert main([*words, "--fail-above", "auc=0.6"]) == 1
+    assert "gate auc=0.6: failed: auc is 0.7" in capsys.readouterr().out, "what another attack finds stands"
 
 
 def test_scores_that_are_all_alike_show_nothing(tmp_path: Path) -> None:
