@@ -29,6 +29,8 @@ Columns = Mapping[str, NDArray[Any]]
 Row = dict[str, Any]
 Permute = Callable[..., Floats]
 """``null.permutation_p``, or what takes and returns the same."""
+Known = Mapping[tuple[str, str], int]
+NONE_KNOWN: Known = {}
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def summarise(
     seed: int = 0,
     groups: NDArray[np.int64] | None = None,
     unit: str = "target",
+    known: Known = NONE_KNOWN,
 ) -> list[Row]:
     """Return one row for each setting × unlearner × attack × promised FPR.
 
@@ -116,7 +119,8 @@ def summarise(
     of "it is at least that", for the correction of :mod:`audits.statistics.controls`. ``roc_tpr``: TPR at that FPR with
     the threshold from the unseen points of the other targets; None with a single target. ``unit``: the column of what
     varies, intervals are over its values; targets of one unit are asked about the same points. Raises BadInput for an
-    FPR that the unseen points cannot resolve.
+    FPR that the unseen points cannot resolve. ``known``: how many points whose side was known set the thresholds of a
+    (setting, attack), for ``audits.statistics.controls.beside_known``; 0 where it is not named.
     """
     return summarise_cells(
         cells(scores),
@@ -127,6 +131,7 @@ def summarise(
         seed=seed,
         groups=groups,
         unit=unit,
+        known=known,
     )
 
 
@@ -140,6 +145,7 @@ def summarise_cells(
     seed: int = 0,
     groups: NDArray[np.int64] | None = None,
     unit: str = "target",
+    known: Known = NONE_KNOWN,
     permute: Permute = null.permutation_p,
 ) -> list[Row]:
     """Return the rows of :func:`summarise` for cells that are cut already; ``permute`` gives their p-values."""
@@ -154,7 +160,7 @@ def summarise_cells(
             area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP), unit)
             area |= {"auc_p": float(p), "auc_p_holm": float(adjusted)}
             area["above_chance"] = bool(adjusted <= 1.0 - level and area["auc"] > 0.5)
-            rows += [_row(cell, fpr, area, level, unit) for fpr in fprs]
+            rows += [_row(cell, fpr, area, level, unit, known.get((setting, cell.attack), 0)) for fpr in fprs]
     return rows
 
 
@@ -264,7 +270,7 @@ def _over_points(cell: Cell, level: float) -> tuple[float, float]:
     return float(np.mean([low for _, low, _ in ends])), float(np.mean([high for _, _, high in ends]))
 
 
-def _row(cell: Cell, fpr: float, area: Row, level: float, unit: str) -> Row:
+def _row(cell: Cell, fpr: float, area: Row, level: float, unit: str, known: int) -> Row:
     """Return the complete row of a cell at one promised FPR."""
     roc.check_resolvable(fpr, int((~cell.member).sum()))
     targets = np.unique(cell.target).size
@@ -279,8 +285,8 @@ def _row(cell: Cell, fpr: float, area: Row, level: float, unit: str) -> Row:
         "promised_fpr": float(fpr),
         **_rate(cell, cell.member, f"decision_{fpr:g}", "tpr", level, unit),
         **_rate(cell, ~cell.member, f"decision_{fpr:g}", "found_fpr", level, unit),
-        "found_fpr_p": controls.clustered_rate_p(*called, fpr, level),
-        "found_fpr_below_p": controls.clustered_rate_p(*called, fpr, level, below=True),
+        "found_fpr_p": controls.clustered_rate_p(*called, fpr, level, known=known),
+        "found_fpr_below_p": controls.clustered_rate_p(*called, fpr, level, below=True, known=known),
         "roc_tpr": None if crossed is None else float(crossed.mean()),
         "queries_per_point": float(cell.columns["queries"].mean()),
         "targets": int(targets),

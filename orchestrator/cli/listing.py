@@ -19,6 +19,7 @@ from audits.registry import Registry
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.kinds import GROUP, KINDS, kind_named, kind_names
+from orchestrator.report.sentence import capital
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def first_sentence(entry: object) -> str:
     """Return the first sentence of an entry's docstring, that of a function without the verb of what it returns."""
     line = opening(inspect.getdoc(entry) or "")
     text = line.removeprefix("Return ")
-    return line if text == line else text[:1].upper() + text[1:]
+    return line if text == line else capital(text)
 
 
 def first_comment(text: str) -> str:

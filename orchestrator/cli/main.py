@@ -22,6 +22,7 @@ from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
+from orchestrator.engine.run.letters import write_what_can_be_written
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
 
@@ -111,6 +112,7 @@ def group() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run ``orch`` and return its exit code; whatever goes wrong is one line on standard error."""
     session = Session()
+    write_what_can_be_written(sys.stdout)
     warnings.filterwarnings(
         "ignore", r"Image size \(\d+ pixels\) exceeds limit"
     )  # such an image is refused in one line

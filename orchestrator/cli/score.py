@@ -32,9 +32,7 @@ from orchestrator.scored.options import AUTO, DEFAULT_PRIORS, Options
 @click.option("--level", type=float, default=Options.level, show_default=True, help="Confidence of all intervals.")
 @click.option("--layout", default=AUTO, show_default=True, help="How files are read: auto, plain, orch, leakpro, "
               "privacy-meter or sacro-ml.")  # fmt: skip
-@click.option(
-    "--drop-missing", is_flag=True, help="Leave out rows whose score is NaN or infinite, or that lack a name."
-)
+@click.option("--drop-missing", is_flag=True, help="Leave out rows whose score is NaN, or that lack a value or a name.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of halves, pairs and permutations.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the result; none by default.")
 @json_option

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.report.numbers import DASH
 from orchestrator.report.rows import Estimate
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
 
 SMALL = "too small"
@@ -157,11 +158,6 @@ def mixed(subject: str, rows: Sequence[Finding]) -> str:
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
     luck = "the number of settings is not corrected for"
     return f"{subject}: no leak seen in this setting, but one in {first}{more}; {luck}."
-
-
-def capital(text: str) -> str:
-    """Return a text with its first letter large."""
-    return text[:1].upper() + text[1:]
 
 
 def inside(subject: str) -> str:

@@ -33,7 +33,7 @@ def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
     refuse_missing(part, part.member, absent, drop_missing)
     scores = {attack: numbers(part, column) for attack, column in part.scores.items()}
     for attack, column in part.scores.items():
-        refuse_missing(part, column, ~np.isfinite(scores[attack]), drop_missing, scores[attack])
+        refuse_missing(part, column, np.isnan(scores[attack]), drop_missing, scores[attack])
     targets, unnamed = names(part, part.group) if part.group else (Names(np.zeros(len(member), np.int64)), absent)
     refuse_missing(part, part.group, unnamed, drop_missing)
     points, nameless = names(part, part.point) if part.point else (None, absent)
@@ -42,9 +42,7 @@ def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
     for attack, (_, lacking) in calls.items():
         refuse_missing(part, part.decisions[attack], lacking, drop_missing)
     odd = absent | unnamed | nameless
-    odd = np.logical_or.reduce(
-        [odd, *(~np.isfinite(each) for each in scores.values()), *(c[1] for c in calls.values())]
-    )
+    odd = np.logical_or.reduce([odd, *(np.isnan(each) for each in scores.values()), *(c[1] for c in calls.values())])
     kept = ~odd
     refuse_one_class(part, member[kept], targets, targets.codes[kept])
     if points is not None:
@@ -70,11 +68,14 @@ def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
 
 
 def refuse_missing(part: Part, column: str, lacking: Bools, drop_missing: bool, values: Floats | None = None) -> None:
-    """Raise BadInput where values are missing or infinite, unless their rows are to be left out."""
+    """Raise BadInput where values are missing, unless their rows are to be left out.
+
+    Infinite scores are scores: the log-odds of a probability of 1, the surest of all.
+    """
     if drop_missing or not lacking.any():
         return
     row = int(np.argmax(lacking))
-    what = "are missing" if values is None else "are NaN, infinite or missing"
+    what = "are missing" if values is None else "are NaN or missing"
     raise BadInput(
         f"{part.file}: {int(lacking.sum())} of {lacking.size} values of column {column!r} {what}, first in row "
         f"{row + 1}; --drop-missing leaves such rows out"

@@ -18,6 +18,7 @@ from audits.errors import BadInput
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".json")
 MOST_WORDS = 160
+SEPARATORS = {",": "commas", "\t": "tabs"}
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -44,6 +45,13 @@ def one_line(error: Exception) -> str:
 def read_text_table(path: Path, delimiter: str) -> pa.Table:
     """Return a CSV or TSV file as a table."""
     try:
+        with path.open("rb") as file:
+            first = file.readline()
+        if b";" in first and delimiter.encode() not in first:
+            raise BadInput(
+                f"{path}: its columns are separated by ';'; separate them by {SEPARATORS[delimiter]}, and write "
+                "numbers with a '.'"
+            )
         parsed = pyarrow.csv.ParseOptions(delimiter=delimiter)
         return pyarrow.csv.read_csv(path, parse_options=parsed)
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:

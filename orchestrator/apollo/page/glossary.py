@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.report import words as shared
+from orchestrator.report.sentence import capital
 
 NAMES = {
     "apollo": "Apollo",
@@ -123,5 +124,4 @@ def words(name: str) -> str:
 
 def heading(name: str) -> str:
     """Return a component's name with a capital, without the word control: for headings and axis titles."""
-    text = words(name).removesuffix(" (control)")
-    return text[0].upper() + text[1:]
+    return capital(words(name).removesuffix(" (control)"))

@@ -9,7 +9,7 @@ from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.report.numbers import number, percent
-from orchestrator.report.sentence import Sentence
+from orchestrator.report.sentence import Sentence, capital
 
 BROKEN = "Promised rates did not hold"
 UNLIKE = "judged by their intervals, since shadows are trained unlike the targets"
@@ -64,7 +64,7 @@ def promise_sentences(run: ApolloRun) -> tuple[list[Sentence], list[Sentence]]:
     head = f"Promised false-positive rate of {run.fpr * 100:g}\N{NO-BREAK SPACE}%"
     rule = f"after Holm’s correction over the {tests} found rates of the run"
     text = void_words(run)
-    first = [Sentence("bad", BROKEN, f"{text[0].upper()}{text[1:]}. {STANDS}")] if text else []
+    first = [Sentence("bad", BROKEN, f"{capital(text)}. {STANDS}")] if text else []
     if not missed:
         kept = f"Kept: the found rate is above it in none of {len(rows)} rows {rule}.{careful(rows)}"
         return first, [Sentence("good", head, kept)]

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.run import letters
 
 PIPE_WIDTH = 160  # columns of a table where no terminal says how wide it is
 LINE_EVERY = 10.0  # seconds after which a pipe hears of progress
@@ -191,7 +192,7 @@ class Terminal:
         kept = (os.dup(1), os.dup(2))
         if self.outlet.is_real():
             own = os.dup(self.outlet.descriptor)
-            self.outlet.duplicate = open(own, "w", encoding=self.outlet.encoding, errors="replace", buffering=1)  # noqa: SIM115 - closed below
+            self.outlet.duplicate = open(own, "w", encoding=self.outlet.encoding, errors=letters.NAME, buffering=1)  # noqa: SIM115 - closed below
         self.depth, self.errors = 1, kept[1]
         try:
             os.dup2(target, 1)

@@ -47,4 +47,4 @@ def page_of(tracked: Mapping[str, Any]) -> str:
     uri, page = tracked["uri"], tracked["page"]
     if uri.startswith("http"):
         return f"{uri.rstrip('/')}/{page}"
-    return f"mlflow ui --backend-store-uri {uri}, then http://127.0.0.1:5000/{page}"
+    return f"mlflow ui --backend-store-uri {quote(uri)}, then http://127.0.0.1:5000/{page}"

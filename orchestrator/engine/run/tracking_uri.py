@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from audits.credentials import mask, reveal
 from audits.errors import BadInput, did_you_mean
@@ -43,7 +43,18 @@ def _check_sqlite(uri: str, file: Path) -> None:
 
 
 def resolve_uri(uri: str | None, out: Path) -> str:
-    """Return the URI in use, masked: the plan's, else MLFLOW_TRACKING_URI, else a SQLite database under ``out``."""
-    chosen = mask(uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{out.resolve() / 'mlflow.db'}")
-    check_uri(chosen)
+    """Return the URI in use, masked: the plan's, else MLFLOW_TRACKING_URI, else a SQLite database under ``out``.
+
+    Raises BadInput for one that cannot work, such as that of a folder whose name an address cannot hold.
+    """
+    chosen = uri or os.environ.get("MLFLOW_TRACKING_URI")
+    if not chosen:
+        file = out.resolve() / "mlflow.db"
+        if "?" in str(file) or unquote(str(file)) != str(file):
+            raise BadInput(
+                f"{file.parent} cannot hold the database of MLflow, in whose address a '?' or a '%41' means something "
+                "else; give --out another name, or tracking.uri"
+            )
+        chosen = f"sqlite:///{file}"
+    check_uri(chosen := mask(chosen))
     return chosen

@@ -17,6 +17,7 @@ from orchestrator.gnq.result.rows import ArmRow
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import of_setting
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of
@@ -67,7 +68,7 @@ def findings(run: GnqRun, setting: str, things: str) -> list[Finding]:
 def of_arm(run: GnqRun, setting: str, arm: ArmRow) -> Finding:
     """Return what the strongest attack on all contributors finds in one arm."""
     text = arm_words(arm)
-    subject = "The model without a defence" if arm.method == NONE else text[0].upper() + text[1:]
+    subject = "The model without a defence" if arm.method == NONE else capital(text)
     best = arm.headline
     if best is None:
         why = "training diverged" if arm.diverged else "no attack has a result"

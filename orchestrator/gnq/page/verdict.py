@@ -14,7 +14,7 @@ from orchestrator.gnq.page.numbers import change, headline, onion_change, standi
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, GnqRun, clear
 from orchestrator.gnq.result.rows import ArmRow, ComparisonRow
 from orchestrator.report.numbers import estimate, number
-from orchestrator.report.sentence import Sentence
+from orchestrator.report.sentence import Sentence, capital
 
 REMOVAL = (
     "Removal lowers the average exposure, mostly because exposed points are left out. The points kept are not "
@@ -145,8 +145,7 @@ def _random_onion(run: GnqRun, setting: str, arm: ArmRow) -> str:
 
 def _title(arm: ArmRow) -> str:
     """Return an arm's words as the start of a sentence."""
-    text = arm_words(arm)
-    return text[0].upper() + text[1:]
+    return capital(arm_words(arm))
 
 
 def _change_words(run: GnqRun, setting: str, arm: ArmRow, base: ComparisonRow | None) -> str:

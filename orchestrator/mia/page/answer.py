@@ -12,6 +12,7 @@ from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
 from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
@@ -138,7 +139,7 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
         found.append(Control(name=BLIND.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
     if unlike:
-        text = unlike[0][0].upper() + unlike[0][1:] + "."
+        text = capital(unlike[0]) + "."
         found.append(Control(name=FIT.told(), of="power", state=FAILED, text=text))
     elif of_setting(run.result.own, setting):
         text = "Models trained by the plan fit as the given model does."

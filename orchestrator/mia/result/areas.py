@@ -47,7 +47,7 @@ def table(
     audit = plan.audit
     summed = summarise(
         judged_points(columns), audit.fpr, level=audit.level, bootstrap=audit.bootstrap,
-        permutations=audit.permutations, seed=plan.seed, groups=groups, unit=UNIT,
+        permutations=audit.permutations, seed=plan.seed, groups=groups, unit=UNIT, known=known,
     )  # fmt: skip
     return [row_of(row, columns, audit.level, known[row["setting"], row["attack"]]) for row in summed]
 
@@ -67,11 +67,6 @@ def row_of(row: Mapping[str, Any], columns: Columns, level: float, known: int) -
         null_p = clustered_rate_p(hits, sizes, row["promised_fpr"], level, known=known)
     tpr, fpr = estimate("tpr"), estimate("found_fpr")
     pools = np.unique(columns["pool"][own & (columns["role"] == TARGET)])
-    outside = rows_where(columns, own & (columns["role"] == TARGET) & ~columns["canary"] & ~columns["member"])
-    called = calls(outside, row["promised_fpr"], UNIT)
-    above_p, below_p = (
-        clustered_rate_p(*called, row["promised_fpr"], level, below=below, known=known) for below in (False, True)
-    )
     return MiaRow(
         setting=row["setting"],
         attack=row["attack"],
@@ -97,20 +92,20 @@ def row_of(row: Mapping[str, Any], columns: Columns, level: float, known: int) -
         null_models=len(np.unique(null["target"])),
         members=row["forget"],
         non_members=row["unseen"],
-        found_fpr_p=above_p,
-        found_fpr_below_p=below_p,
+        found_fpr_p=row["found_fpr_p"],
+        found_fpr_below_p=row["found_fpr_below_p"],
         null_fpr_p=null_p,
     )
 
 
-def calls(rows: Columns, rate: float, unit: str = "target") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how many of ``rows`` are called members, and how many there are, by the judged model or the pool (G,).
+def calls(rows: Columns, rate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many of ``rows`` are called members, and how many there are, by the judged model (G,).
 
     Of null models each model is a unit of its own: it is judged at the points of more than one pool, and what its calls
     have in common comes from the model.
     """
     decisions = rows[f"decision_{rate:g}"].astype(np.float64)
-    names, place = np.unique(rows[unit], return_inverse=True)
+    names, place = np.unique(rows["target"], return_inverse=True)
     sizes = np.bincount(place, minlength=len(names)).astype(np.float64)
     return np.asarray(np.bincount(place, decisions, len(names)), np.float64), sizes
 

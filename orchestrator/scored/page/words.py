@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.report.numbers import bounds, number, percent, small_p
-from orchestrator.report.sentence import Sentence
+from orchestrator.report.sentence import Sentence, capital
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 GLOSSARY = {
@@ -64,7 +64,7 @@ def _rate(row: ScoreRow, run: ScoreResult) -> Sentence:
 def _epsilon(run: ScoreResult) -> Sentence:
     """Return the largest bound on ε, or why there is none."""
     if run.no_epsilon:
-        return Sentence("plain", "No bound on ε", f"{run.no_epsilon[0].upper()}{run.no_epsilon[1:]}.")
+        return Sentence("plain", "No bound on ε", f"{capital(run.no_epsilon)}.")
     best = max(run.epsilons, key=lambda row: row.at_least)
     text = (
         f"{best.right} right of {best.guesses} guesses about {best.pairs} pairs give ε ≥ {best.at_least:.2f} at δ = "

@@ -6,6 +6,7 @@ from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
 from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
@@ -160,7 +161,7 @@ def tested(run: TmiaRun, things: str) -> str:
     candidates = look_up(plan, "split.candidates")
     asked = f" about {candidates} candidate {things}" if candidates else ""
     where = f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"
-    return f"{models[0].upper()}{models[1:]} ({where}), asked{asked}{many}, {how_many(len(run.attacks), 'attack')}"
+    return f"{capital(models)} ({where}), asked{asked}{many}, {how_many(len(run.attacks), 'attack')}"
 
 
 def certainty(run: TmiaRun) -> str:

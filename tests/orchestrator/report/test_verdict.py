@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.report.nouns import noun
 from orchestrator.report.rows import Estimate, read_row, write_row
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_figure import left_out, shown, verdict_figure
 from orchestrator.report.verdict_rule import few_points, verdict_of
@@ -189,3 +190,12 @@ def test_a_number_is_not_broken_from_its_name_or_its_interval() -> None:
     assert said.split(" ") == unbroken(said).split(" ")
     assert "(AUC\u00a0.61\u00a0[.59,\u00a0.63]," in said and "an AUC of .57 or more" in said
     assert unbroken("TPR at 10 % is .2 (AUC .97)") == "TPR at 10\u00a0% is .2 (AUC\u00a0.97)"
+
+
+def test_a_name_of_code_keeps_its_letters_at_the_start_of_a_line() -> None:
+    assert [capital(text) for text in ("label_gap, AUC", "label gap, AUC", "lira", "")] == [
+        "label_gap, AUC",
+        "Label gap, AUC",
+        "Lira",
+        "",
+    ]

@@ -76,6 +76,36 @@ def test_scores_become_result_page_and_scores(tmp_path: Path, capsys: pytest.Cap
     assert "auc is 0.7" in told.err and "above 0.6" in told.err
 
 
+def test_infinite_scores_are_the_surest_of_all_and_none_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = table()
+    largest = 1e6
+    ends = {f"{largest}": float("inf"), f"{-largest}": -float("inf")}
+    columns["lira"] = [float(np.sign(each) * largest) if abs(each) > 1.5 else each for each in columns["lira"]]
+    told = {}
+    for name, scores in {"finite": columns["lira"], "infinite": [ends.get(str(s), s) for s in columns["lira"]]}.items():
+        file = written({**columns, "lira": scores}, tmp_path / f"{name}.csv")
+        assert main(["score", str(file), *COLUMNS, "--json", "--out", str(tmp_path / name)]) == 0
+        told[name] = json.loads(capsys.readouterr().out)
+    assert np.isinf(pyarrow.parquet.read_table(tmp_path / "infinite" / "scores.parquet")["score"].to_numpy()).sum() > 20
+    assert told["infinite"]["table"] == told["finite"]["table"] and told["infinite"]["table"][0]["members"] == 120
+    assert main(["report", str(tmp_path / "infinite")]) == 0
+
+
+def test_a_table_with_a_mark_of_its_encoding_is_read_and_one_of_semicolons_is_told_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{place % 2},0.{place * 7 % 97:02d}" for place in range(100)]
+    file = tmp_path / "scores.csv"
+    file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(["is_member,lira", *rows]).encode())
+    assert main(["score", str(file), *COLUMNS[:4]]) == 0
+    file.write_text("\n".join(["is_member,lira", *rows]).replace(".", ";").translate({44: 59, 59: 44}))
+    capsys.readouterr()
+    assert main(["score", str(file), *COLUMNS[:4]]) == 2
+    assert "separated by ';'; separate them by commas" in capsys.readouterr().err
+
+
 def test_low_scores_may_speak_for_members(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(table(), tmp_path / "scores.csv")
     areas = []
@@ -93,7 +123,7 @@ REFUSED: list[tuple[dict[str, list[Any]], list[str], str]] = [
     ({"is_member": ["maybe"] * 240}, COLUMNS, "holds 'maybe'; membership is written as"),
     ({"is_member": [1] * 240}, COLUMNS, "has no non-members"),
     ({"is_member": [1] * 60 + [0, 1] * 90}, COLUMNS, "group 'm0' has no non-members among 60 rows"),
-    ({"lira": [0.5, float("nan"), float("inf")] + [0.1] * 237}, COLUMNS, "2 of 240 values of column 'lira'"),
+    ({"lira": [0.5, float("nan"), float("nan")] + [0.1] * 237}, COLUMNS, "2 of 240 values of column 'lira'"),
     ({"lira": ["high"] + ["0.1"] * 239}, COLUMNS, "holds text, 'high' in row 1"),
     ({"id": [0, 1, 1, *range(3, 240)]}, COLUMNS, "point '1' of group 'm0' stands in rows 2 and 3"),
     ({}, [*COLUMNS, "--fpr", "0.001"], "--fpr 0.001 cannot be measured with 120 non-members"),
@@ -142,7 +172,7 @@ def test_files_that_are_no_table_are_refused_and_nothing_is_unpickled(
 
 def test_rows_without_a_number_are_left_out_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = table()
-    columns["lira"][:2] = [float("nan"), float("inf")]
+    columns["lira"][:2] = [float("nan"), float("nan")]
     file = written(columns, tmp_path / "scores.csv")
     assert main(["score", str(file), *COLUMNS, "--drop-missing", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

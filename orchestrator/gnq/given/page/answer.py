@@ -10,6 +10,7 @@ from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
@@ -96,7 +97,7 @@ def control(run: GivenResult, setting: str) -> Control:
         return Control(name=LEARNT.told(), of="truth", state=MISSING, text=text)
     text = "The model’s loss is no larger at them than at points that it was not trained on."
     if why:
-        text = f"{why[0].upper()}{why[1:]}."
+        text = f"{capital(why)}."
     return Control(name=LEARNT.told(), of="truth", state=FAILED if why else HELD, text=text)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import sqlite3
@@ -14,6 +15,7 @@ import urllib3
 
 from audits.errors import BadInput
 from orchestrator.engine.run import tracking_server
+from orchestrator.engine.run.summary import page_of
 from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_names import flatten
 from orchestrator.engine.run.tracking_server import TrackingFailed
@@ -218,6 +220,20 @@ def test_uri_comes_from_the_plan_then_the_environment_then_the_output(tmp_path, 
     assert resolve_uri(None, tmp_path) == "http://tracker:5000"
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert resolve_uri(None, tmp_path) == f"sqlite:///{tmp_path}/mlflow.db"
+
+
+@pytest.mark.parametrize("name", ["is it?", "50%41"])
+def test_a_folder_that_no_address_can_name_is_refused_unless_another_place_is_said(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(BadInput, match="give --out another name"):
+        resolve_uri(None, tmp_path / name)
+    assert resolve_uri("http://127.0.0.1:5000", tmp_path / name) == "http://127.0.0.1:5000"
+    assert resolve_uri(None, tmp_path / "100% #1").endswith("100% #1/mlflow.db")
+
+
+def test_the_command_that_shows_a_run_can_be_pasted(tmp_path):
+    where = page_of({"uri": f"sqlite:///{tmp_path}/a b/mlflow.db", "page": "#/experiments/1"})
+    assert shlex.split(where.partition(", then")[0])[-1] == f"sqlite:///{tmp_path}/a b/mlflow.db"
 
 
 def test_an_unusable_uri_is_refused_without_its_password(tmp_path, monkeypatch):
