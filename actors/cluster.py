@@ -20,7 +20,7 @@ from uuid import uuid4
 from actors.capacity import Cluster, Node, describe
 from actors.environment import QUIET, environment
 from actors.head import head_left_out
-from actors.interrupts import interrupt_held
+from actors.interrupts import endings_kept, interrupt_held
 from actors.jobs import Tell, Workers
 from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
@@ -151,7 +151,7 @@ def _started(start: Callable[[], object], stop: Callable[[], object]) -> None:
     """
     for attempt in (1, 2):
         try:
-            with interrupt_held():
+            with interrupt_held(), endings_kept():
                 start()
         except Exception as error:
             if TOO_SLOW not in str(error):
@@ -240,12 +240,13 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
     if address == "auto":
         _require_answer(_found())
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": dict(threads), **_source_packages()},
-        )
+        with endings_kept():
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"env_vars": dict(threads), **_source_packages()},
+            )
     except (ConnectionError, RayError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise BadInput(

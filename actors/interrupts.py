@@ -1,12 +1,68 @@
-"""Ctrl-C where it would leave something of others half done."""
+"""Ctrl-C where it would leave something of others half done; SIGTERM and SIGHUP that end a command as Ctrl-C does.
+
+A command is told to end by SIGTERM where nobody sits at it (``kill``, ``timeout``, a cancelled job of a CI, of Slurm or
+of Ray), and by SIGHUP where its terminal is gone.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+_RECEIVED: list[int] = []
+
+
+def end_as_by_ctrl_c() -> None:
+    """Let SIGTERM and SIGHUP interrupt this process as Ctrl-C does; one that is ignored (``nohup``) stays so.
+
+    Call it in the main thread. Forked children end at once, as before.
+    """
+    before = {number: signal.getsignal(number) for number in ENDINGS}
+    for number in ENDINGS:
+        if before[number] == signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+    def as_before() -> None:
+        for number, handler in before.items():
+            if signal.getsignal(number) is _interrupt:
+                signal.signal(number, handler)
+
+    os.register_at_fork(after_in_child=as_before)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    _RECEIVED.append(number)
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
+    else:  # of a process in the background Ctrl-C is ignored
+        raise KeyboardInterrupt
+
+
+def told_to_end() -> bool:
+    """Say whether this process was told to end by a signal other than Ctrl-C: nobody can be asked."""
+    return bool(_RECEIVED)
+
+
+def exit_code() -> int:
+    """Return the exit code of an interrupted process: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
+    return 128 + (_RECEIVED[0] if _RECEIVED else signal.SIGINT)
+
+
+@contextmanager
+def endings_kept() -> Iterator[None]:
+    """Give SIGTERM its handler back where the block took it: Ray's driver exits, and may crash on its way."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is _interrupt and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -18,15 +18,16 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from actors.interrupts import end_as_by_ctrl_c, exit_code
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
-from orchestrator.engine.run.letters import write_what_can_be_written
+from orchestrator.engine.run.letters import open_what_is_closed, write_what_can_be_written
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
 
-DONE, GATE_FAILED, BAD_INPUT, BROKE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+DONE, GATE_FAILED, BAD_INPUT, BROKE, PIPE_CLOSED = 0, 1, 2, 3, 141
 
 # name → (module, help): `orch --help` reads this table and imports none of them.
 COMMANDS = {
@@ -112,12 +113,15 @@ def group() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run ``orch`` and return its exit code; whatever goes wrong is one line on standard error."""
     session = Session()
+    open_what_is_closed()
     write_what_can_be_written(sys.stdout)
     warnings.filterwarnings(
         "ignore", r"Image size \(\d+ pixels\) exceeds limit"
     )  # such an image is refused in one line
     arguments = sys.argv[1:] if argv is None else argv
     mask(list(arguments))  # so that messages know what to hide
+    if argv is None:
+        end_as_by_ctrl_c()
     try:
         if instruction := os.environ.get("_ORCH_COMPLETE"):
             return complete(instruction)
@@ -135,10 +139,11 @@ def main(argv: list[str] | None = None) -> int:
         return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
         began = session.log is not None
-        complain(f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}")
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            complain(f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}")
         if argv is None:
             end_at_once()
-        return INTERRUPTED
+        return exit_code()
     except Exception as error:
         if os.environ.get("ORCH_DEBUG") == "1":
             raise
@@ -160,6 +165,7 @@ def ignore_interrupts() -> None:
     """
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def end_at_once() -> NoReturn:
@@ -170,7 +176,7 @@ def end_at_once() -> NoReturn:
     """
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    os._exit(INTERRUPTED)
+    os._exit(exit_code())
 
 
 def invoke(arguments: list[str], session: Session) -> int:

@@ -15,6 +15,8 @@ from uuid import uuid4
 
 import click
 
+from actors.interrupts import exit_code as interrupted
+from actors.interrupts import told_to_end
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.errors import BadInput
 from orchestrator.cli.gating import clear, write_for_ci
@@ -24,8 +26,8 @@ from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
 
-BROKE, INTERRUPTED = 3, 130
-OWN_CODES = (0, 1, 2, BROKE, INTERRUPTED)
+BROKE = 3
+OWN_CODES = (0, 1, 2, BROKE, 129, 130, 143)
 
 
 @click.command("submit", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -116,7 +118,7 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
         else:
             again = f"orch submit --address {server.address} --attach {name} --out {out}"
             click.echo(f"job {name} is still running; to follow it again: {again}", err=True)
-        return Ended("STOPPED", INTERRUPTED, "")
+        return Ended("STOPPED", interrupted(), "")
     screen.end()
     if not (files := unpack(server.log(name), out)):
         click.echo(f"job {name} left no results", err=True)
@@ -128,8 +130,8 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
 
 
 def wants_to_cancel(name: str) -> bool:
-    """Ask; no answer, another Ctrl-C, or nobody at the terminal means no."""
-    if not sys.stdin.isatty():
+    """Ask; no answer, another Ctrl-C, or nobody at the terminal means no, and so does a signal that is no Ctrl-C."""
+    if told_to_end() or not sys.stdin.isatty():
         return False
     try:
         question = f"\ncancel the job {name}? y/N (Enter: leave it running and stop following)"
@@ -143,7 +145,7 @@ def exit_code(ended: Ended) -> int:
     if ended.status == "SUCCEEDED":
         return 0
     if ended.status == "STOPPED":
-        return INTERRUPTED
+        return interrupted()
     if ended.code in OWN_CODES and ended.code != 0:
         return int(ended.code)
     reason = " ".join(ended.message.split())[:300]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from actors.interrupts import end_as_by_ctrl_c
 from orchestrator.cli.handover import chosen, packed
 from orchestrator.cli.main import main as orch
 
@@ -30,4 +31,5 @@ def main(place: str, *command: str) -> int:
 
 
 if __name__ == "__main__":
+    end_as_by_ctrl_c()  # as Ray asks a job to end that is cancelled
     sys.exit(main(*sys.argv[1:]))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from actors.interrupts import interrupt_held
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +70,69 @@ def test_elsewhere_than_in_the_main_thread_nothing_is_held() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+SCRIPT = """
+import os, signal, sys, time
+import actors.interrupts as interrupts
+signal.signal(signal.SIGINT, {sigint})
+signal.signal(signal.SIGHUP, {sighup})
+interrupts.end_as_by_ctrl_c()
+child = os.fork()
+if not child:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+with interrupts.endings_kept():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))  # as Ray does
+try:
+    with interrupts.interrupt_held():
+        os.kill(os.getpid(), signal.{number})
+        print("held", end=" ")
+    time.sleep(0.1)
+    print("goes on", end=" ")
+except KeyboardInterrupt:
+    print(interrupts.told_to_end(), end=" ")
+sys.stdout.flush()
+os._exit(interrupts.exit_code())
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "sigint", "sighup", "said", "code"),
+    [
+        ("SIGTERM", "signal.default_int_handler", "signal.SIG_DFL", "held True", 143),
+        ("SIGHUP", "signal.default_int_handler", "signal.SIG_DFL", "held True", 129),
+        ("SIGINT", "signal.default_int_handler", "signal.SIG_DFL", "held False", 130),
+        ("SIGHUP", "signal.default_int_handler", "signal.SIG_IGN", "held goes on", 130),
+        ("SIGTERM", "signal.SIG_IGN", "signal.SIG_DFL", "True", 143),
+    ],
+)
+def test_a_process_that_is_told_to_end_is_interrupted_and_says_by_what(
+    number: str, sigint: str, sighup: str, said: str, code: int
+) -> None:
+    script = SCRIPT.format(number=number, sigint=sigint, sighup=sighup)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.stdout.strip(), done.stderr, done.returncode) == (said, "", code)
+
+
+@pytest.mark.cluster
+def test_a_driver_of_ray_that_is_told_to_end_does_so_in_order() -> None:
+    script = """
+import os, signal, sys, time
+from actors.cluster import connect
+from actors.interrupts import end_as_by_ctrl_c, exit_code
+from actors.jobs import Workers
+end_as_by_ctrl_c()
+try:
+    with connect(Workers(1, storage=sys.argv[1])):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+except KeyboardInterrupt:
+    print("in order", flush=True)
+    os._exit(exit_code())
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", script, folder]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+        assert (done.stdout, done.returncode) == ("in order\n", 143), done.stderr

@@ -1,9 +1,11 @@
-"""Output to a terminal or a pipe whose encoding lacks letters that we use, such as ASCII or Latin-1."""
+"""Output to what cannot take it: an encoding that lacks letters that we use, such as ASCII; a stream that is closed."""
 
 from __future__ import annotations
 
 import codecs
 import io
+import os
+import sys
 from typing import IO
 
 NAME = "orch.letters"
@@ -35,3 +37,17 @@ def write_what_can_be_written(stream: IO[str]) -> None:
     """Let no text that is written to ``stream`` raise an error, where it is a stream of Python's own."""
     if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors=NAME)
+
+
+def open_what_is_closed() -> None:
+    """Let standard streams that were closed before the process began lead nowhere, as ``/dev/null`` does.
+
+    Files opened later would have their numbers, and would take what is printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as the process

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,16 +49,30 @@ def test_a_rule_that_a_user_asked_for_is_kept() -> None:
     assert stream.errors == "backslashreplace"
 
 
-def test_a_terminal_of_another_encoding_hears_a_result_whole(tmp_path: Path) -> None:
+def scored(folder: Path, redirections: str = "", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Judge a table of scores in ``folder``, with ``redirections`` of a shell."""
     rows = [f"{place % 2},{(place * 37 % 101) / 101}" for place in range(200)]
-    (tmp_path / "scores.csv").write_text("member,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "orchestrator.cli.main", "score", "scores.csv", "--member", "member"]
-    done = subprocess.run(
-        [*command, "--score", "score"],
-        cwd=tmp_path,
+    (folder / "scores.csv").write_text("member,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    words = "-m orchestrator.cli.main score scores.csv --member member --score score --out out"
+    return subprocess.run(
+        f"exec {shlex.quote(sys.executable)} {words} {redirections}",
+        shell=True,
+        cwd=folder,
         capture_output=True,
         check=False,
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).resolve().parents[4])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[4]), **variables},
     )
+
+
+@pytest.mark.parametrize("redirections", [">&-", "<&- >&- 2>&-"])
+def test_a_command_whose_streams_are_closed_does_its_work(tmp_path: Path, redirections: str) -> None:
+    done = scored(tmp_path, redirections)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["verdict"]
+    assert "Verdict" not in (tmp_path / "out" / "scores.parquet").read_text(encoding="latin-1")
+
+
+def test_a_terminal_of_another_encoding_hears_a_result_whole(tmp_path: Path) -> None:
+    done = scored(tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert b"epsilon >= " in done.stdout and b"Verdict: " in done.stdout and done.stdout.isascii()
