@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+AGAIN_SECONDS = 0.1
 _RECEIVED: list[int] = []
 
 
@@ -33,6 +35,7 @@ def end_as_by_ctrl_c() -> None:
                 signal.signal(number, handler)
 
     os.register_at_fork(after_in_child=as_before)
+    _raise_what_is_lost()
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -42,6 +45,21 @@ def _interrupt(number: int, frame: Any) -> None:
         handler(signal.SIGINT, frame)
     else:  # of a process in the background Ctrl-C is ignored
         raise KeyboardInterrupt
+
+
+def _raise_what_is_lost() -> None:
+    """Interrupt again where Python could not raise an interrupt, as in a callback of its garbage collection."""
+    hook = sys.unraisablehook
+
+    def look(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            hook(lost)
+            return
+        again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), _RECEIVED[-1] if _RECEIVED else signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = look
 
 
 def told_to_end() -> bool:

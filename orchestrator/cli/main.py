@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import signal
@@ -18,13 +19,13 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from actors.interrupts import end_as_by_ctrl_c, exit_code
+from actors.interrupts import end_as_by_ctrl_c, exit_code, told_to_end
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
-from orchestrator.engine.run.letters import open_what_is_closed, write_what_can_be_written
 from orchestrator.engine.run.room import OutOfMemory
+from orchestrator.engine.run.streams import open_what_is_closed, unless_gone, write_what_can_be_written
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
 
 DONE, GATE_FAILED, BAD_INPUT, BROKE, PIPE_CLOSED = 0, 1, 2, 3, 141
@@ -127,8 +128,8 @@ def main(argv: list[str] | None = None) -> int:
             return complete(instruction)
         with asking(session.code.may_run):
             code = invoke(arguments, session)
-        sys.stdout.flush()
         if argv is None:
+            print_the_rest()
             ignore_interrupts()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -138,16 +139,22 @@ def main(argv: list[str] | None = None) -> int:
         close_stdout()
         return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
-        began = session.log is not None
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            complain(f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}")
-        if argv is None:
-            end_at_once()
-        return exit_code()
+        return stopped(session, end=argv is None)
     except Exception as error:
+        if told_to_end():  # the terminal may be gone, and so what the command wrote to
+            return stopped(session, end=argv is None)
         if os.environ.get("ORCH_DEBUG") == "1":
             raise
         return explain(error, session)
+
+
+def stopped(session: Session, *, end: bool) -> int:
+    """Say that the command is interrupted and return its exit code, or ``end`` the process with it."""
+    began = session.log is not None
+    complain(f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}")
+    if end:
+        end_at_once()
+    return exit_code()
 
 
 def complete(instruction: str) -> int:
@@ -156,6 +163,16 @@ def complete(instruction: str) -> int:
         click.echo(importlib.import_module("orchestrator.cli.shells").answer(instruction, group))
         return DONE
     return BROKE
+
+
+def print_the_rest() -> None:
+    """Write what is still to be printed; to a terminal that is gone nothing, or Python itself would fail at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        close_stdout()
 
 
 def ignore_interrupts() -> None:
@@ -247,7 +264,8 @@ def write_traceback(error: Exception, log: Path | None) -> str:
 
 def complain(text: str) -> None:
     """Print one line on standard error, whatever ``text`` holds, without secrets."""
-    click.echo(f"orch: {' '.join(hide(text).split())}", err=True)
+    with unless_gone():
+        click.echo(f"orch: {' '.join(hide(text).split())}", err=True)
 
 
 def close_stdout() -> None:

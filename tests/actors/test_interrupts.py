@@ -116,6 +116,29 @@ def test_a_process_that_is_told_to_end_is_interrupted_and_says_by_what(
     assert (done.stdout.strip(), done.stderr, done.returncode) == (said, "", code)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_python_cannot_raise_comes_again(number: signal.Signals) -> None:
+    script = """
+import os, signal, sys, time, weakref
+from actors.interrupts import end_as_by_ctrl_c
+class Thing: pass
+def struck(_): os.kill(os.getpid(), int(sys.argv[1]))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+end_as_by_ctrl_c()
+thing = Thing()
+watch = weakref.ref(thing, struck)
+try:
+    del thing
+    time.sleep(30)
+    print("lost")
+except KeyboardInterrupt:
+    print("raised")
+"""
+    command = [sys.executable, "-c", script, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.stdout, done.stderr) == ("raised\n", "")
+
+
 @pytest.mark.cluster
 def test_a_driver_of_ray_that_is_told_to_end_does_so_in_order() -> None:
     script = """

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from orchestrator.engine.durations import seconds
-from orchestrator.engine.run import letters
+from orchestrator.engine.run.streams import PLAIN_LETTERS, unless_gone
 
 PIPE_WIDTH = 160  # columns of a table where no terminal says how wide it is
 LINE_EVERY = 10.0  # seconds after which a pipe hears of progress
@@ -43,12 +43,15 @@ class Outlet:
         return self.duplicate or (sys.stdout if self.descriptor == 1 else sys.stderr)
 
     def write(self, text: str) -> int:
-        """Write ``text`` to the screen."""
-        return self.stream.write(text)
+        """Write ``text`` to the screen; to a terminal that is gone nothing."""
+        with unless_gone():
+            self.stream.write(text)
+        return len(text)
 
     def flush(self) -> None:
         """Flush the stream in use."""
-        self.stream.flush()
+        with unless_gone():
+            self.stream.flush()
 
     def isatty(self) -> bool:
         """Say whether a person is looking."""
@@ -192,7 +195,7 @@ class Terminal:
         kept = (os.dup(1), os.dup(2))
         if self.outlet.is_real():
             own = os.dup(self.outlet.descriptor)
-            self.outlet.duplicate = open(own, "w", encoding=self.outlet.encoding, errors=letters.NAME, buffering=1)  # noqa: SIM115 - closed below
+            self.outlet.duplicate = open(own, "w", encoding=self.outlet.encoding, errors=PLAIN_LETTERS, buffering=1)  # noqa: SIM115 - closed below
         self.depth, self.errors = 1, kept[1]
         try:
             os.dup2(target, 1)
@@ -207,7 +210,8 @@ class Terminal:
             duplicate, self.outlet.duplicate = self.outlet.duplicate, None
             self.depth, self.errors = 0, 2
             if duplicate is not None:
-                duplicate.close()
+                with unless_gone():
+                    duplicate.close()
 
 
 class Lines:
@@ -249,4 +253,5 @@ def flush_streams() -> None:
     """Flush Python's own buffers, so that nothing changes sides with a descriptor."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
-            stream.flush()
+            with unless_gone():
+                stream.flush()

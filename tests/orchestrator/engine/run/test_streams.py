@@ -1,4 +1,4 @@
-"""What is printed where an encoding lacks letters: plain ones, and never an error."""
+"""What is printed where an encoding lacks letters, a stream is closed or a terminal is gone: never an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engine.run.letters import PLAIN, write_what_can_be_written
+from orchestrator.engine.run.streams import PLAIN, write_what_can_be_written
 
 SAID = "ε ≥ 0.49, AUC −.02 …"
 

@@ -1,14 +1,17 @@
-"""Output to what cannot take it: an encoding that lacks letters that we use, such as ASCII; a stream that is closed."""
+"""Output to what cannot take it: an encoding without our letters, closed streams, a terminal that is gone."""
 
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
-NAME = "orch.letters"
+PLAIN_LETTERS = "orch.letters"
 PLAIN = {
     "−": "-", "–": "-", "…": "...", "’": "'", "“": '"', "”": '"', "≥": ">=", "≤": "<=", "≠": "!=", "±": "+-",
     "×": "x", "·": ".", "→": "->", "←": "<-", "∞": "inf", "½": "1/2", "²": "^2", "√": "sqrt ", "‖": "|", "\xa0": " ",
@@ -30,13 +33,13 @@ def in_plain_letters(error: UnicodeError) -> tuple[str | bytes, int]:
     return bytes([ord(letter) - 0xDC00]) if raw else PLAIN.get(letter, "?"), error.start + 1
 
 
-codecs.register_error(NAME, in_plain_letters)
+codecs.register_error(PLAIN_LETTERS, in_plain_letters)
 
 
 def write_what_can_be_written(stream: IO[str]) -> None:
     """Let no text that is written to ``stream`` raise an error, where it is a stream of Python's own."""
     if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
-        stream.reconfigure(errors=NAME)
+        stream.reconfigure(errors=PLAIN_LETTERS)
 
 
 def open_what_is_closed() -> None:
@@ -51,3 +54,13 @@ def open_what_is_closed() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as the process
+
+
+@contextmanager
+def unless_gone() -> Iterator[None]:
+    """Pass over the error of writing to a terminal that was closed: work goes on, unless SIGHUP ends it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
