@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,8 +88,14 @@ def from_npz(path: Path, name: str) -> tuple[npt.NDArray[Any], ...]:
     try:
         with np.load(path, allow_pickle=False) as file:
             held = {key: file[key] for key in file.files}
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{name}: {path} cannot be read as .npz: {next(iter(str(error).splitlines()), '')}") from error
+    except ValueError as error:
+        said = next(iter(str(error).splitlines()), "")
+        if "allow_pickle" in str(error):  # numpy's own words say how to load it all the same
+            said = "it is no archive, or holds pickled objects, which are never read"
+        raise BadInput(f"{name}: {path} cannot be read as .npz: {said}") from error
+    except (OSError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        said = next(iter(str(error).splitlines()), "")
+        raise BadInput(f"{name}: {path} cannot be read as .npz: {said}; is it whole?") from error
     parts = []
     for names in (INPUTS, LABELS, GROUPS):
         key = next((key for key in names if key in held), None)

@@ -65,7 +65,8 @@ def from_file(members: str, points: int) -> Ids:
             )
         match path.suffix:
             case ".npy":
-                return from_array(np.load(path, allow_pickle=False), members, points)
+                with path.open("rb") as file:
+                    return from_array(np.lib.format.read_array(file, allow_pickle=False), members, points)
             case ".csv":
                 return numbers(from_table(path, members), members)
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -83,7 +84,9 @@ def from_array(found: np.ndarray[tuple[int, ...], np.dtype[np.generic]], members
     if found.dtype == np.bool_ and found.shape == (points,):
         return np.flatnonzero(found).astype(np.int64)
     if found.ndim == 1 and np.issubdtype(found.dtype, np.integer):
-        return found.astype(np.int64)
+        kept = np.minimum(found, np.uint64(2**63 - 1)) if found.dtype == np.uint64 else found  # too large stays so
+        ids: Ids = kept.astype(np.int64)
+        return ids
     raise BadInput(
         f"target.members: {members} is an array of {found.dtype} of shape {found.shape}; allowed: whole numbers (n,), "
         f"or a bool for every point of the data set ({points},)"

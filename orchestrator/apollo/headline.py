@@ -8,8 +8,8 @@ from typing import Any, get_args
 from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
 from orchestrator.apollo.plan import CONTROLS, ApolloPlan, UnlearningMethod
-from orchestrator.apollo.result.controls import HELD, IDENTITY, OFF_CHANCE, RETRAIN
-from orchestrator.engine.headline import Control, Doubt, Headline, Line, promise
+from orchestrator.apollo.result.controls import HELD, IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned
+from orchestrator.engine.headline import DIRECTION, LEARNT, Control, Doubt, Headline, Line, promise
 
 SUMMARY = ("auc", "tpr", "found_fpr")
 
@@ -78,7 +78,48 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     found = [
         Control(name, judge(rows[name]) if rows[name] else "no result", of) for name, judge, of in judges if counted
     ]
-    return [*found, promise(line.where for line in counted if line.values.get("void"))]
+    return [*found, *of_model(document, counted), promise(line.where for line in counted if line.values.get("void"))]
+
+
+def of_model(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the controls of the models that were asked: no deleted points stand out the other way round, as where a
+    method forgets too much; a given model was trained on the points that it is said to have kept."""
+    level = document["plan"]["audit"]["level"]
+    by_setting: dict[str, list[Line]] = {}
+    for each in counted:
+        if each.access and each.access != "oracle":
+            by_setting.setdefault(each.values.get("setting") or "", []).append(each)  # type: ignore[arg-type]
+    odd = [
+        f"{method} (AUC {auc:.3f} by {attack})"
+        for own in by_setting.values()
+        for method, attack, auc in turned(
+            ((*named(each), each.values.get("auc"), each.values.get("auc_p_holm")) for each in own), level
+        )
+    ]
+    text = f"deleted points stand out the other way round: {'; '.join(dict.fromkeys(odd))}" if odd else ""
+    found = [Control(DIRECTION.term, text, "power")] if by_setting else []
+    if document["plan"].get("target") is not None:
+        told = [
+            not_learnt((row["unlearner"], row["retain_accuracy"], row["test_accuracy"]) for row in own)
+            for own in of_settings(document.get("setting_utility") or document.get("utility", ()))
+        ]
+        if any(each is not None for each in told):
+            found.append(Control(LEARNT.term, "; ".join(filter(None, told)), "power"))
+    return found
+
+
+def named(line: Line) -> tuple[str, str]:
+    """Return the method and the attack of a line."""
+    method, attack = line.place
+    return method, attack
+
+
+def of_settings(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Return rows by their setting, as one where they name none."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row.get("setting", ""), []).append(row)
+    return list(found.values())
 
 
 def off_chance(rows: Sequence[Mapping[str, Any]]) -> str:

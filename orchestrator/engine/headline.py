@@ -35,6 +35,9 @@ class ControlName:
 
 
 PROMISED_RATES = ControlName("promised false-alarm rates")
+DIRECTION = ControlName("direction of scores")
+LEARNT = ControlName("members are learnt")
+FIT = ControlName("fit of own models")
 Doubt = Literal["truth", "cells", "power"]
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
 """Metrics that mean nothing where a promised rate is not kept."""
@@ -55,6 +58,11 @@ class Control:
     def doubts(self, metric: str) -> bool:
         """Say whether a value of ``metric`` above a limit is in doubt where the control failed."""
         return self.of == "truth" or (self.of == "cells" and metric in PROMISED)
+
+
+def backwards(auc: float | None, p_holm: float | None, level: float) -> bool:
+    """Say whether members have lower scores than others: the AUC is below one half, also after Holm's correction."""
+    return auc is not None and p_holm is not None and auc < 0.5 and p_holm <= 1.0 - level
 
 
 def promise(void: Iterable[str]) -> Control:

@@ -110,7 +110,10 @@ def as_controlled(finding: Finding, controls: Sequence[Control]) -> Finding:
     if finding.level != NONE_SEEN:
         return finding
     if weak := [each for each in controls if each.of == "power" and each.state != HELD]:
+        failed = next((each for each in weak if each.state == FAILED), None)
         why = f"no control shows that a leak would be seen ({weak[0].name}: {weak[0].state})"
+        if failed:
+            why = f"no null result counts beside a control that failed: {failed.name}"
         return replace(finding, level=UNTOLD, why=why, seen_from=None)
     if finding.seen_from is None or finding.chance is None or finding.seen_from - finding.chance > BLUNT:
         return replace(finding, level=UNTOLD, why=unnoticed(finding))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import Control, ControlName, Headline, Line
+from orchestrator.engine.headline import DIRECTION, Control, Headline, Line, backwards
 
-DIRECTION = ControlName("direction of scores")
 METRICS = ("auc", "auc_low", "tpr", "tpr_low")
 
 
@@ -24,17 +23,12 @@ def lines(document: Mapping[str, Any]) -> list[Line]:
     return [Line((attack,), row, f"{setting}, {attack}", True) for (setting, attack), row in first.items()]
 
 
-def backwards(auc: float, p_holm: float, level: float) -> bool:
-    """Say whether members have lower scores than others: the AUC is below one half, also after Holm's correction."""
-    return auc < 0.5 and p_holm <= 1.0 - level
-
-
 def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the control: that an attack the wrong way round finds nothing passes no limit; what is found stands."""
     wrong = "; ".join(
         f"{line.where} (AUC {line.values['auc']:.3f})"
         for line in counted
-        if backwards(line.values["auc"] or 0.0, line.values["auc_p_holm"] or 0.0, document["level"])
+        if backwards(line.values["auc"], line.values["auc_p_holm"], document["level"])
     )
     text = f"members have lower scores than others by {wrong}: --lower-is-member?" if wrong else ""
     return [Control(DIRECTION.term, text, "power")]

@@ -7,9 +7,12 @@ from typing import Any, get_args
 
 from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.headline import Control, Headline, Line
+from orchestrator.engine.headline import FIT, Control, Headline, Line
+from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS
+from orchestrator.tmia.result.given import compared, of_students, unlike_fits
+from orchestrator.tmia.result.rows import FitRow
 
 SUMMARY = ("precision_low", "auc_low", "precision", "auc")
 
@@ -53,7 +56,8 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
 def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: no attack may call null models members more often than promised.
 
-    With a given model also its known non-members, and that members are like these.
+    With a given model also its known non-members, that models of the plan's recipe fit as it does, and that members are
+    like non-members.
     """
     rates = {NULL_MODELS: "null_fpr"}
     if document["plan"].get("target") is not None:
@@ -65,6 +69,10 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
             found.append(Control(what.term, text, "cells"))
+    fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
+    if document["plan"].get("target") is not None and compared(fits):
+        students = of_students((each["setting"], each["mode"]) for each in document["settings"])
+        found.append(Control(FIT.term, "; ".join(unlike_fits(fits, students)), "cells"))
     if alike := document.get("alike"):
         differ = "; ".join(f"AUC {row['auc']:.3f} ({row['setting']})" for row in alike if row["differ"])
         text = f"models that saw neither tell members from non-members, {differ}" if differ else ""

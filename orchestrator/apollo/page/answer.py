@@ -9,16 +9,17 @@ from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD as SEEN
-from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN
+from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned
 from orchestrator.apollo.result.rows import AttackRow
-from orchestrator.engine.headline import PROMISED_RATES
+from orchestrator.engine.headline import DIRECTION, LEARNT, PROMISED_RATES
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
+from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, rounded
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of, rounded
 from orchestrator.report.words import access_level
 
 
@@ -67,10 +68,12 @@ def of_setting(run: ApolloRun, setting: str) -> list[Finding]:
 def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow]) -> Finding:
     """Return what is found of one method: the strongest attack of the weakest access that is above chance.
 
-    Without one: the attack that is fixed by name, and what it would have found. The oracle is no attack.
+    Without one: the attack that is fixed by name, and what it would have found. The oracle is no attack. Of a given
+    model points are told apart only where the interval over its shadows says so, too.
     """
     own = [row for row in rows if row.unlearner == unlearner and row.access != "oracle"]
-    above = [row for row in own if row.above_chance]
+    differ = [row for row in own if row.above_chance]
+    above = [row for row in differ if row.auc.above(0.5) or not run.given]
     subject = f"Given model (by {words(unlearner)})" if run.given else heading(unlearner)
     nothing = Finding(setting=setting, subject=subject, level=UNTOLD, why="no attack has a result", chance=0.5)
     if above:
@@ -78,6 +81,15 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
         return replace(nothing, level=LEAK, why="", attack=row.attack, access=row.access, value=row.auc)
     if not own:
         return nothing
+    if differ:
+        row = max(differ, key=lambda row: float(row.auc))
+        why = f"its shadows disagree too much to judge it ({words(row.attack)}, {number_of(row.auc)})"
+        return replace(nothing, why=why, attack=row.attack, access=row.access, value=row.auc)
+    if odd := turned(((unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in own), run.level):
+        row = next(row for row in own if row.attack == odd[0][1])
+        things = noun(run.result.plan)
+        why = f"its deleted {things} stand out the other way round ({words(row.attack)}, {number_of(row.auc)})"
+        return replace(nothing, why=why, attack=row.attack, access=row.access, value=row.auc)
     name = judge([row.attack for row in own])
     row = next(row for row in own if row.attack == name)
     seen = seen_from(run, row, len(rows))
@@ -92,9 +104,32 @@ def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
 
 
 def controls(run: ApolloRun, setting: str) -> list[Control]:
-    """Return the three controls of a setting: retrained models, untouched models, promised rates."""
+    """Return the controls of a setting: retrained models, untouched models, the models asked, promised rates."""
     rows = [row for row in run.result.table if row.setting == setting]
-    return [retrained(rows), untouched(rows), promises(rows)]
+    return [retrained(rows), untouched(rows), *of_model(run, setting, rows), promises(rows)]
+
+
+def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Control]:
+    """Say whether deleted points stand out the other way round, and whether a given model learnt what it has kept."""
+    asked = [row for row in table if row.unlearner not in CONTROLS and row.access != "oracle"]
+    found = []
+    if asked:
+        odd = turned(((row.unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in asked), run.level)
+        text = "No attack takes deleted points for never-seen ones."
+        if odd:
+            named = "; ".join(f"{words(method)}, AUC {rounded(auc)} by {words(attack)}" for method, attack, auc in odd)
+            text = (
+                f"Deleted points are told by being known less well than never-seen ones ({named}): the model forgot "
+                "too much, which discloses them as well, or the two lists are swapped."
+            )
+        found.append(Control(name=DIRECTION.told(), of="cells", state=FAILED if odd else HELD, text=text))
+    if run.given:
+        rows = [row for row in run.result.setting_utility if row.setting == setting] or run.result.utility
+        why = not_learnt((row.unlearner, row.retain_accuracy, row.test_accuracy) for row in rows)
+        if why is not None:
+            text = f"{capital(why)}." if why else "As it should be, the model fits kept points better than test points."
+            found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
+    return found
 
 
 def retrained(table: list[AttackRow]) -> Control:

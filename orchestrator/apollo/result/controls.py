@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from audits.statistics.controls import corrected, off, rate_p
 from orchestrator.apollo.result.rows import AttackRow, Standing
-from orchestrator.apollo.result.void import with_void
+from orchestrator.apollo.result.void import FAR, with_void
 from orchestrator.engine.headline import ControlName
 
 RETRAIN = ControlName("retrain", "models retrained from scratch")
 IDENTITY = ControlName("identity", "models with nothing deleted")
+GAP = 0.05
+"""Difference of accuracies at kept and at other points from which own models show that they were trained on these."""
 HELD: Final = "held"
 OFF_CHANCE: Final = "off chance"
 NO_POWER: Final = "no power"
@@ -27,7 +29,8 @@ def judged(
     points are called forgotten than promised, ``found_fpr_below``: fewer; ``void``: what the first makes worthless.
     ``unlike``: settings whose shadows have another recipe or architecture than their targets; ``given``: methods whose
     rows are about a given model, for whose recipe nobody vouches. No promise is to be expected there, so that an
-    interval above it is enough, without a correction for the number of cells. Rows that were off stay so: a finished
+    interval above it is enough, without a correction for the number of cells; so is, of a given model, an interval over
+    its points alone that lies above twice the promise. Rows that were off stay so: a finished
     run that is read again does not say which settings these were.
     """
     chance = retrained(rows)
@@ -42,7 +45,8 @@ def judged(
             found_fpr_p_holm=p_holm,
             found_fpr_off=row.found_fpr_off
             or off(p_holm, level)
-            or ((row.setting in unlike or row.unlearner in given) and above(row, p)),
+            or ((row.setting in unlike or row.unlearner in given) and above(row, p))
+            or (row.unlearner in given and far_above(row, p)),
             found_fpr_below_p=below_p,
             found_fpr_below=off(below_p_holm, level),
         )
@@ -53,9 +57,62 @@ def judged(
     return with_void(tuple(found))
 
 
+def turned(rows: Iterable[tuple[str, str, float | None, float | None]], level: float) -> list[tuple[str, str, float]]:
+    """Return the methods whose deleted points stand out the other way round, each with the attack and its AUC.
+
+    ``rows``: method, attack, AUC and its corrected p-value. A method is one of them if its AUC that is furthest from
+    one half, of those that differ, is below: it forgot too much, and the deleted points can be told by what the model
+    gets wrong; or the lists of deleted and never-seen points are swapped.
+    """
+    found: dict[str, list[tuple[float, str]]] = {}
+    for method, attack, auc, p_holm in rows:
+        if auc is not None and p_holm is not None and p_holm <= 1.0 - level:
+            found.setdefault(method, []).append((auc, attack))
+    furthest = {method: max(own, key=lambda each: abs(each[0] - 0.5)) for method, own in found.items()}
+    return [(method, attack, auc) for method, (auc, attack) in furthest.items() if auc < 0.5]
+
+
+def not_learnt(rows: Iterable[tuple[str, float | None, float]]) -> str | None:
+    """Return why a given model cannot have been trained on the points that it is said to have kept; "" if it can.
+
+    ``rows``: method, accuracy at kept points and at test points, of which means are taken; those of ``identity`` are of
+    own models. These must fit the points that they were trained on better than others, by ``GAP``, for this to be told:
+    None where they do not. The given model must have a quarter of that difference at the least: to forget costs some.
+    """
+    by_method: dict[str, list[tuple[float, float]]] = {}
+    for method, kept, test in rows:
+        if kept is not None:
+            by_method.setdefault(method, []).append((kept, test))
+    means = {
+        method: (sum(kept for kept, _ in own) / len(own), sum(test for _, test in own) / len(own))
+        for method, own in by_method.items()
+    }
+    kept, test = means.get(IDENTITY.term, (0.0, 0.0))
+    if kept - test <= GAP:
+        return None
+    for method, (given_kept, given_test) in means.items():
+        if method not in (IDENTITY.term, RETRAIN.term) and given_kept - given_test < (kept - test) / 4:
+            return (
+                f"the given model gets {given_kept:.1%} of the points that it is said to have kept and "
+                f"{given_test:.1%} of test points right, own models {kept:.1%} and {test:.1%}: either target.members "
+                "does not name its training points, or it has lost what it had learnt of them"
+            )
+    return ""
+
+
 def above(row: AttackRow, p: float | None) -> bool:
     """Say whether a row that promises a rate (``p`` is known) has an interval above it."""
     return p is not None and row.found_fpr.above(row.promised_fpr)
+
+
+def far_above(row: AttackRow, p: float | None) -> bool:
+    """Say whether one model's own points are called more than ``FAR`` times as often as promised, whatever the reason.
+
+    The interval over shadows is the wider, the less they agree, and may hold the promise for that alone. These shadows
+    judged this model: what they say of its points is not at the rate that they promise.
+    """
+    low = row.found_fpr_exact.low
+    return p is not None and low is not None and low > FAR * row.promised_fpr
 
 
 def standing(row: AttackRow, p_holm: float | None, level: float) -> Standing | None:

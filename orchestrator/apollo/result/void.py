@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.apollo.result.rows import ApolloResult, AttackRow
+from orchestrator.apollo.plan import CONTROLS
+from orchestrator.apollo.result.rows import ApolloResult, AttackRow, DiscoveryRow
 
+FAR = 2.0
+"""Times a promise from which no choice of shadows excuses it."""
 Place = tuple[str, str, str]
 """Setting, unlearner, attack."""
 
@@ -41,8 +44,18 @@ def with_void(rows: Sequence[AttackRow]) -> tuple[AttackRow, ...]:
     return tuple(replace(row, void=place(row) in void) for row in rows)
 
 
+def mostly_false(row: DiscoveryRow) -> bool:
+    """Say whether a list of points holds far more false ones than it claims."""
+    return row.fdp.low is not None and row.fdp.low > FAR * row.claimed_fdr
+
+
 def marked(result: ApolloResult) -> ApolloResult:
-    """Return a result in which discoveries, exposed points and budgets of void rows are void as well."""
+    """Return a result in which discoveries, exposed points and budgets of void rows are void as well.
+
+    So is a list of single points of a given model that holds more than twice as many false ones as it claims, by the
+    interval over its points.
+    """
+    given = result.plan.get("target") is not None
     void = {place(row) for row in result.table if row.void}
     main, exposed = result.main_setting, result.exposed
     if exposed:
@@ -53,7 +66,12 @@ def marked(result: ApolloResult) -> ApolloResult:
     return replace(
         result,
         discoveries=tuple(
-            replace(row, void=(row.setting, row.unlearner, row.attack) in void) for row in result.discoveries
+            replace(
+                row,
+                void=(row.setting, row.unlearner, row.attack) in void
+                or (row.unlearner not in CONTROLS and given and mostly_false(row)),
+            )
+            for row in result.discoveries
         ),
         exposed=exposed,
         budget=tuple(replace(row, void=(main, row.unlearner, row.attack) in void) for row in result.budget),

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.engine.headline import ControlName
-
-LEARNT = ControlName("members are learnt")
-
 
 def not_learnt(document: Mapping[str, Any], setting: str) -> str | None:
     """Return why the members of a setting of a result cannot be what its model was trained on, "" if they can.

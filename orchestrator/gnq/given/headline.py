@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import Control, Headline, Line
-from orchestrator.gnq.given.controls import LEARNT, not_learnt
+from orchestrator.engine.headline import LEARNT, Control, Headline, Line
+from orchestrator.gnq.given.controls import not_learnt
 from orchestrator.gnq.given.design import GROUPS
 from orchestrator.gnq.given.plan import GivenPlan
 

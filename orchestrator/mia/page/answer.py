@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from orchestrator.engine.headline import PROMISED_RATES
+from orchestrator.engine.headline import FIT, PROMISED_RATES
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
-from orchestrator.mia.result.controls import BLIND, CANARIES, FIT, OWN_MODELS
+from orchestrator.mia.result.controls import BLIND, CANARIES, OWN_MODELS
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.nouns import noun

@@ -11,7 +11,6 @@ from orchestrator.mia.result.rows import CanaryRow, MiaRow
 
 CANARIES = ControlName("canaries", "planted points with a wrong label")
 OWN_MODELS = ControlName("own models", "models trained by the plan")
-FIT = ControlName("fit of own models")
 BLIND = ControlName("members without the model")
 Place = tuple[str, str]
 """Setting and attack."""

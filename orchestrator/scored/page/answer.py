@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from orchestrator.engine.headline import DIRECTION, backwards
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.numbers import percent
 from orchestrator.report.verdict import FAILED, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
 from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
-from orchestrator.scored.headline import DIRECTION, backwards
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 ADVICE = advice(

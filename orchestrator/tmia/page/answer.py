@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.engine.headline import FIT
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
@@ -14,6 +15,7 @@ from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, fair
+from orchestrator.tmia.result.given import compared, teachers_in_question, unlike_fits
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -127,13 +129,19 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
 
 
 def of_given(run: TmiaRun, setting: str) -> list[Control]:
-    """Return the controls beside a given model: its known non-members, and whether members are like them."""
+    """Return the controls beside a given model: its known non-members, own models, whether members are like others."""
     if not isinstance(run.result, GivenResult):
         return []
     off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
     text = "They are called members no more often than promised."
     text = f"Called members too often by {', '.join(off)}." if off else text
     found = [Control(name=NON_MEMBERS.told(), of="cells", state=FAILED if off else HELD, text=text)]
+    fits = [row for row in run.result.fit if row.setting == setting]
+    if compared(fits):
+        unlike = unlike_fits(fits, teachers_in_question(run.result))
+        text = "Models trained by the plan fit as the given model does."
+        text = f"{capital('; '.join(unlike))}." if unlike else text
+        found.append(Control(name=FIT.told(), of="power", state=FAILED if unlike else HELD, text=text))
     for row in run.result.alike:
         if row.setting == setting:
             text = "Models that saw neither see no difference."

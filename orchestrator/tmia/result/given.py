@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from orchestrator.engine.store.store import Store
 
 MOST_NAMED = 6
+UNLIKE = 0.1
+"""Difference of accuracies from which models of the plan's recipe are no control of the given one."""
+BESIDE = ("null", SEEDED["null"], "control")
+"""Groups of models of the plan's recipe that a given model is compared with."""
 
 
 def of_given_model(
@@ -30,7 +34,7 @@ def of_given_model(
     warnings = [
         *own_rate_warnings(result.table),
         *alike_warnings(alike),
-        *unlike_fits(result.fit, teachers_in_question(result)),
+        *unlike_fits(result.fit, teachers_in_question(result), GAP),
     ]
     warnings += points_alone(result.table)
     found["warnings"] = tuple(dict.fromkeys([*result.warnings, *warnings]))
@@ -75,30 +79,43 @@ def alike_warnings(rows: Sequence[AlikeRow]) -> list[str]:
 
 def teachers_in_question(result: TmiaResult) -> list[str]:
     """Return the settings in which the given model is a student whose own training points are not known."""
-    return [entry.setting for entry in result.settings if entry.mode == "II"]
+    return of_students((entry.setting, entry.mode) for entry in result.settings)
 
 
-def unlike_fits(rows: Sequence[FitRow], untold: Collection[str] = ()) -> list[str]:
-    """Return a warning for each setting in which models of the plan's recipe fit otherwise than the given one.
+def of_students(settings: Iterable[tuple[str, str]]) -> list[str]:
+    """Return of (setting, mode) those settings whose members are not the model's own training points."""
+    return [setting for setting, mode in settings if mode == "II"]
+
+
+def compared(rows: Sequence[FitRow]) -> bool:
+    """Say whether models of the plan's recipe stand beside the given one."""
+    return any(row.group in BESIDE for row in rows)
+
+
+def unlike_fits(rows: Sequence[FitRow], untold: Collection[str] = (), by: float = UNLIKE) -> list[str]:
+    """Return a line for each setting in which accuracies of models of the plan's recipe are ``by`` off the given one's.
+
+    A list that does not name the training points looks like a model that memorised none of them.
 
     ``untold``: settings in which the accuracy on training points is not known.
     """
     lines = []
     for own in (row for row in rows if row.group == "target"):
-        groups = ("null", SEEDED["null"])
-        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group in groups]
+        beside = [row for row in rows if (row.setting, row.side) == (own.setting, own.side) and row.group in BESIDE]
         for row in beside:
             pairs = [("train", own.train_accuracy, row.train_accuracy), ("test", own.test_accuracy, row.test_accuracy)]
             told = [
                 f"{what} {mine:.3f}, theirs {theirs:.3f}"
                 for what, mine, theirs in pairs[own.setting in untold :]
-                if mine is not None and theirs is not None and abs(mine - theirs) > GAP
+                if mine is not None and theirs is not None and abs(mine - theirs) > by
             ]
             if told:
                 lines.append(
-                    f"setting {own.setting}: null models fit otherwise than the target (accuracy: {'; '.join(told)}): "
-                    "the recipe is not that of the target, and promised rates depend on it"
+                    f"setting {own.setting}: models of the plan's recipe fit otherwise than the target (accuracy: "
+                    f"{'; '.join(told)}): either target.members does not name its training points, or the recipe is "
+                    "not its own; a null result says nothing, and promised rates depend on it"
                 )
+                break
     return lines
 
 

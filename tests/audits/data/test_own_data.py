@@ -118,6 +118,12 @@ def test_points_come_as_people_hold_them(tmp_path: Path) -> None:
     ):
         with pytest.raises(BadInput, match=says):
             load(name, tmp_path)
+    whole = (tmp_path / "own.npz").read_bytes()
+    for name, content in {"cut": whole[: len(whole) // 2], "empty": b"", "other": b"no archive at all"}.items():
+        (tmp_path / f"{name}.npz").write_bytes(content)
+        with pytest.raises(BadInput, match=rf"{name}.npz cannot be read as .npz: ") as refused:
+            load(f"npz:{name}.npz", tmp_path)
+        assert "\n" not in str(refused.value) and "allow_pickle" not in str(refused.value)
     np.savez(tmp_path / "odd.npz", pixels=COLOURS)
     with pytest.raises(BadInput, match="holds pixels; needed: an array called inputs or x"):
         load("npz:odd.npz", tmp_path)

@@ -59,6 +59,10 @@ def test_wrong_files_are_refused_in_one_line(tmp_path: Path, name: str, text: st
 def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "floats.npy", np.zeros(3))
     np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
+    np.save(tmp_path / "huge.npy", np.array([1, 2**63 + 5], np.uint64))
+    np.savez(tmp_path / "archive.npz", ids=np.arange(3))
+    (tmp_path / "archive.npz").rename(tmp_path / "archive.npy")
+    (tmp_path / "nothing.npy").write_bytes(b"")
     for members, said in (
         ("evens", "is 'evens'; allowed: all, even, odd, or START:STOP, or a file of ids"),
         ("5:3", "is 5:3, which names no point"),
@@ -66,6 +70,9 @@ def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
         (str(tmp_path / "no.txt"), "cannot be read: No such file"),
         (str(tmp_path / "floats.npy"), r"an array of float64 of shape \(3,\)"),
         (str(tmp_path / "objects.npy"), "cannot be read: Object arrays"),
+        (str(tmp_path / "huge.npy"), "has id 9223372036854775807"),
+        (str(tmp_path / "archive.npy"), "cannot be read: the magic string is not correct"),
+        (str(tmp_path / "nothing.npy"), "cannot be read: EOF"),
     ):
         with pytest.raises(BadInput, match=said):
             read_members(members, 9)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.reading import read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.cli.main import main
-from orchestrator.engine.gate import failures, gates_of
+from orchestrator.engine.gate import failures, gates_of, judged
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import check_against_data, plan_from
@@ -36,9 +38,10 @@ FORGET, RETAINED = MEMBERS[::4], np.setdiff1d(MEMBERS, MEMBERS[::4])
 MADE = ("finetuned", "untouched", "retrained")
 
 
-def trained(net: nn.Module, ids: np.ndarray, epochs: int) -> nn.Module:
-    """Train ``net`` further, by a loop that knows nothing of orch."""
+def trained(net: nn.Module, ids: np.ndarray, epochs: int, wrong: Sequence[int] = ()) -> nn.Module:
+    """Train ``net`` further, by a loop that knows nothing of orch; ``wrong``: points whose labels are wrong."""
     x, y = load("fashion14").tensors(ids).all()
+    y = (y + torch.from_numpy(np.isin(ids, wrong))) % 10
     optimiser = torch.optim.AdamW(net.parameters(), 4e-3)
     for _ in range(epochs):
         for rows in torch.randperm(len(y)).split(40):
@@ -60,6 +63,7 @@ def written(place: Path) -> None:
     torch.save(original.state_dict(), place / "original.pt")
     torch.save(original.state_dict(), place / "untouched.pt")
     torch.save(trained(original, RETAINED, 2).state_dict(), place / "finetuned.pt")
+    torch.save(trained(copy.deepcopy(original), MEMBERS, 120, wrong=FORGET).state_dict(), place / "over.pt")
     torch.save(trained(new_net(), RETAINED, 25).state_dict(), place / "retrained.pt")
     np.savetxt(place / "members.txt", MEMBERS, fmt="%d")
     np.savetxt(place / "forget.txt", FORGET, fmt="%d")
@@ -113,6 +117,45 @@ def test_an_untouched_model_is_found_and_one_trained_without_the_points_is_not(d
         assert untouched["finetune", attack]["auc_low"] > 0.5 and untouched["finetune", attack]["above_chance"]
         assert retrained["finetune", attack]["auc_low"] < 0.5 < retrained["finetune", attack]["auc_high"]
         assert not retrained["finetune", attack]["above_chance"]
+
+
+def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
+    plan = plan_of(done.place, "over", **{"audit.attacks": ["apollo", "u_lira", "label_gap"]})
+    document = audited(plan, done.place / "over").document
+    found = {row["attack"]: row for row in document["table"] if row["unlearner"] == "finetune"}
+    assert not any(row["above_chance"] for row in found.values()) and found["label_gap"]["auc_high"] < 0.5
+    assert outcome_of(document, "posteriors.auc=0.6") == "inconclusive"
+    assert document["verdict"]["level"] == "cannot be told"
+    assert "stand out the other way round" in document["verdict"]["headline"]
+    assert states_of(document)["direction of scores"] == "failed"
+
+
+@pytest.mark.parametrize("wrong", ["the lists are swapped", "the members are others"])
+def test_lists_that_stand_the_wrong_way_round_are_no_all_clear(done: Done, wrong: str) -> None:
+    plan, learnt = plan_of(done.place, "untouched"), str(done.place / "members.txt")
+    others = np.setdiff1d(np.random.default_rng(1).permutation(70000)[:230], MEMBERS)[:200]
+    np.savetxt(done.place / "others.txt", others, fmt="%d")
+    np.savetxt(done.place / "of-others.txt", others[::4], fmt="%d")
+    changes = {"target.members": str(done.place / "others.txt"), "target.forget": str(done.place / "of-others.txt")}
+    if wrong == "the lists are swapped":
+        changes |= {"target.non_members": learnt, "target.around": "retained", "split.test_pool": 100}
+        changes |= {"audit.attacks": ["u_lira", "label_gap"]}
+    document = audited(plan.changed(changes), done.place / wrong.replace(" ", "-")).document
+    assert outcome_of(document, "posteriors.auc=0.9") == "inconclusive"
+    assert document["verdict"]["level"] == "cannot be told", document["verdict"]["headline"]
+    assert states_of(document)["members are learnt"] == "failed"
+
+
+def outcome_of(document: dict[str, Any], limit: str) -> str:
+    """Return how a result stands to a limit."""
+    plan = plan_from(document["plan"])
+    (found,) = judged(gates_of([limit], HEADLINE, plan), HEADLINE, plan, document).limits
+    return found.outcome
+
+
+def states_of(document: dict[str, Any]) -> dict[str, str]:
+    """Return control → how it came out."""
+    return {each["name"]: each["state"] for each in document["verdict"]["controls"]}
 
 
 def test_the_controls_are_the_plans_own_models_and_the_same_for_every_target(done: Done) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -208,10 +209,15 @@ def test_an_edited_file_is_another_target(folder: Path, tmp_path: Path, finished
 def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tuple[Result, Path], folder: Path) -> None:
     plan, document = given_plan(folder), finished[0].document
 
-    def failed(limit: str, **fields: Any) -> list[str]:
+    def failed(limit: str, fit: Sequence[Mapping[str, Any]] = (), **fields: Any) -> list[str]:
         table = [{**cell, "fpr_off": False, "null_fpr_off": False, **fields} for cell in document["table"]]
         gates = gates_of([limit], KIND.headline, plan)
-        return failures(gates, KIND.headline, plan, {**document, "table": table})
+        return failures(gates, KIND.headline, plan, {**document, "table": table, "fit": fit})
+
+    def fits(own: float) -> list[dict[str, Any]]:
+        accuracies = {"target": 0.93, "control": own, "reference": 0.2}
+        rows = [row for row in document["fit"] if row["group"] in accuracies]
+        return [{**row, "train_accuracy": accuracies[row["group"]], "test_accuracy": 0.7} for row in rows]
 
     assert failed("precision=0.99", precision=0.5) == []
     (line,) = failed("precision=0.4", precision=0.5)
@@ -221,6 +227,11 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)
     assert "inconclusive: precision is 0.500" in line
     (line,) = failed("auc=0.4", auc=0.5, fpr_off=True, fpr=0.3)
+    assert "failed: auc is 0.500" in line
+    assert failed("auc=0.99", fits(0.88), auc=0.5) == []
+    (line,) = failed("auc=0.99", fits(0.76), auc=0.5)
+    assert "inconclusive: control fit of own models" in line and "target.members does not name" in line
+    (line,) = failed("auc=0.4", fits(0.76), auc=0.5)
     assert "failed: auc is 0.500" in line
 
 

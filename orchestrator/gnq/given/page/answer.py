@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from audits.statistics.power import detectable_shift
-from orchestrator.gnq.given.controls import LEARNT, not_learnt
+from orchestrator.engine.headline import LEARNT
+from orchestrator.gnq.given.controls import not_learnt
 from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
