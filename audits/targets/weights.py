@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -250,8 +251,8 @@ def first(names: Iterable[Any]) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """Return the beginning of what an error says."""
-    return " ".join(str(error).split())[:120] or type(error).__name__
+    """Return the first sentence of what an error says."""
+    return shorten(" ".join(str(error).split()).partition(". ")[0], 120, placeholder=" …") or type(error).__name__
 
 
 def notes_of(checkpoints: Sequence[Weights]) -> tuple[str, ...]:

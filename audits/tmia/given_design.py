@@ -85,6 +85,11 @@ def check_given(members: int, others: int, split: MembershipSplit, controls: int
             f"{members} points of the classes that take part; allowed: up to {2 * members}",
         ),
         (
+            others > 0,
+            "target.members leaves no known non-members of the classes that take part; attacks and controls need some: "
+            "name the training points alone, or target.non_members",
+        ),
+        (
             left >= 0,
             f"split.attacker_points is {split.attacker_points} and half of split.candidates {half}, together more than "
             f"the {others} known non-members (target.non_members) of the classes that take part; lower one of them",

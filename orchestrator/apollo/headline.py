@@ -8,7 +8,7 @@ from typing import Any, get_args
 from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
 from orchestrator.apollo.plan import CONTROLS, ApolloPlan, UnlearningMethod
-from orchestrator.apollo.result.controls import HELD, IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned
+from orchestrator.apollo.result.controls import HELD, IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
 from orchestrator.engine.headline import DIRECTION, LEARNT, Control, Doubt, Headline, Line, promise
 
 SUMMARY = ("auc", "tpr", "found_fpr")
@@ -92,7 +92,7 @@ def of_model(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     odd = [
         f"{method} (AUC {auc:.3f} by {attack})"
         for own in by_setting.values()
-        for method, attack, auc in turned(
+        for method, attack, auc in turned_methods(
             ((*named(each), each.values.get("auc"), each.values.get("auc_p_holm")) for each in own), level
         )
     ]

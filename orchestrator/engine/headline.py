@@ -65,6 +65,17 @@ def backwards(auc: float | None, p_holm: float | None, level: float) -> bool:
     return auc is not None and p_holm is not None and auc < 0.5 and p_holm <= 1.0 - level
 
 
+def turned(rows: Iterable[tuple[str, float | None, float | None]], level: float) -> tuple[str, float] | None:
+    """Return the attack, and its AUC, by which members stand out the other way round; None where they do not.
+
+    ``rows``: attack, AUC and its corrected p-value. It is the one whose AUC is furthest from one half of those that
+    differ from it, if that lies below.
+    """
+    differ = [(auc, attack) for attack, auc, p in rows if auc is not None and p is not None and p <= 1.0 - level]
+    auc, attack = max(differ, key=lambda each: abs(each[0] - 0.5), default=(0.5, ""))
+    return (attack, auc) if auc < 0.5 else None
+
+
 def promise(void: Iterable[str]) -> Control:
     """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs."""
     lines = "; ".join(dict.fromkeys(void))

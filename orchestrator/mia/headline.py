@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.headline import FIT, Control, Headline, Line, promise
+from orchestrator.engine.headline import DIRECTION, FIT, Control, Headline, Line, promise, turned
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.controls import BLIND, CANARIES, OWN_MODELS
 from orchestrator.mia.result.given import unlike_fits
@@ -48,8 +48,8 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     The judge must find them, which was chosen beforehand; where it has none of these lines, one of their attacks, which
     the control then names.
 
-    Beside a given target: own models that must be found likewise and that fit as the target does, and members that are
-    not told apart without the model.
+    Beside a given target: own models that must be found likewise and that fit as the target does, members that do not
+    stand out the other way round, as where the lists are swapped, and that are not told apart without the model.
     """
     found = [promise(line.where for line in counted if line.values.get("void"))]
     attacks = {line.place[0] for line in counted}
@@ -64,6 +64,11 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
             text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
             place = name if row["attack"] == document.get("judge") else f"{name} ({row['attack']})"
             found.append(Control(place, "" if held else text, "power"))
+    if document["plan"].get("target") is not None:
+        level = document["plan"]["audit"]["level"]
+        odd = turned(((line.where, line.values.get("auc"), line.values.get("auc_p_holm")) for line in counted), level)
+        text = f"members stand out the other way round, AUC {odd[1]:.3f} by {odd[0]}" if odd else ""
+        found.append(Control(DIRECTION.term, text, "power"))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
         found.append(Control(FIT.term, "; ".join(unlike), "cells"))

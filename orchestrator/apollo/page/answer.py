@@ -9,7 +9,7 @@ from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD as SEEN
-from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned
+from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.engine.headline import DIRECTION, LEARNT, PROMISED_RATES
 from orchestrator.engine.plan.wording import how_many
@@ -85,7 +85,7 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
         row = max(differ, key=lambda row: float(row.auc))
         why = f"its shadows disagree too much to judge it ({words(row.attack)}, {number_of(row.auc)})"
         return replace(nothing, why=why, attack=row.attack, access=row.access, value=row.auc)
-    if odd := turned(((unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in own), run.level):
+    if odd := turned_methods(((unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in own), run.level):
         row = next(row for row in own if row.attack == odd[0][1])
         things = noun(run.result.plan)
         why = f"its deleted {things} stand out the other way round ({words(row.attack)}, {number_of(row.auc)})"
@@ -114,7 +114,7 @@ def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Contr
     asked = [row for row in table if row.unlearner not in CONTROLS and row.access != "oracle"]
     found = []
     if asked:
-        odd = turned(((row.unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in asked), run.level)
+        odd = turned_methods(((row.unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in asked), run.level)
         text = "No attack takes deleted points for never-seen ones."
         if odd:
             named = "; ".join(f"{words(method)}, AUC {rounded(auc)} by {words(attack)}" for method, attack, auc in odd)

@@ -9,7 +9,7 @@ from typing import Final
 from audits.statistics.controls import corrected, off, rate_p
 from orchestrator.apollo.result.rows import AttackRow, Standing
 from orchestrator.apollo.result.void import FAR, with_void
-from orchestrator.engine.headline import ControlName
+from orchestrator.engine.headline import ControlName, turned
 
 RETRAIN = ControlName("retrain", "models retrained from scratch")
 IDENTITY = ControlName("identity", "models with nothing deleted")
@@ -57,19 +57,19 @@ def judged(
     return with_void(tuple(found))
 
 
-def turned(rows: Iterable[tuple[str, str, float | None, float | None]], level: float) -> list[tuple[str, str, float]]:
+def turned_methods(
+    rows: Iterable[tuple[str, str, float | None, float | None]], level: float
+) -> list[tuple[str, str, float]]:
     """Return the methods whose deleted points stand out the other way round, each with the attack and its AUC.
 
-    ``rows``: method, attack, AUC and its corrected p-value. A method is one of them if its AUC that is furthest from
-    one half, of those that differ, is below: it forgot too much, and the deleted points can be told by what the model
-    gets wrong; or the lists of deleted and never-seen points are swapped.
+    ``rows``: method, attack, AUC and its corrected p-value. Such a method forgot too much, and the deleted points can
+    be told by what the model gets wrong; or the lists of deleted and never-seen points are swapped.
     """
-    found: dict[str, list[tuple[float, str]]] = {}
+    by_method: dict[str, list[tuple[str, float | None, float | None]]] = {}
     for method, attack, auc, p_holm in rows:
-        if auc is not None and p_holm is not None and p_holm <= 1.0 - level:
-            found.setdefault(method, []).append((auc, attack))
-    furthest = {method: max(own, key=lambda each: abs(each[0] - 0.5)) for method, own in found.items()}
-    return [(method, attack, auc) for method, (auc, attack) in furthest.items() if auc < 0.5]
+        by_method.setdefault(method, []).append((attack, auc, p_holm))
+    found = {method: turned(own, level) for method, own in by_method.items()}
+    return [(method, *odd) for method, odd in found.items() if odd]
 
 
 def not_learnt(rows: Iterable[tuple[str, float | None, float]]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.engine.headline import FIT, PROMISED_RATES
+from orchestrator.engine.headline import DIRECTION, FIT, PROMISED_RATES, turned
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
@@ -130,13 +130,19 @@ def power(run: MiaRun, setting: str) -> Control:
 
 
 def of_given(run: MiaRun, setting: str) -> list[Control]:
-    """Return the controls beside a given model: members are like others, and own models are like the given one."""
+    """Return the controls beside a given model: members are like others, stand out the right way, own models fit."""
     found = []
     for row in of_setting(run.result.blind, setting):
         text = "Without the model, members look like others."
         if row.differ:
             text = "Members differ from others even without the model, so what is found may not be membership."
         found.append(Control(name=BLIND.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
+    odd = turned_by(run, setting)
+    text = "No attack takes members for others."
+    if odd:
+        by = f"{words(odd[0])}, AUC {rounded(odd[1])}"
+        text = f"Members stand out the other way round ({by}): are the two lists swapped?"
+    found.append(Control(name=DIRECTION.told(), of="power", state=FAILED if odd else HELD, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
     if unlike:
         text = capital(unlike[0]) + "."
@@ -145,6 +151,12 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
         text = "Models trained by the plan fit as the given model does."
         found.append(Control(name=FIT.told(), of="power", state=HELD, text=text))
     return found
+
+
+def turned_by(run: MiaRun, setting: str) -> tuple[str, float] | None:
+    """Return the attack, and its AUC, by which members stand out the other way round; None where they do not."""
+    rows = of_setting(run.result.table, setting)
+    return turned(((row.attack, row.auc.value, row.auc_p_holm) for row in rows), run.level)
 
 
 def tested(run: MiaRun, things: str) -> str:

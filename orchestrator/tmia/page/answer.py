@@ -39,7 +39,7 @@ def answer(run: TmiaRun) -> Verdict:
         main=[part for name in run.shown for part in findings(run, name, things)],
         others={name: (findings(run, name, things), controls(run, name)) for name in others},
         controls=together([controls(run, name) for name in run.shown]),
-        wording=wording(things),
+        wording=wording(things, given=given),
         tested=tested(run, things),
         access=list(dict.fromkeys(row.access for row in run.result.table)),
         certainty=certainty(run),
@@ -48,16 +48,18 @@ def answer(run: TmiaRun) -> Verdict:
     )
 
 
-def wording(things: str) -> Wording:
-    """Return how a membership audit speaks."""
+def wording(things: str, *, given: bool) -> Wording:
+    """Return how a membership audit speaks; of a ``given`` model there are no further targets."""
+    more = "candidates or reference models (split.candidates, split.reference_models)"
+    if not given:
+        more = "targets, candidates or reference models (split.targets, split.candidates, split.reference_models)"
     return Wording(
         f"training {things} can be recognised",
         advice(
             "tmia",
             leak=f"If the {things} are personal data, treat the models that leak as such: restrict access, or train "
             "with a defence (less over-fitting, DP-SGD) and audit again.",
-            untold="This is no all-clear. Repeat the audit with more targets, candidates or reference models "
-            "(split.targets, split.candidates, split.reference_models).",
+            untold=f"This is no all-clear. Repeat the audit with more {more}.",
         ),
     )
 

@@ -54,6 +54,7 @@ def test_a_training_set_of_another_size_is_warned_of():
 @pytest.mark.parametrize(
     ("changes", "members", "others", "message"),
     [
+        ({}, 60, 0, "leaves no known non-members"),
         (
             {"candidates": 122, "train_size": 70},
             60,

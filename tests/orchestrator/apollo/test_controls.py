@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from orchestrator.apollo.result.controls import far_above, judged, not_learnt, turned
+from orchestrator.apollo.result.controls import far_above, judged, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.apollo.result.void import mostly_false
 from orchestrator.report.rows import Estimate, Span
@@ -21,7 +21,7 @@ def test_a_method_is_turned_where_what_differs_most_lies_below_one_half() -> Non
         ("scrub", "rmia", 0.2, 0.06),
         ("scrub", "apollo", None, None),
     ]
-    assert turned(rows, 0.95) == [("labels", "rmia", 0.28)]
+    assert turned_methods(rows, 0.95) == [("labels", "rmia", 0.28)]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from orchestrator.mia.result.rows import FitRow
 from orchestrator.mia.stages.given_details import without_pairs
 from orchestrator.mia.stages.scoring import case_at
 from orchestrator.report.rows import read_row, write_row
+from tests.cases.agreeing import at_odds
 from tests.cases.runs import UnshownRun, audited, context_of, take_turns, two_in_turn
 
 PLAN = """
@@ -170,6 +171,20 @@ def test_members_that_differ_by_what_they_are_are_told_of(bench: Bench) -> None:
     headline = kind_named("mia").headline
     said = failures(gates_of(["auc=0.999"], headline, plan), headline, plan, document)
     assert any("inconclusive: " in line and "control members without the model" in line for line in said), said
+
+
+def test_members_that_stand_out_the_other_way_round_are_no_all_clear(bench: Bench, finished: Result) -> None:
+    document, plan = finished.document, bench.plan()
+    table = [{**row, "auc": 0.3, "auc_p_holm": 0.01, "above_chance": False} for row in document["table"]]
+    turned = {**document, "table": table}
+    (line,) = failures(gates_of(["auc=0.9"], HEADLINE, plan), HEADLINE, plan, turned)
+    assert "inconclusive" in line and "control direction of scores: members stand out the other way round" in line
+    verdict = kind_named("mia").open_page().verdict(turned)
+    assert verdict is not None and verdict["level"] == "cannot be told"
+    states = {each["name"]: each["state"] for each in verdict["controls"]}
+    assert states["direction of scores"] == "failed" and not at_odds({**turned, "verdict": verdict})
+    states = {each["name"]: each["state"] for each in document["verdict"]["controls"]}
+    assert states["direction of scores"] == "held"
 
 
 def test_a_bound_on_epsilon_wants_the_word_that_chance_chose_the_members(bench: Bench, finished: Result) -> None:
