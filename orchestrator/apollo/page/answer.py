@@ -22,12 +22,17 @@ from orchestrator.report.verdict_rule import few_points, seen_by_permutations, v
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of, rounded
 from orchestrator.report.words import access_level
 
+FORGOT_TOO_MUCH = (
+    "Do not treat this as erasure. If the lists of deleted and never-seen {things} are right, what was deleted shows "
+    "by what the model no longer knows: unlearn more gently, or retrain without the deleted {things}, and audit again."
+)
+
 
 def answer(run: ApolloRun) -> Verdict:
     """Return the verdict of a run."""
     things = noun(run.result.plan)
     size = None if run.given else run.result.value(run.main_setting, "split.train_size")
-    return verdict_of(
+    found = verdict_of(
         main=of_setting(run, run.main_setting),
         others={
             name: (of_setting(run, name), controls(run, name)) for name in run.settings if name != run.main_setting
@@ -40,6 +45,10 @@ def answer(run: ApolloRun) -> Verdict:
         too_small=few_points(size, things),
         about=run.result.about,
     )
+    failed = [each.name for each in found.controls if each.state == FAILED]
+    if found.level == UNTOLD and not found.too_small and failed == [DIRECTION.told()]:
+        return replace(found, advice=FORGOT_TOO_MUCH.format(things=things))
+    return found
 
 
 def wording(things: str, *, given: bool = False) -> Wording:

@@ -128,6 +128,7 @@ def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
     assert document["verdict"]["level"] == "cannot be told"
     assert "stand out the other way round" in document["verdict"]["headline"]
     assert states_of(document)["direction of scores"] == "failed"
+    assert document["verdict"]["advice"].startswith("Do not treat this as erasure.")
 
 
 @pytest.mark.parametrize("wrong", ["the lists are swapped", "the members are others"])
