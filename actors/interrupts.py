@@ -11,10 +11,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 AGAIN_SECONDS = 0.1
 _RECEIVED: list[int] = []
 
@@ -34,7 +34,8 @@ def end_as_by_ctrl_c() -> None:
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, handler)
 
-    os.register_at_fork(after_in_child=as_before)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=as_before)
     _raise_what_is_lost()
 
 
@@ -57,7 +58,8 @@ def _raise_what_is_lost() -> None:
             return
         again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), _RECEIVED[-1] if _RECEIVED else signal.SIGINT))
         again.daemon = True
-        again.start()
+        with suppress(RuntimeError):  # the interpreter is ending
+            again.start()
 
     sys.unraisablehook = look
 
