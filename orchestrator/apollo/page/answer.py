@@ -126,10 +126,11 @@ def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Contr
         odd = turned_methods(((row.unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in asked), run.level)
         text = "No attack takes deleted points for never-seen ones."
         if odd:
-            named = "; ".join(f"{words(method)}, AUC {rounded(auc)} by {words(attack)}" for method, attack, auc in odd)
+            told = [f"{words(method)}, AUC {rounded(auc)} by {words(attack)}" for method, attack, auc in odd]
+            more = f" and {len(told) - 1} more" if len(told) > 1 else ""
             text = (
-                f"Deleted points are told by being known less well than never-seen ones ({named}): the model forgot "
-                "too much, which discloses them as well, or the two lists are swapped."
+                f"Deleted points are told by being known less well than never-seen ones ({told[0]}{more}): the model "
+                "forgot too much, which discloses them as well, or the two lists are swapped."
             )
         found.append(Control(name=DIRECTION.told(), of="cells", state=FAILED if odd else HELD, text=text))
     if run.given:
