@@ -20,6 +20,7 @@ def test_a_method_is_turned_where_what_differs_most_lies_below_one_half() -> Non
         ("labels", "rmia", 0.28, 0.01),
         ("scrub", "rmia", 0.2, 0.06),
         ("scrub", "apollo", None, None),
+        ("tuned", "apollo_over", 0.45, 0.01),
     ]
     assert turned_methods(rows, 0.95) == [("labels", "rmia", 0.28)]
 
