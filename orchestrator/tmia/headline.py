@@ -10,8 +10,9 @@ from audits.tmia.attacks import ATTACKS
 from orchestrator.engine.headline import FIT, Control, Headline, Line
 from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS
-from orchestrator.tmia.result.given import compared, of_students, unlike_fits
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OWN_MODELS, judges_of
+from orchestrator.tmia.result.given import compared, of_students, own_power, unlike_fits
+from orchestrator.tmia.result.given_rows import ControlCell
 from orchestrator.tmia.result.rows import FitRow
 
 SUMMARY = ("precision_low", "auc_low", "precision", "auc")
@@ -56,8 +57,8 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
 def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: no attack may call null models members more often than promised.
 
-    With a given model also its known non-members, that models of the plan's recipe fit as it does, and that members are
-    like non-members.
+    With a given model also its known non-members, that members of the plan's own models are found and that these fit as
+    it does, and that members are like non-members.
     """
     rates = {NULL_MODELS: "null_fpr"}
     if document["plan"].get("target") is not None:
@@ -69,6 +70,7 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
             found.append(Control(what.term, text, "cells"))
+    found += powers(document, counted)
     fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
     if document["plan"].get("target") is not None and compared(fits):
         students = of_students((each["setting"], each["mode"]) for each in document["settings"])
@@ -78,6 +80,28 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         text = f"models that saw neither tell members from non-members, {differ}" if differ else ""
         found.append(Control(ALIKE.term, text))
     return found
+
+
+def powers(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the control that members of the plan's own models, beside a given one, are found by attacks of the lines.
+
+    One of the verdict's must find them, which were chosen beforehand; where the lines have none of these, any of
+    theirs, which the control then names.
+    """
+    cells = [read_row(ControlCell, row, "controls") for row in document.get("controls", ())]
+    attacks = {line.place[2] for line in counted}
+    judges = [name for name in judges_of([row["attack"] for row in document["table"]]) if name in attacks]
+    blind, name = [], OWN_MODELS.term
+    settings = dict.fromkeys(cell.setting for cell in cells)
+    for setting in settings:
+        own = [cell for cell in cells if cell.setting == setting]
+        best = own_power(own, judges or sorted(attacks))
+        if best is not None and not best[1].above(0.5):
+            blind.append(f"AUC {float(best[1]):.3f} by {best[0]} ({setting})")
+        if best is not None and not judges:
+            name = f"{OWN_MODELS.term} ({best[0]})"
+    text = f"without power on models of the plan's recipe, {'; '.join(blind)}" if blind else ""
+    return [Control(name, text, "power")] if settings and attacks else []
 
 
 HEADLINE = Headline(

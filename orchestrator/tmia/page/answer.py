@@ -14,8 +14,8 @@ from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, adv
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, fair
-from orchestrator.tmia.result.given import compared, teachers_in_question, unlike_fits
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OWN_MODELS, fair
+from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlike_fits
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -138,6 +138,7 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
     text = "They are called members no more often than promised."
     text = f"Called members too often by {', '.join(off)}." if off else text
     found = [Control(name=NON_MEMBERS.told(), of="cells", state=FAILED if off else HELD, text=text)]
+    found.append(power(run, run.result, setting))
     fits = [row for row in run.result.fit if row.setting == setting]
     if compared(fits):
         unlike = unlike_fits(fits, teachers_in_question(run.result))
@@ -151,6 +152,19 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
                 text = "Models that saw neither can tell them apart, so what is found may not be membership."
             found.append(Control(name=ALIKE.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
     return found
+
+
+def power(run: TmiaRun, result: GivenResult, setting: str) -> Control:
+    """Say whether attacks of the verdict find the members of the plan's own models, beside a given one."""
+    name = OWN_MODELS.told()
+    best = own_power([cell for cell in result.controls if cell.setting == setting], run.judges)
+    if best is None:
+        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
+    reached = f"{number_of(best[1])}, {words(best[0])}"
+    if best[1].above(0.5):
+        return Control(name=name, of="power", state=HELD, text=f"As they should be, they are recognised ({reached}).")
+    text = f"They are not recognised ({reached}), so the audit would not see a leak."
+    return Control(name=name, of="power", state=FAILED, text=text)
 
 
 def together(each: list[list[Control]]) -> list[Control]:

@@ -12,18 +12,13 @@ from numpy.typing import NDArray
 
 from orchestrator.report.result import look_up, read_result, read_scores, run_of
 from orchestrator.report.words import access_level
-from orchestrator.tmia.result.controls import judged
+from orchestrator.tmia.result.controls import judged, judges_of
 from orchestrator.tmia.result.given_rows import result_form
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
 ALL, NONE = "all", "none"
 LOSSES = "tmia_posterior"
 """The attack whose statistic is minus the loss: confidences and losses are read off its scores."""
-JUDGES = {
-    "labels": ("tmia_distance", "tmia", "tmia_smoothed", "noise_votes", "label_gap"),
-    "posteriors": (LOSSES, "pmia", "gmia1", "gmia2", "gmia3", "fmia", "yeom"),
-}
-"""The attack of the verdict at each access: the first that the run has, whatever the attacks found."""
 MOST_SETTINGS = 4
 """Runs of more settings are sweeps: shown in full at the main setting, and as curves and one line a setting beside."""
 
@@ -101,8 +96,7 @@ class TmiaRun:
     @cached_property
     def judges(self) -> list[str]:
         """The attacks of the verdict, labels first: by name and never by what they found."""
-        first = (next((name for name in names if name in self.attacks), None) for names in JUDGES.values())
-        return [name for name in first if name]
+        return judges_of(self.attacks)
 
 
 def read_tmia_run(out: Path) -> TmiaRun:

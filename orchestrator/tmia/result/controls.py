@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
@@ -10,9 +10,21 @@ from orchestrator.engine.headline import ControlName
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.rows import TmiaCell
 
+JUDGES = {
+    "labels": ("tmia_distance", "tmia", "tmia_smoothed", "noise_votes", "label_gap"),
+    "posteriors": ("tmia_posterior", "pmia", "gmia1", "gmia2", "gmia3", "fmia", "yeom"),
+}
+"""The attack of the verdict at each access: the first that the run has, whatever the attacks found."""
+OWN_MODELS = ControlName("own models", "models trained by the plan")
 NULL_MODELS = ControlName("null models", "models that saw none of the candidates")
 NON_MEMBERS = ControlName("known non-members of the target")
 ALIKE = ControlName("members are like non-members")
+
+
+def judges_of(attacks: Collection[str]) -> list[str]:
+    """Return the attacks of the verdict among ``attacks``, labels first: by name and never by what they found."""
+    first = (next((name for name in names if name in attacks), None) for names in JUDGES.values())
+    return [name for name in first if name]
 
 
 def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:

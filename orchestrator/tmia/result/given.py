@@ -12,6 +12,7 @@ from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
+from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.given_rows import AlikeRow, ControlCell, GivenResult
 from orchestrator.tmia.result.rows import GAP, FitRow, TmiaCell, TmiaResult
 
@@ -117,6 +118,24 @@ def unlike_fits(rows: Sequence[FitRow], untold: Collection[str] = (), by: float 
                 )
                 break
     return lines
+
+
+def own_power(cells: Sequence[ControlCell], attacks: Collection[str]) -> tuple[str, Estimate] | None:
+    """Return which of ``attacks`` finds the members of the plan's own models best, and its AUC; None without a result.
+
+    On the selection with most candidates. The number and the ends are means over the models, as if their errors were
+    one and the same: all are judged by the same reference models, at the same points. Best is the highest low end.
+    """
+    found: list[tuple[float, str, Estimate]] = []
+    for attack in attacks:
+        own = [cell for cell in cells if cell.attack == attack and cell.auc.bounded]
+        most = max((cell.candidates for cell in own), default=0)
+        first = next((cell.selection for cell in own if cell.candidates == most), "")
+        areas = [cell.auc for cell in own if cell.selection == first]
+        if areas:
+            low, high = (sum(each.ends[side] for each in areas) / len(areas) for side in (0, 1))
+            found.append((low, attack, Estimate(sum(map(float, areas)) / len(areas), low, high)))
+    return max(found, key=lambda each: each[0])[1:] if found else None
 
 
 def points_alone(cells: Sequence[TmiaCell]) -> list[str]:

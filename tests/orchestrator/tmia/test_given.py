@@ -209,10 +209,12 @@ def test_an_edited_file_is_another_target(folder: Path, tmp_path: Path, finished
 def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tuple[Result, Path], folder: Path) -> None:
     plan, document = given_plan(folder), finished[0].document
 
-    def failed(limit: str, fit: Sequence[Mapping[str, Any]] = (), **fields: Any) -> list[str]:
+    def failed(limit: str, fit: Sequence[Mapping[str, Any]] = (), area: float = 0.7, **fields: Any) -> list[str]:
         table = [{**cell, "fpr_off": False, "null_fpr_off": False, **fields} for cell in document["table"]]
         gates = gates_of([limit], KIND.headline, plan)
-        return failures(gates, KIND.headline, plan, {**document, "table": table, "fit": fit})
+        own = [{**cell, "auc": area, "auc_low": area - 0.1, "auc_high": area + 0.1} for cell in document["controls"]]
+        changed = {**document, "table": table, "fit": fit, "controls": own}
+        return failures(gates, KIND.headline, plan, changed)
 
     def fits(own: float) -> list[dict[str, Any]]:
         accuracies = {"target": 0.93, "control": own, "reference": 0.2}
@@ -232,6 +234,10 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     (line,) = failed("auc=0.99", fits(0.76), auc=0.5)
     assert "inconclusive: control fit of own models" in line and "target.members does not name" in line
     (line,) = failed("auc=0.4", fits(0.76), auc=0.5)
+    assert "failed: auc is 0.500" in line
+    (line,) = failed("auc=0.99", area=0.55, auc=0.5)
+    assert "inconclusive: control own models: without power on models of the plan's recipe, AUC 0.550 by" in line
+    (line,) = failed("auc=0.4", area=0.55, auc=0.5)
     assert "failed: auc is 0.500" in line
 
 
