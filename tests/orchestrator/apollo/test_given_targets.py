@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,17 @@ def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
     assert "stand out the other way round" in document["verdict"]["headline"]
     assert states_of(document)["direction of scores"] == "failed"
     assert document["verdict"]["advice"].startswith("Do not treat this as erasure.")
+
+
+def test_a_leak_that_the_shadows_do_not_confirm_cannot_be_told(done: Done) -> None:
+    run = read_apollo_run(done.place / "untouched")
+    (leak,) = answer(run).findings
+    wide = tuple(
+        replace(row, auc=replace(row.auc, low=0.1)) if row.unlearner == "finetune" else row for row in run.result.table
+    )
+    (found,) = answer(replace(run, result=replace(run.result, table=wide))).findings
+    assert leak.level == "leak" and found.level == "cannot be told"
+    assert "its shadows disagree too much to judge it" in found.text
 
 
 @pytest.mark.parametrize("wrong", ["the lists are swapped", "the members are others"])
