@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+ENDINGS: list[signal.Signals] = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+EXIT_CODES: tuple[int, ...] = tuple(128 + number for number in (signal.SIGINT, *ENDINGS))
+"""Of processes that were interrupted."""
 AGAIN_SECONDS = 0.1
 _RECEIVED: list[int] = []
 
@@ -24,18 +26,11 @@ def end_as_by_ctrl_c() -> None:
 
     Call it in the main thread. Forked children end at once, as before.
     """
-    before = {number: signal.getsignal(number) for number in ENDINGS}
     for number in ENDINGS:
-        if before[number] == signal.SIG_DFL:
+        if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _interrupt)
-
-    def as_before() -> None:
-        for number, handler in before.items():
-            if signal.getsignal(number) is _interrupt:
-                signal.signal(number, handler)
-
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=as_before)
+        os.register_at_fork(after_in_child=end_by_default)
     _raise_what_is_lost()
 
 
@@ -62,6 +57,13 @@ def _raise_what_is_lost() -> None:
             again.start()
 
     sys.unraisablehook = look
+
+
+def end_by_default() -> None:
+    """Let SIGTERM and SIGHUP end this process at once, where they would interrupt it."""
+    for number in ENDINGS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def told_to_end() -> bool:

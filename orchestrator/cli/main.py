@@ -19,7 +19,7 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from actors.interrupts import end_as_by_ctrl_c, exit_code, told_to_end
+from actors.interrupts import end_as_by_ctrl_c, end_by_default, exit_code, told_to_end
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
@@ -182,7 +182,7 @@ def ignore_interrupts() -> None:
     """
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_by_default()
 
 
 def end_at_once() -> NoReturn:

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import click
 
+from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
-from actors.interrupts import told_to_end
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.errors import BadInput
 from orchestrator.cli.gating import clear, write_for_ci
@@ -27,7 +27,7 @@ from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
 
 BROKE = 3
-OWN_CODES = (0, 1, 2, BROKE, 129, 130, 143)
+OWN_CODES = (0, 1, 2, BROKE, *EXIT_CODES)
 
 
 @click.command("submit", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

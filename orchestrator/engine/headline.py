@@ -37,6 +37,7 @@ class ControlName:
 PROMISED_RATES = ControlName("promised false-alarm rates")
 DIRECTION = ControlName("direction of scores")
 LEARNT = ControlName("members are learnt")
+OWN_MODELS = ControlName("own models", "models trained by the plan")
 FIT = ControlName("fit of own models")
 Doubt = Literal["truth", "cells", "power"]
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})

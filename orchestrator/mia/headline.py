@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.headline import DIRECTION, FIT, Control, Headline, Line, promise, turned
+from orchestrator.engine.headline import DIRECTION, FIT, OWN_MODELS, Control, Headline, Line, promise, turned
 from orchestrator.mia.plan import MiaPlan
-from orchestrator.mia.result.controls import BLIND, CANARIES, OWN_MODELS
+from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import FitRow
 from orchestrator.report.rows import read_row

@@ -18,6 +18,7 @@ from audits.errors import BadInput
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".json")
 MOST_WORDS = 160
+FIRST_BYTES = 2**16
 SEPARATORS = {",": "commas", "\t": "tabs"}
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -46,7 +47,7 @@ def read_text_table(path: Path, delimiter: str) -> pa.Table:
     """Return a CSV or TSV file as a table."""
     try:
         with path.open("rb") as file:
-            first = file.readline()
+            first = file.readline(FIRST_BYTES)
         if b";" in first and delimiter.encode() not in first:
             raise BadInput(
                 f"{path}: its columns are separated by ';'; separate them by {SEPARATORS[delimiter]}, and write "

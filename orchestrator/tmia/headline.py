@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.headline import FIT, Control, Headline, Line
+from orchestrator.engine.headline import FIT, OWN_MODELS, Control, Headline, Line
 from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OWN_MODELS, judges_of
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, judges_of
 from orchestrator.tmia.result.given import compared, of_students, own_power, unlike_fits
 from orchestrator.tmia.result.given_rows import ControlCell
 from orchestrator.tmia.result.rows import FitRow
@@ -60,8 +60,8 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     With a given model also its known non-members, that members of the plan's own models are found and that these fit as
     it does, and that members are like non-members.
     """
-    rates = {NULL_MODELS: "null_fpr"}
-    if document["plan"].get("target") is not None:
+    rates, given = {NULL_MODELS: "null_fpr"}, document["plan"].get("target") is not None
+    if given:
         rates[NON_MEMBERS] = "fpr"
     found = []
     for what, rate in rates.items():
@@ -70,9 +70,10 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
             found.append(Control(what.term, text, "cells"))
-    found += powers(document, counted)
+    if given:
+        found += powers(document, counted)
     fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
-    if document["plan"].get("target") is not None and compared(fits):
+    if given and compared(fits):
         students = of_students((each["setting"], each["mode"]) for each in document["settings"])
         found.append(Control(FIT.term, "; ".join(unlike_fits(fits, students)), "cells"))
     if alike := document.get("alike"):
@@ -86,22 +87,22 @@ def powers(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control
     """Return the control that members of the plan's own models, beside a given one, are found by attacks of the lines.
 
     One of the verdict's must find them, which were chosen beforehand; where the lines have none of these, any of
-    theirs, which the control then names.
+    theirs, which the control then names. Without own models (``target.controls: 0``) it has failed.
     """
     cells = [read_row(ControlCell, row, "controls") for row in document.get("controls", ())]
     attacks = {line.place[2] for line in counted}
     judges = [name for name in judges_of([row["attack"] for row in document["table"]]) if name in attacks]
     blind, name = [], OWN_MODELS.term
-    settings = dict.fromkeys(cell.setting for cell in cells)
-    for setting in settings:
-        own = [cell for cell in cells if cell.setting == setting]
-        best = own_power(own, judges or sorted(attacks))
-        if best is not None and not best[1].above(0.5):
+    for setting in dict.fromkeys(line.place[0] for line in counted):
+        best = own_power([cell for cell in cells if cell.setting == setting], judges or sorted(attacks))
+        if best is None:
+            blind.append(f"no result ({setting})")
+        elif not best[1].above(0.5):
             blind.append(f"AUC {float(best[1]):.3f} by {best[0]} ({setting})")
         if best is not None and not judges:
             name = f"{OWN_MODELS.term} ({best[0]})"
     text = f"without power on models of the plan's recipe, {'; '.join(blind)}" if blind else ""
-    return [Control(name, text, "power")] if settings and attacks else []
+    return [Control(name, text, "power")] if counted else []
 
 
 HEADLINE = Headline(

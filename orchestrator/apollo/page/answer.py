@@ -82,7 +82,7 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
     """
     own = [row for row in rows if row.unlearner == unlearner and row.access != "oracle"]
     differ = [row for row in own if row.above_chance]
-    above = [row for row in differ if row.auc.above(0.5) or not run.given]
+    above = [row for row in differ if run.leaks(row)]
     subject = f"Given model (by {words(unlearner)})" if run.given else heading(unlearner)
     nothing = Finding(setting=setting, subject=subject, level=UNTOLD, why="no attack has a result", chance=0.5)
     if above:

@@ -51,6 +51,10 @@ class ApolloRun:
         """Confidence level of the intervals."""
         return level_of(self.result)
 
+    def leaks(self, row: AttackRow) -> bool:
+        """Say whether a row shows a leak: above chance; of a given model the interval over shadows says so, too."""
+        return row.above_chance and (row.auc.above(0.5) or not self.given)
+
     @cached_property
     def rates(self) -> list[float]:
         """The promised false-positive rates, that of most tables first."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from orchestrator.engine.headline import DIRECTION, FIT, PROMISED_RATES, turned
+from orchestrator.engine.headline import DIRECTION, FIT, OWN_MODELS, PROMISED_RATES, turned
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
-from orchestrator.mia.result.controls import BLIND, CANARIES, OWN_MODELS
+from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.nouns import noun

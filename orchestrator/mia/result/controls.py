@@ -10,7 +10,6 @@ from orchestrator.engine.headline import ControlName
 from orchestrator.mia.result.rows import CanaryRow, MiaRow
 
 CANARIES = ControlName("canaries", "planted points with a wrong label")
-OWN_MODELS = ControlName("own models", "models trained by the plan")
 BLIND = ControlName("members without the model")
 Place = tuple[str, str]
 """Setting and attack."""

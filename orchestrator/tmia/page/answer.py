@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.engine.headline import FIT
+from orchestrator.engine.headline import FIT, OWN_MODELS
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
@@ -14,7 +14,7 @@ from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, adv
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OWN_MODELS, fair
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, fair
 from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlike_fits
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from orchestrator.report.result import look_up, read_result, read_scores, run_of
 from orchestrator.report.words import access_level
-from orchestrator.tmia.result.controls import judged, judges_of
+from orchestrator.tmia.result.controls import LOSSES, judged, judges_of
 from orchestrator.tmia.result.given_rows import result_form
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
 ALL, NONE = "all", "none"
-LOSSES = "tmia_posterior"
-"""The attack whose statistic is minus the loss: confidences and losses are read off its scores."""
 MOST_SETTINGS = 4
 """Runs of more settings are sweeps: shown in full at the main setting, and as curves and one line a setting beside."""
 

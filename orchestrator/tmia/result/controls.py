@@ -10,12 +10,13 @@ from orchestrator.engine.headline import ControlName
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.rows import TmiaCell
 
+LOSSES = "tmia_posterior"
+"""The attack whose statistic is minus the loss: confidences and losses are read off its scores."""
 JUDGES = {
     "labels": ("tmia_distance", "tmia", "tmia_smoothed", "noise_votes", "label_gap"),
-    "posteriors": ("tmia_posterior", "pmia", "gmia1", "gmia2", "gmia3", "fmia", "yeom"),
+    "posteriors": (LOSSES, "pmia", "gmia1", "gmia2", "gmia3", "fmia", "yeom"),
 }
 """The attack of the verdict at each access: the first that the run has, whatever the attacks found."""
-OWN_MODELS = ControlName("own models", "models trained by the plan")
 NULL_MODELS = ControlName("null models", "models that saw none of the candidates")
 NON_MEMBERS = ControlName("known non-members of the target")
 ALIKE = ControlName("members are like non-members")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli import audit, sweep
 from orchestrator.cli.main import main
 from orchestrator.engine.plan.files import shipped_plans
-from orchestrator.engine.run import run as pipeline
 
 # name → (text of the plan file, what the line must name)
 FILES: dict[str, tuple[str, str]] = {
@@ -90,8 +90,8 @@ def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("a broken plan reached the pipeline")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipeline, "run_audit", reached)
-    monkeypatch.setattr(pipeline, "run_sweep", reached)
+    monkeypatch.setattr(audit, "run_audit", reached)
+    monkeypatch.setattr(sweep, "run_sweep", reached)
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:

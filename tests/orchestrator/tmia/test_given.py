@@ -239,6 +239,8 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     assert "inconclusive: control own models: without power on models of the plan's recipe, AUC 0.550 by" in line
     (line,) = failed("auc=0.4", area=0.55, auc=0.5)
     assert "failed: auc is 0.500" in line
+    (line,) = failures(gates_of(["auc=0.99"], KIND.headline, plan), KIND.headline, plan, {**document, "controls": []})
+    assert "control own models: without power on models of the plan's recipe, no result (I)" in line
 
 
 def test_members_that_are_unlike_non_members_leave_a_gate_inconclusive(
