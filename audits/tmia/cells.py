@@ -20,7 +20,7 @@ from audits.errors import BadInput
 from audits.statistics import intervals, roc
 from audits.statistics.precision import Decide, Outcome, Rate, measure, measure_null
 from audits.tmia.attacks import ATTACKS, JUDGED, Attack, Ruling
-from audits.tmia.design import GROUPS, Group
+from audits.tmia.design import GROUPS, TRAINED, Group
 from audits.tmia.shared_pool import NO_CORRECTION
 
 Columns = Mapping[str, NDArray[Any]]
@@ -35,19 +35,22 @@ def scores_rows(
     label: Ids,
     selected: Mapping[str, Bools],
     asked: Bools,
+    overfitted: Bools | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of the table of scores, one row for each attack, model and candidate.
 
-    ``rulings`` by name of the attack; ``membership`` (T, K) bool; ``point_ids`` and ``label`` (K,) int64; ``selected``:
-    candidates (K,) that each selector chose; ``asked`` (K,): asked label-only. Columns: attack, access and group
-    (objects: str), model, candidate and queries (int32), point_id and label (int64), statistic and p (float64, NaN
-    where there is none), member, decision, asked and q_<selector> (bool). Reference models have rows, without p and
-    decision, for attacks that rank among them. ``member`` is False outside targets.
+    ``rulings`` by name of the attack; ``membership`` (T, K) bool of targets, ``overfitted`` (C, K) of over-fitted
+    models; ``point_ids`` and ``label`` (K,) int64; ``selected``: candidates (K,) that each selector chose; ``asked``
+    (K,): asked label-only. Columns: attack, access and group (objects: str), model, candidate and queries (int32),
+    point_id and label (int64), statistic and p (float64, NaN where there is none), member, decision, asked and
+    q_<selector> (bool). Reference models have rows, without p and decision, for attacks that rank among them.
+    ``member`` is False of reference and null models.
     """
+    members = {"target": membership, "overfitted": overfitted}
     parts = [
-        _rows(name, ruling, group, membership)
+        _rows(name, ruling, group, members.get(group))
         for name, ruling in rulings.items()
-        for group in GROUPS
+        for group in TRAINED
         if group in ruling.statistic
     ]
     columns = {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
@@ -56,7 +59,7 @@ def scores_rows(
     return columns | {f"q_{name}": chosen[candidate] for name, chosen in selected.items()}
 
 
-def _rows(name: str, ruling: Ruling, group: Group, membership: Bools) -> dict[str, NDArray[Any]]:
+def _rows(name: str, ruling: Ruling, group: Group, membership: Bools | None) -> dict[str, NDArray[Any]]:
     """Return the columns that one attack and group decide."""
     statistic = ruling.statistic[group]
     models, size = statistic.shape
@@ -71,7 +74,7 @@ def _rows(name: str, ruling: Ruling, group: Group, membership: Bools) -> dict[st
         "group": repeated(group),
         "model": np.repeat(np.arange(models, dtype=np.int32), size),
         "candidate": np.tile(ruling.rows.astype(np.int32), models),
-        "member": (membership[:, ruling.rows] if group == "target" else never).ravel(),
+        "member": (never if membership is None else membership[:, ruling.rows]).ravel(),
         "statistic": statistic.astype(np.float64).ravel(),
         "p": (nowhere if ruling.p is None else ruling.p.get(group, nowhere)).ravel(),
         "decision": ruling.decision.get(group, never).ravel(),
@@ -273,3 +276,41 @@ def _auc(score: Floats, member: Bools, level: float) -> dict[str, float | None]:
         "auc_low": None if low is None else max(0.0, low),
         "auc_high": None if high is None else min(1.0, high),
     }
+
+
+def overfitted_rows(rulings: Mapping[str, Ruling], membership: Bools, level: float = 0.95) -> list[dict[str, Any]]:
+    """Return how well each attack tells members of over-fitted models: the mean of the AUC within each model.
+
+    ``membership`` (C, K) of over-fitted models; rulings are those of ``apart``. Each attack is judged on all candidates
+    that it rules on, without a selection. Intervals of confidence ``level`` are t intervals over the models. Nothing
+    where there are none.
+    """
+    found = []
+    for name, ruling in rulings.items() if len(membership) else ():
+        statistic, member = ruling.statistic["overfitted"], membership[:, ruling.rows]
+        p = None if ruling.p is None else ruling.p["overfitted"]
+        score = statistic if p is None or np.isnan(p).all() else -p
+        found.append(
+            {
+                "attack": name,
+                "access": ATTACKS[name].access,
+                "models": len(member),
+                "candidates": member.shape[1],
+                **_auc(np.where(np.isnan(score), -np.inf, score), member, level),
+            }
+        )
+    return found
+
+
+def apart(ruling: Ruling, null: int) -> Ruling:
+    """Return a ruling whose ``null`` models are the first so many of its group, the others a group "overfitted"."""
+
+    def cut(given: Mapping[Group, NDArray[Any]]) -> dict[Group, NDArray[Any]]:
+        return {**given, "null": given["null"][:null], "overfitted": given["null"][null:]}
+
+    return replace(
+        ruling,
+        statistic=cut(ruling.statistic),
+        decision=cut(ruling.decision),
+        p=None if ruling.p is None else cut(ruling.p),
+    )

@@ -3,6 +3,7 @@
 All sets are cut from one permutation of the points: the K candidates, the attacker's points B, the filler, the rest.
 Targets train on exactly half of the candidates and on filler, reference models on bootstrap samples of B, null
 models, the control of the null hypothesis, on filler alone. So reference and null models never saw a candidate.
+Over-fitted models, the positive control, train on nothing but half of the candidates, each again and again.
 
 The three attacks of transfer learning (spec TMIA §1) read this design so:
 
@@ -32,9 +33,16 @@ FILLER_FACTOR = 3
 """Training sets that the filler should hold: targets and null models that draw from fewer are alike in what reference
 models are not, so that their false calls come together."""
 
-Group = Literal["target", "reference", "null"]
+REPEATS = 4
+"""Times that an over-fitted model has each of its candidates in its training set, at the least."""
+
+Group = Literal["target", "reference", "null", "overfitted"]
 GROUPS: tuple[Group, ...] = ("target", "reference", "null")
-SEEDED: Mapping[Group, str] = {"target": "target", "reference": "contrast", "null": "fresh"}
+"""Groups whose answers attacks are shown: over-fitted models among null models, of which no attack knows a member."""
+TRAINED: tuple[Group, ...] = (*GROUPS, "overfitted")
+SEEDED: Mapping[Group, str] = {
+    "target": "target", "reference": "contrast", "null": "fresh", "overfitted": "overfitted",
+}  # fmt: skip
 """The words for groups in seeds and in names of models. They are older than the groups' names: other words would be
 other draws."""
 Counts = Mapping[Group, int]
@@ -46,7 +54,8 @@ class MembershipSplit:
 
     ``targets`` (even), ``reference_models`` (n_ref) and ``null_models`` count models, each trained on ``train_size``
     points; ``candidates`` (K, even) points are asked about; ``attacker_points`` (|B|) belong to the attacker;
-    ``filler`` points are what targets and null models draw from beside the candidates, all that are left when None.
+    ``filler`` points are what targets and null models draw from beside the candidates, all that are left when None;
+    ``overfitted_models`` (even) train on half of the candidates alone.
     """
 
     targets: int
@@ -56,6 +65,7 @@ class MembershipSplit:
     train_size: int
     attacker_points: int
     filler: int | None = None
+    overfitted_models: int = 0
 
     @property
     def filler_per_target(self) -> int:
@@ -65,7 +75,12 @@ class MembershipSplit:
     @property
     def models(self) -> Counts:
         """Number of models of each group."""
-        return {"target": self.targets, "reference": self.reference_models, "null": self.null_models}
+        return {
+            "target": self.targets,
+            "reference": self.reference_models,
+            "null": self.null_models,
+            "overfitted": self.overfitted_models,
+        }
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,8 @@ class MembershipDesign:
     ``candidates``: (K,); ``attacker_points``: (|B|,), ``filler``: (F,) and ``rest``: points in no other set, on which
     nobody trains; all disjoint. ``target``: (T, n), ``reference``: (n_ref, n), with repeats, ``null``: (H, n): the
     training set of each model, n = ``train_size``. ``membership``: (T, K) bool: target t trained on candidate k; K/2 in
-    each row, T/2 in each column. ``warnings``: what a reader of the results must know.
+    each row, T/2 in each column. ``warnings``: what a reader of the results must know. ``overfitted``: (C, m), with
+    repeats, and ``overfitted_membership``: (C, K) bool: the same of over-fitted models.
     """
 
     split: MembershipSplit
@@ -88,6 +104,8 @@ class MembershipDesign:
     null: Ids
     membership: NDArray[np.bool_]
     warnings: tuple[str, ...]
+    overfitted: Ids
+    overfitted_membership: NDArray[np.bool_]
 
 
 def make_membership(ids: Ids, split: MembershipSplit, seed: int, groups: Ids | None = None) -> MembershipDesign:
@@ -107,6 +125,7 @@ def make_membership(ids: Ids, split: MembershipSplit, seed: int, groups: Ids | N
     together = None if groups is None else groups[candidates]
     membership = balanced(split.targets, split.candidates, seed, together)
     size = split.train_size
+    memorised = balanced(split.overfitted_models, split.candidates, derive_seed(seed, SEEDED["overfitted"]), together)
     return MembershipDesign(
         split=split,
         candidates=candidates,
@@ -118,6 +137,8 @@ def make_membership(ids: Ids, split: MembershipSplit, seed: int, groups: Ids | N
         null=rows(others, split.null_models, size, seed, Purpose.MEMBERSHIP_NULL, replace=False),
         membership=membership,
         warnings=warnings_of(split, len(others)),
+        overfitted=repeated_sets(candidates, memorised, split, seed),
+        overfitted_membership=memorised,
     )
 
 
@@ -176,6 +197,20 @@ def training_sets(
     return found
 
 
+def repeated_sets(candidates: Ids, membership: NDArray[np.bool_], split: MembershipSplit, seed: int) -> Ids:
+    """Return (C, m): each over-fitted model's candidates alone, all equally often, in random order.
+
+    As often as fills the training set of a target, and at least ``REPEATS`` times.
+    """
+    half = split.candidates // 2
+    times = max(REPEATS, -(-split.train_size // half))
+    found = np.empty((len(membership), half * times), dtype=np.int64)
+    for index, own in enumerate(membership):
+        rng = numpy_generator(derive_seed(seed, SEEDED["overfitted"], index))
+        found[index] = rng.permutation(np.repeat(candidates[own], times))
+    return found
+
+
 def rows(pool: Ids, models: int, size: int, seed: int, purpose: str, replace: bool) -> Ids:
     """Return (models, size) draws from ``pool``, each by a seed of its own."""
     found = np.empty((models, size), dtype=np.int64)
@@ -200,7 +235,7 @@ def other_side(ids: Ids, models: Counts, train_size: int, seed: int, *, without:
         raise BadInput(f"transfer.train_size is {train_size}; allowed: 1 to {len(pool)}, the points of the other side")
     return {
         group: rows(pool, models.get(group, 0), train_size, seed, f"other-side/{SEEDED[group]}", replace=False)
-        for group in GROUPS
+        for group in TRAINED
     }
 
 
@@ -217,6 +252,11 @@ def check_sizes(points: int, split: MembershipSplit) -> int:
             f"split.reference_models is {split.reference_models}; allowed: 1 or more reference models (n_ref)",
         ),
         (split.null_models >= 0, f"split.null_models is {split.null_models}; allowed: 0 or more null models"),
+        (
+            split.overfitted_models >= 0 and split.overfitted_models % 2 == 0,
+            f"split.overfitted_models is {split.overfitted_models}; allowed: even, 0 or more: they train on opposite "
+            "halves of the candidates",
+        ),
         (
             split.candidates > 0 and split.candidates % 2 == 0,
             f"split.candidates is {split.candidates}; allowed: even, 2 or more, as each target trains on half of them",

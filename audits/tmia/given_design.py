@@ -42,7 +42,7 @@ def make_given_membership(
     parts = np.cumsum([half, split.attacker_points, filler])
     unseen, attacker_points, spare, rest = np.split(rng.permutation(np.asarray(others, np.int64)), parts)
     candidates = rng.permutation(np.concatenate([asked, unseen]))
-    own = replace(split, targets=controls)
+    own = replace(split, targets=controls, overfitted_models=0)
     halves = balanced(controls, split.candidates, seed)
     beside = trained if len(trained) >= split.filler_per_target else spare
     size = split.train_size
@@ -57,6 +57,8 @@ def make_given_membership(
         null=rows(spare, split.null_models, size, seed, Purpose.MEMBERSHIP_NULL, replace=False),
         membership=np.concatenate([np.isin(candidates, asked)[None], halves]),
         warnings=(*given_warnings(len(members), split, controls), *warnings_of(own, len(spare))),
+        overfitted=np.zeros((0, size), np.int64),
+        overfitted_membership=np.zeros((0, split.candidates), np.bool_),
     )
 
 

@@ -16,7 +16,7 @@ from audits.tmia.shared_pool import POOL_FACTOR
 
 
 def rehearsal_split(split: MembershipSplit, read: int) -> MembershipSplit:
-    """Return the sizes of the rehearsal of a design of sizes ``split``: filler is what is left, null models are none.
+    """Return the sizes of the rehearsal of a design of sizes ``split``: filler is what is left, controls are none.
 
     ``read``: points of the attacker's that selectors and attacks read, for which the rehearsal's pool must suffice;
     sizes do not depend on it, so that settings which read more or less are rehearsed on the same models. Raises
@@ -31,7 +31,7 @@ def rehearsal_split(split: MembershipSplit, read: int) -> MembershipSplit:
             f"split.attacker_points ({split.attacker_points}); give it "
             f"{needed(split, least)} or more, or lower split.candidates, split.train_size or audit.reference_samples"
         )
-    return replace(split, attacker_points=pool, filler=None, null_models=0)
+    return replace(split, attacker_points=pool, filler=None, null_models=0, overfitted_models=0)
 
 
 def needed(split: MembershipSplit, pool: int) -> int:

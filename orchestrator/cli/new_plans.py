@@ -53,6 +53,7 @@ split:
   targets: $targets           # intervals are over them, candidates and reference models
   reference_models: $references   # models of the attacker, which never saw a candidate
   null_models: $null          # control: models that saw none either, and are attacked like targets
+  overfitted_models: 4        # control: models that train on half of the candidates alone, which must be found
   candidates: $candidates
   train_size: $train          # points that each target trains on
   attacker_points: $attacker

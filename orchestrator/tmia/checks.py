@@ -199,6 +199,11 @@ def weaknesses(plan: TmiaPlan) -> tuple[str, ...]:
     lines = [*target_warnings(plan), *warnings_of(split, 10**9 if plan.split.filler is None else plan.split.filler)]
     if plan.target is None and plan.split.targets < 6:
         lines.append(f"split.targets is {plan.split.targets}: intervals over targets say little; use 10 or more")
+    if plan.target is None and plan.split.overfitted_models < 4:
+        lines.append(
+            f"split.overfitted_models is {plan.split.overfitted_models}: too few to show that the attacks would "
+            "see a leak, so that a null result says little; use 4"
+        )
     for name, changes in plan.variants.items():
         lines += [f"variant {name}: {line}" for line in weaknesses(plan.changed({**changes, "variants": {}}))]
     return tuple(dict.fromkeys(lines))

@@ -204,9 +204,15 @@ class TmiaDesign(ABC):
         unseen: dict[Group, Ids] = {
             "target": design.attacker_points[:TEST_POINTS],
             "null": design.attacker_points[:TEST_POINTS],
+            "overfitted": design.attacker_points[:TEST_POINTS],
             "reference": design.filler[:TEST_POINTS],
         }
-        rows: dict[Group, Ids] = {"target": design.target, "reference": design.reference, "null": design.null}
+        rows: dict[Group, Ids] = {
+            "target": design.target,
+            "reference": design.reference,
+            "null": design.null,
+            "overfitted": design.overfitted,
+        }
         return [
             Fitted(f"own-{SEEDED[group]}-{index}", "own", group, index, ids, unseen[group])
             for group, sets in rows.items()

@@ -65,8 +65,8 @@ def set_aside(plan: TmiaPlan) -> tuple[str, ...]:
     if plan.target is None:
         return ()
     return (
-        f"split.targets does not count beside a target: one given model is asked, and {plan.target.controls} models of "
-        "the plan's own recipe (target.controls) are judged in the same way",
+        "split.targets and split.overfitted_models do not count beside a target: one given model is asked, and "
+        f"{plan.target.controls} models of the plan's own recipe (target.controls) are judged in the same way",
     )
 
 

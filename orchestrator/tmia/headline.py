@@ -10,10 +10,10 @@ from audits.tmia.attacks import ATTACKS
 from orchestrator.engine.headline import FIT, OWN_MODELS, Control, Headline, Line
 from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, judges_of
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, judges_of, sight
 from orchestrator.tmia.result.given import compared, of_students, own_power, unlike_fits
 from orchestrator.tmia.result.given_rows import ControlCell
-from orchestrator.tmia.result.rows import FitRow
+from orchestrator.tmia.result.rows import FitRow, OverfittedRow
 
 SUMMARY = ("precision_low", "auc_low", "precision", "auc")
 
@@ -57,8 +57,8 @@ def lost(plan: TmiaPlan, document: Mapping[str, Any]) -> list[Line]:
 def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls: no attack may call null models members more often than promised.
 
-    With a given model also its known non-members, that members of the plan's own models are found and that these fit as
-    it does, and that members are like non-members.
+    Members of over-fitted models must be found, or beside a given model those of the plan's own models. With a given
+    model also its known non-members, that the plan's models fit as it does, and that members are like non-members.
     """
     rates, given = {NULL_MODELS: "null_fpr"}, document["plan"].get("target") is not None
     if given:
@@ -70,8 +70,7 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
             found.append(Control(what.term, text, "cells"))
-    if given:
-        found += powers(document, counted)
+    found += powers(document, counted, given)
     fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
     if given and compared(fits):
         students = of_students((each["setting"], each["mode"]) for each in document["settings"])
@@ -83,25 +82,33 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     return found
 
 
-def powers(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
-    """Return the control that members of the plan's own models, beside a given one, are found by attacks of the lines.
+def powers(document: Mapping[str, Any], counted: Sequence[Line], given: bool) -> list[Control]:
+    """Return the control that attacks of the lines see: members of over-fitted models, or beside a given model of own.
 
     One of the verdict's must find them, which were chosen beforehand; where the lines have none of these, any of
-    theirs, which the control then names. Without own models (``target.controls: 0``) it has failed.
+    theirs, which the control then names. Without such models it has failed.
     """
+    control = OWN_MODELS if given else OVERFITTED
     cells = [read_row(ControlCell, row, "controls") for row in document.get("controls", ())]
+    memorised = [read_row(OverfittedRow, row, "overfitted") for row in document.get("overfitted", ())]
     attacks = {line.place[2] for line in counted}
     judges = [name for name in judges_of([row["attack"] for row in document["table"]]) if name in attacks]
-    blind, name = [], OWN_MODELS.term
+    blind, name = [], control.term
     for setting in dict.fromkeys(line.place[0] for line in counted):
-        best = own_power([cell for cell in cells if cell.setting == setting], judges or sorted(attacks))
+        asked = judges or sorted(attacks)
+        best = (
+            own_power([cell for cell in cells if cell.setting == setting], asked)
+            if given
+            else sight([row for row in memorised if row.setting == setting], asked)
+        )
         if best is None:
             blind.append(f"no result ({setting})")
         elif not best[1].above(0.5):
             blind.append(f"AUC {float(best[1]):.3f} by {best[0]} ({setting})")
         if best is not None and not judges:
-            name = f"{OWN_MODELS.term} ({best[0]})"
-    text = f"without power on models of the plan's recipe, {'; '.join(blind)}" if blind else ""
+            name = f"{control.term} ({best[0]})"
+    whose = "models of the plan's recipe" if given else control.description
+    text = f"without power on {whose}, {'; '.join(blind)}" if blind else ""
     return [Control(name, text, "power")] if counted else []
 
 

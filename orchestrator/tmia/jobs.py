@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from audits.tmia.attacks import ATTACKS
 from audits.tmia.attacks.shadows import SHADOWS
 from audits.tmia.candidate_uniqueness import CandidateUniqueness
+from audits.tmia.design import TRAINED
 from audits.tmia.selectors import SELECTORS
 from orchestrator.engine.given import POINTS, GivenJobs
 from orchestrator.engine.jobs.job import Job
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from audits.tmia.design import Group
     from audits.training.recipe import Recipe
 
-GROUPS: tuple[Group, ...] = ("target", "reference", "null")
 LABEL_KINDS = ("distances", "votes")
 
 
@@ -149,7 +149,7 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
             ]
         return [
             self.query_job(kind, group, unit, shard)
-            for group in GROUPS
+            for group in TRAINED
             for unit in range(len(self.units(group)))
             for shard in range(self.shards())
         ]
@@ -164,7 +164,7 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
     def posterior_jobs(self) -> tuple[Job, ...]:
         """The jobs that read posteriors of all models: of candidates, and of reference models at the samples too."""
         return tuple(
-            self.query_job("posteriors", group, unit, 0) for group in GROUPS for unit in range(len(self.units(group)))
+            self.query_job("posteriors", group, unit, 0) for group in TRAINED for unit in range(len(self.units(group)))
         )
 
     @cached_property
@@ -183,7 +183,9 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
         if not any("white_box" in ATTACKS[name].reads for name in self.plan.audit.attacks):
             return ()
         return tuple(
-            self.look_job(group, unit) for group in GROUPS for unit in range(len(self.units(group, looked_into(group))))
+            self.look_job(group, unit)
+            for group in TRAINED
+            for unit in range(len(self.units(group, looked_into(group))))
         )
 
     def looked_models(self, group: Group, unit: int) -> list[Fitted]:
@@ -295,6 +297,7 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
             "bootstrap": audit.bootstrap,
             "candidates": digest(self.sets.candidates),
             "truth": digest(self.sets.membership),
+            "overfitted": digest(self.sets.overfitted_membership),
             "samples": digest(self.samples),
             "reference": digest(self.sets.reference),
             "seed": self.plan.seed,

@@ -145,6 +145,8 @@ class Split(Section):
     """Reference models n_ref: no p-value is below 1/(n_ref + 1)."""
     null_models: Annotated[int, Field(ge=0)] = 20
     """Models that saw no candidate and are judged, the control of promised rates."""
+    overfitted_models: Annotated[int, Field(ge=0)] = 4
+    """Models that train on half of the candidates alone, each again and again, the positive control; even."""
     candidates: Positive = 1000
     """Points asked about; even. Each target trains on half of them."""
     train_size: Positive = 2000

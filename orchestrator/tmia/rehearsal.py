@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from audits.arrays import Ids
     from orchestrator.tmia.design import Side
 
-CUT = ("attacker_points", "filler", "null_models")
+CUT = ("attacker_points", "filler", "null_models", "overfitted_models")
 """The sizes that are not those of the audit."""
 
 

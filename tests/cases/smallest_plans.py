@@ -28,6 +28,7 @@ APOLLO: dict[str, Any] = {
 TMIA: dict[str, Any] = {
     "split.targets": 2,
     "split.null_models": 1,
+    "split.overfitted_models": 2,
     "audit.asked": 8,
     "audit.reference_samples": 40,
     "audit.reconstruction": {"points": 6, "models": 2},

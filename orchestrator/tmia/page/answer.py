@@ -14,7 +14,7 @@ from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, adv
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, fair
+from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, fair, sight
 from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlike_fits
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell
@@ -106,7 +106,7 @@ def told(row: TmiaCell) -> str:
 
 
 def controls(run: TmiaRun, setting: str) -> list[Control]:
-    """Return the controls of a setting: null models, and beside a given model its non-members and own models.
+    """Return the controls of a setting: null models and over-fitted models, of a given model those of ``of_given``.
 
     Cells that break their promise are void by themselves, so that the others stand.
     """
@@ -131,9 +131,12 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
 
 
 def of_given(run: TmiaRun, setting: str) -> list[Control]:
-    """Return the controls beside a given model: its known non-members, own models, whether members are like others."""
+    """Return the controls beside a given model: its known non-members, own models, whether members are like others.
+
+    Without one that attacks see: over-fitted models.
+    """
     if not isinstance(run.result, GivenResult):
-        return []
+        return [seen(run, setting)]
     off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
     text = "They are called members no more often than promised."
     text = f"Called members too often by {', '.join(off)}." if off else text
@@ -164,6 +167,20 @@ def power(run: TmiaRun, result: GivenResult, setting: str) -> Control:
     if best[1].above(0.5):
         return Control(name=name, of="power", state=HELD, text=f"As they should be, they are recognised ({reached}).")
     text = f"They are not recognised ({reached}), so the audit would not see a leak."
+    return Control(name=name, of="power", state=FAILED, text=text)
+
+
+def seen(run: TmiaRun, setting: str) -> Control:
+    """Say whether attacks of the verdict find the members of over-fitted models."""
+    name = OVERFITTED.told()
+    best = sight([row for row in run.result.overfitted if row.setting == setting], run.judges)
+    if best is None:
+        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
+    reached = f"{number_of(best[1])}, {words(best[0])}"
+    if best[1].above(0.5):
+        text = f"As they should be, their members are recognised ({reached})."
+        return Control(name=name, of="power", state=HELD, text=text)
+    text = f"Their members are not recognised ({reached}), so the audit would not see a leak."
     return Control(name=name, of="power", state=FAILED, text=text)
 
 

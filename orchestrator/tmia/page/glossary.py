@@ -35,7 +35,13 @@ MODES = {
     "III": "asks the student who was in the student’s training set",
 }
 
-GROUPS = {"target": "targets", "null": "null models", "reference": "reference models", "control": "controls"}
+GROUPS = {
+    "target": "targets",
+    "null": "null models",
+    "reference": "reference models",
+    "control": "controls",
+    "overfitted": "over-fitted models",
+}
 
 GLOSSARY = {
     "Target": "An audited model. Each was trained on exactly half of the candidates, so the truth is known.",
@@ -51,6 +57,10 @@ GLOSSARY = {
     "Null model": (
         "The control. Trained like a target, but never saw a candidate, so every “member” call is false. The "
         "false-positive rate must agree with the level β."
+    ),
+    "Over-fitted model": (
+        "The positive control. Trained on half of the candidates and nothing else, each again and again, so that it "
+        "memorises them. An attack that does not find them has no power, and its null result says nothing."
     ),
     "p-value, β": (
         "Share of the reference models to which a candidate looks at least as familiar as to the target. A candidate "

@@ -21,6 +21,7 @@ from orchestrator.tmia.page.tables import (
     all_grids,
     cell_grid,
     fit_grid,
+    overfitted_grid,
     overview_grid,
     recognised_grids,
     selection_grid,
@@ -56,6 +57,7 @@ def fill(run: TmiaRun, out: Path, images: Images) -> Path:
         selections=selection_grid(run),
         recognised=recognised_grids(run, images),
         controls=control_grids(run),
+        overfitted=overfitted_grid(run),
         given=isinstance(run.result, GivenResult),
         glossary=GLOSSARY,
     )

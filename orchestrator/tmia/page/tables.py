@@ -22,7 +22,8 @@ from orchestrator.tmia.result.rows import RecognisedPoint, TmiaCell
 def all_grids(run: TmiaRun) -> list[Grid]:
     """Return the tables of a run: settings, seeds, cells of the settings shown, selections, fit."""
     grids = [overview_grid(run), *seeds_grids(run), *(cell_grid(run, setting) for setting in run.shown)]
-    return [each for each in (*grids, *control_grids(run), selection_grid(run), fit_grid(run)) if each]
+    grids += [*control_grids(run), overfitted_grid(run), selection_grid(run), fit_grid(run)]
+    return [each for each in grids if each]
 
 
 def terminal_grids(run: TmiaRun) -> list[Grid]:
@@ -141,6 +142,19 @@ def fit_grid(run: TmiaRun) -> Grid:
         for row in run.result.fit
     ]
     return grid("fit", "Accuracy of the models, means over models", [*columns, "gap (points)", left("")], body)
+
+
+def overfitted_grid(run: TmiaRun) -> Grid | None:
+    """Return how well each attack finds members of over-fitted models; None in a run without such models."""
+    if not run.result.overfitted:
+        return None
+    columns = [left("setting", merge=True), left("access"), left("attack"), "models", "candidates"]
+    body = [
+        [row.setting, row.access, words(row.attack), row.models, row.candidates, rate_entry(row.auc)]
+        for row in run.result.overfitted
+    ]
+    title = "Positive control: members of models trained on half of the candidates alone"
+    return grid("overfitted", title, [*columns, f"AUC [{percent(run.level, 0)}]"], body)
 
 
 def selection_grid(run: TmiaRun) -> Grid:

@@ -18,7 +18,7 @@ from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import null_rate, rate
 from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
 from orchestrator.tmia.result.controls import fair
-from orchestrator.tmia.result.given_rows import GivenCell
+from orchestrator.tmia.result.given_rows import GivenCell, GivenResult
 from orchestrator.tmia.result.rows import GAP, TmiaCell
 
 
@@ -46,6 +46,7 @@ def verdict(run: TmiaRun) -> list[Sentence]:
     """Return the statements about a run, in the order in which they should be read."""
     sentences = [part for setting in run.shown for part in setting_sentences(run, setting)]
     sentences += [control(run, setting) for setting in run.shown]
+    sentences += [part for setting in run.shown for part in memorised(run, setting)]
     sentences += [part for setting in run.shown for part in own_rate(run, setting)]
     sentences += [part for setting in run.shown for part in beside(run, setting)]
     sentences += [part for setting in run.shown for part in selection_sentences(run, setting)]
@@ -85,6 +86,27 @@ def control(run: TmiaRun, setting: str) -> Sentence:
         "be quoted."
     )
     return Sentence("bad", head, text)
+
+
+def memorised(run: TmiaRun, setting: str) -> list[Sentence]:
+    """Say how well attacks of the verdict find members of over-fitted models; nothing beside a given model."""
+    if isinstance(run.result, GivenResult):
+        return []
+    head = f"Control: over-fitted models{named(run, setting)}"
+    rows = [row for row in run.result.overfitted if row.setting == setting]
+    if not rows:
+        return [
+            Sentence("bad", head, "Not in this run, so a null result may only mean that the attacks have no power.")
+        ]
+    spoken = [row for row in rows if row.attack in run.judges]
+    told = "; ".join(f"{words(row.attack)} AUC {rate(row.auc)}" for row in spoken or rows)
+    blind = [words(row.attack) for row in rows if not row.auc.above(0.5)]
+    models = f"{rows[0].models} models trained on half of the candidates alone, each again and again"
+    text = f"Members of {models}: {told}."
+    if not blind:
+        return [Sentence("good", head, f"{text} Every attack finds them.")]
+    text = f"{text} Not found by {', '.join(blind)}: a null result of these says nothing."
+    return [Sentence("bad" if len(blind) == len(rows) else "plain", head, text)]
 
 
 def setting_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
@@ -219,9 +241,11 @@ def sweep_sentence(run: TmiaRun) -> Sentence:
 def fit_sentence(run: TmiaRun) -> Sentence:
     """Say whether the models are normally fitted, which is what the method is about.
 
-    Reference models are left to the table: they draw with replacement, and a point drawn twice is learnt twice.
+    Reference models are left to the table: they draw with replacement, and a point drawn twice is learnt twice. So are
+    over-fitted models, which are meant to be.
     """
-    measured = [row for row in run.result.fit if row.setting in run.settings and row.group != "reference"]
+    measured = [row for row in run.result.fit if row.setting in run.settings]
+    measured = [row for row in measured if row.group not in ("reference", "overfitted")]
     gaps = [row.gap for row in measured if row.gap is not None]
     flagged = {(row.setting, row.side): 0.0 for row in measured if row.flag}
     limit = f"{GAP * 100:g} points"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from audits.statistics.controls import corrected, off, rate_p
 from orchestrator.engine.headline import ControlName
 from orchestrator.report.rows import Estimate
-from orchestrator.tmia.result.rows import TmiaCell
+from orchestrator.tmia.result.rows import OverfittedRow, TmiaCell
 
 LOSSES = "tmia_posterior"
 """The attack whose statistic is minus the loss: confidences and losses are read off its scores."""
@@ -18,6 +18,7 @@ JUDGES = {
 }
 """The attack of the verdict at each access: the first that the run has, whatever the attacks found."""
 NULL_MODELS = ControlName("null models", "models that saw none of the candidates")
+OVERFITTED = ControlName("over-fitted models", "models trained on the candidates alone")
 NON_MEMBERS = ControlName("known non-members of the target")
 ALIKE = ControlName("members are like non-members")
 
@@ -26,6 +27,15 @@ def judges_of(attacks: Collection[str]) -> list[str]:
     """Return the attacks of the verdict among ``attacks``, labels first: by name and never by what they found."""
     first = (next((name for name in names if name in attacks), None) for names in JUDGES.values())
     return [name for name in first if name]
+
+
+def sight(rows: Sequence[OverfittedRow], attacks: Collection[str]) -> tuple[str, Estimate] | None:
+    """Return which of ``attacks`` finds members of over-fitted models most surely, and its AUC; highest low end first.
+
+    None without a result: there were no such models, or an older version made the result.
+    """
+    own = [(row.attack, row.auc) for row in rows if row.attack in attacks and row.auc.bounded]
+    return max(own, key=lambda each: each[1].ends[0], default=None)
 
 
 def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:

@@ -20,6 +20,7 @@ from orchestrator.tmia.result.given_rows import AlikeRow, ControlCell, cell_form
 from orchestrator.tmia.result.rows import (
     GAP,
     FitRow,
+    OverfittedRow,
     RecognisedPoint,
     ReconstructionRow,
     SelectionRow,
@@ -74,6 +75,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         warnings=tuple(dict.fromkeys(warnings)),
         notes=tuple(notes),
         level=plan.audit.level,
+        overfitted=rows(OverfittedRow, "overfitted"),
     )
     if plan.target is not None:
         told = [line for setting in settings for line in notes_of(setting, store)]

@@ -10,7 +10,7 @@ from orchestrator.report.metrics import Logged, flat, rows_of
 from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.document import cells_of
 from orchestrator.tmia.result.given_rows import cell_form
-from orchestrator.tmia.result.rows import FitRow
+from orchestrator.tmia.result.rows import FitRow, OverfittedRow
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting
@@ -20,15 +20,16 @@ COMPARED = (Logged("{selection}.{attack}.{metric}", ("precision", "coverage")),)
 
 
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
-    """Return ``selection.attack.metric`` of a setting, and accuracies as ``fit.side.group.metric``.
+    """Return ``selection.attack.metric`` of a setting, accuracies as ``fit.side.group.metric``, and the control.
 
     What is void is left out: precision and coverage of cells that break their promise on null models.
     """
     cells = rows_of(document, "table", cell_form(document["plan"]), setting)
     fits = rows_of(document, "fit", FitRow, setting)
+    memorised = rows_of(document, "overfitted", OverfittedRow, setting)
     undefined = Estimate()
     quoted = [replace(cell, precision=undefined, coverage=undefined) if cell.void else cell for cell in cells]
-    return flat(quoted) | flat(fits)
+    return flat(quoted) | flat(fits) | flat(memorised)
 
 
 def comparison(setting: Setting, store: Store) -> dict[str, float]:

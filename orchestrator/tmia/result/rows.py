@@ -114,6 +114,23 @@ class FitRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OverfittedRow:
+    """The positive control: how well an attack tells members of models that are trained on nothing else, repeatedly.
+
+    Mean of the AUC within each model, without a selection; its interval is over the models.
+    """
+
+    LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("{attack}.overfitted.{metric}", ("auc",)),)
+
+    setting: str
+    attack: str
+    access: str
+    models: int
+    candidates: int
+    auc: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
 class SelectionRow:
     """By which rule a selector chose how many candidates, and how many of these were asked with labels only."""
 
@@ -181,6 +198,7 @@ class TmiaResult(FinishedRun):
     reconstruction: tuple[ReconstructionRow, ...]
     exposed: tuple[RecognisedPoint, ...] = field(metadata=OF_POINTS)
     level: float
+    overfitted: tuple[OverfittedRow, ...] = ()
 
     @cached_property
     def bare_settings(self) -> list[SettingRow]:

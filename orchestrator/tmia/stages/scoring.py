@@ -12,8 +12,9 @@ from audits.seeds import Purpose
 from audits.tmia.answers import Answers, Labels, Posteriors, WhiteBox
 from audits.tmia.attacks import ATTACKS, JUDGED, JudgeSettings
 from audits.tmia.attacks.tmia import fitted_map, fitted_pairs
-from audits.tmia.cells import cells, scores_rows
-from audits.tmia.design import GROUPS
+from audits.tmia.cells import apart as overfitted_apart
+from audits.tmia.cells import cells, overfitted_rows, scores_rows
+from audits.tmia.design import GROUPS, TRAINED
 from audits.tmia.selectors import Scores, chosen
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.attempts import Attempts
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     from orchestrator.tmia.design import TmiaDesign
 
 CELLS = "cells.json"
+SHOWN_AS: Mapping[Group, tuple[Group, ...]] = {
+    "target": ("target",),
+    "reference": ("reference",),
+    "null": ("null", "overfitted"),
+}
+"""The groups of a design that stand behind each group which an attack is shown."""
 GRID, SHOWN = 50, 400  # points of the fitted curve and of the pairs that a figure shows
 EXPOSED = 24
 
@@ -53,7 +60,8 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     settings = JudgeSettings(audit.beta, fitted.map, fitted.degree, fitted.pairs, pool_sets(design.plan))
 
     def ruling(name: str) -> Ruling:
-        return ATTACKS[name]().judge(found, settings, context.seed(Purpose.JUDGE, name))
+        said = ATTACKS[name]().judge(found, settings, context.seed(Purpose.JUDGE, name))
+        return overfitted_apart(said, len(sets.null))
 
     attempts = Attempts()
     tried = {name: attempts.of(name, partial(ruling, name)) for name in audit.attacks}
@@ -62,9 +70,8 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     selected, rows = selections(context, design)
     asked = np.zeros(len(sets.candidates), dtype=np.bool_)
     asked[found.known_labels().rows] = True
-    columns = scores_rows(
-        rulings, sets.membership, sets.candidates, design.data.labels[sets.candidates], selected, asked
-    )
+    classes, truth = design.data.labels[sets.candidates], sets.overfitted_membership
+    columns = scores_rows(rulings, sets.membership, sets.candidates, classes, selected, asked, truth)
     for row in rows:
         row["asked"] = int((selected[row["selector"]] & asked).sum())
     details = {
@@ -72,6 +79,7 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
         "selections": rows,
         "reconstruction": reconstruction(found.known_labels(), settings, list(rulings)),
         "exposed": exposed(design, rulings, selected),
+        "overfitted": overfitted_rows(rulings, truth, audit.level),
         "warnings": [*design.warnings, *narrowed(rows)],
     }
     if design.plan.target is None:
@@ -104,14 +112,17 @@ def looks(context: Context) -> WhiteBox | None:
     design = context.design
     if not design.look_jobs:
         return None
-    found: dict[str, list[dict[str, NDArray[Any]]]] = {group: [] for group in GROUPS}
+    found: dict[str, list[dict[str, NDArray[Any]]]] = {group: [] for group in TRAINED}
     for job in design.look_jobs:
         found[job.label].append(unpack_arrays(context.store.get("look", job.key).read(LOOKS)))
     shadows = {name: np.concatenate([unit[name] for unit in found["reference"]]) for name in found["reference"][0]}
 
     def joined_of(name: str) -> dict[Group, NDArray[Any]]:
         empty = shadows[name][:0, :1].repeat(len(design.sets.candidates), axis=1)
-        return {group: np.concatenate([empty, *(unit[name] for unit in found[group])]) for group in JUDGED}
+        return {
+            group: np.concatenate([empty, *(unit[name] for part in SHOWN_AS[group] for unit in found[part])])
+            for group in JUDGED
+        }
 
     member = sampled(design)[: len(shadows["features"]), : len(design.looked_at)]
     return WhiteBox(
@@ -132,8 +143,9 @@ def posteriors(context: Context, keys: Mapping[Group, Sequence[str]]) -> Posteri
     design = context.design
     candidates = design.sets.candidates
     shape = joined(context, keys["target"], "candidates").shape
+    asked = {group: [key for part in parts for key in keys.get(part, ())] for group, parts in SHOWN_AS.items()}
     found = {
-        group: joined(context, keys[group], "candidates") if keys.get(group) else np.zeros((0, *shape[1:]), np.float32)
+        group: joined(context, asked[group], "candidates") if asked[group] else np.zeros((0, *shape[1:]), np.float32)
         for group in GROUPS
     }
     samples = joined(context, keys["reference"], "samples")
@@ -183,14 +195,15 @@ def labels(context: Context, job: Job) -> Labels:
 
 
 def answered(context: Context, kind: str, group: Group) -> dict[str, NDArray[Any]]:
-    """Return the answers of one kind of a group by name, (models, M) each."""
+    """Return the answers of one kind of a group, as attacks are shown it, by name, (models, M) each."""
     design = context.design
     units = [
         [
-            unpack_arrays(context.store.get("query", design.query_job(kind, group, unit, shard).key).read(ANSWERS))
+            unpack_arrays(context.store.get("query", design.query_job(kind, part, unit, shard).key).read(ANSWERS))
             for shard in range(design.shards())
         ]
-        for unit in range(len(design.units(group)))
+        for part in SHOWN_AS[group]
+        for unit in range(len(design.units(part)))
     ]
     if not units:
         return {name: np.zeros((0, design.plan.audit.asked)) for name in ("distance", "share", "queries")}
@@ -206,11 +219,15 @@ def pair_answers(context: Context, job: Job) -> NDArray[np.float64]:
 
 
 def posterior_labels(context: Context, design: TmiaDesign, group: Group) -> NDArray[np.int64]:
-    """Return the label (models, K) that each model of a group gives to each candidate.
+    """Return the label (models, K) that each model of a group, as attacks are shown it, gives to each candidate.
 
     Read off its posteriors: the same answer as that to one question for a label.
     """
-    keys = [design.query_job("posteriors", group, unit, 0).key for unit in range(len(design.units(group)))]
+    keys = [
+        design.query_job("posteriors", part, unit, 0).key
+        for part in SHOWN_AS[group]
+        for unit in range(len(design.units(part)))
+    ]
     if not keys:
         return np.zeros((0, len(design.sets.candidates)), dtype=np.int64)
     found: NDArray[np.int64] = joined(context, keys, "candidates").argmax(-1).astype(np.int64)

@@ -14,7 +14,7 @@ from audits.arrays import Ids
 from audits.data.classes import points_of
 from audits.errors import BadInput
 from audits.seeds import derive_seed, numpy_generator
-from audits.tmia.design import MembershipDesign, MembershipSplit, make_membership, other_side
+from audits.tmia.design import REPEATS, MembershipDesign, MembershipSplit, make_membership, other_side
 
 SPLIT = MembershipSplit(
     targets=6, reference_models=4, null_models=3, candidates=20, train_size=25, attacker_points=250, filler=80
@@ -38,6 +38,7 @@ def splits(draw: st.DrawFn) -> MembershipSplit:
         train_size=train_size,
         attacker_points=train_size + draw(st.integers(0, 100)),
         filler=train_size + draw(st.integers(0, 50)),
+        overfitted_models=2 * draw(st.integers(0, 2)),
     )
 
 
@@ -67,6 +68,25 @@ def test_every_design_is_exactly_balanced_disjoint_and_of_the_right_sizes(
     assert found.null.shape == (split.null_models, split.train_size)
     assert np.isin(found.null, found.filler).all()
     assert all(len(np.unique(row)) == split.train_size for row in found.null)
+    assert found.overfitted_membership.shape == (split.overfitted_models, split.candidates)
+    assert len(found.overfitted) == split.overfitted_models
+    for own, row in zip(found.overfitted_membership, found.overfitted, strict=True):
+        seen, times = np.unique(row, return_counts=True)  # half of the candidates and nothing else, all equally often
+        assert seen.tolist() == sorted(found.candidates[own].tolist())
+        assert len(seen) == split.candidates // 2
+        assert len(set(times.tolist())) == 1
+        assert times[0] >= REPEATS and len(row) >= split.train_size
+    for candidate in found.overfitted_membership.T:
+        assert candidate.sum() == split.overfitted_models // 2
+
+
+def test_overfitted_models_change_nobody_elses_points() -> None:
+    without, beside = design(), design(replace(SPLIT, overfitted_models=4))
+    for name in ("candidates", "attacker_points", "filler", "target", "reference", "null", "membership"):
+        assert np.array_equal(getattr(without, name), getattr(beside, name))
+    more = design(replace(SPLIT, overfitted_models=6))
+    assert np.array_equal(more.overfitted[:4], beside.overfitted)
+    assert not np.array_equal(beside.overfitted_membership, beside.membership[:4])
 
 
 def test_reference_models_draw_with_replacement_from_the_whole_pool() -> None:
@@ -192,14 +212,14 @@ def test_seeds_keep_the_words_of_the_first_results(group: str, word: str, replac
 
 def test_students_of_all_groups_draw_from_one_pool_by_one_rule() -> None:
     ids = np.arange(1000, 1030)
-    found = other_side(ids, SPLIT.models, 12, seed=1)
+    found = other_side(ids, replace(SPLIT, overfitted_models=2).models, 12, seed=1)
     assert {group: array.shape for group, array in found.items()} == {
-        "target": (6, 12), "reference": (4, 12), "null": (3, 12)
+        "target": (6, 12), "reference": (4, 12), "null": (3, 12), "overfitted": (2, 12)
     }  # fmt: skip
     rows = np.concatenate(list(found.values()))
     assert np.isin(rows, ids).all()
     assert all(len(np.unique(row)) == 12 for row in rows)
-    assert len({tuple(sorted(row)) for row in rows.tolist()}) == 13
+    assert len({tuple(sorted(row)) for row in rows.tolist()}) == 15
     for one, two in itertools.pairwise((found, other_side(ids, {"target": 9, "reference": 4, "null": 3}, 12, seed=1))):
         np.testing.assert_array_equal(one["target"], two["target"][:6])
         np.testing.assert_array_equal(one["null"], two["null"])

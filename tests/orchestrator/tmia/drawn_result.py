@@ -12,14 +12,15 @@ import pyarrow.parquet as pq
 import yaml
 
 from audits.tmia.attacks import ATTACKS, Ruling
-from audits.tmia.cells import cells, scores_rows
+from audits.tmia.cells import cells, overfitted_rows, scores_rows
 from audits.tmia.design import balanced
 from audits.tmia.p_values import rank_p
 
 SELECTORS = ("none", "kmeans", "reference_loss")
 NAMES = ("tmia_distance", "noise_votes", "label_gap", "tmia_posterior", "yeom")
+JUDGED = ("target", "null", "overfitted")
 QUERIES = {"tmia_distance": 316, "noise_votes": 32}
-TARGETS, REFERENCE, NULL, CANDIDATES = 6, 39, 4, 60
+TARGETS, REFERENCE, NULL, OVERFITTED, CANDIDATES = 6, 39, 4, 4, 60
 BETA = 0.05
 PLAN = {
     "audit": {
@@ -47,12 +48,19 @@ PLAN = {
 def statistics(rng: np.random.Generator, member: np.ndarray, signal: float) -> dict[str, dict[str, np.ndarray]]:
     """Return attack → group → statistic (models, K): members' losses are smaller at hard points, by ``signal``."""
     hard = rng.normal(size=CANDIDATES)
-    models = {"target": TARGETS, "null": NULL, "reference": REFERENCE}
+    models = {"target": TARGETS, "null": NULL, "reference": REFERENCE, "overfitted": OVERFITTED}
     nobody = np.zeros((1, CANDIDATES), bool)
     found: dict[str, dict[str, np.ndarray]] = {"hard": {"all": hard}}
     for group, count in models.items():
         seen = member if group == "target" else nobody
-        logit = 0.5 - hard + 0.6 * rng.normal(size=(count, CANDIDATES)) + signal * seen * np.maximum(hard + 0.5, 0.0)
+        own = memorised() if group == "overfitted" else nobody
+        logit = (
+            4.0 * own
+            + 0.5
+            - hard
+            + 0.6 * rng.normal(size=(count, CANDIDATES))
+            + signal * seen * np.maximum(hard + 0.5, 0.0)
+        )
         noisy = logit + 0.2 * rng.normal(size=logit.shape)
         values = {
             "tmia_posterior": -np.log1p(np.exp(-logit)),
@@ -67,6 +75,11 @@ def statistics(rng: np.random.Generator, member: np.ndarray, signal: float) -> d
     return found
 
 
+def memorised() -> np.ndarray:
+    """Return which over-fitted model trained on which candidate."""
+    return balanced(OVERFITTED, CANDIDATES, 1)
+
+
 def rulings(seen: dict[str, dict[str, np.ndarray]], asked: np.ndarray, beta: float) -> dict[str, Ruling]:
     """Return what each attack says; two distances of the first target are missing."""
     found = {}
@@ -78,7 +91,7 @@ def rulings(seen: dict[str, dict[str, np.ndarray]], asked: np.ndarray, beta: flo
             statistic["target"][0, :2] = np.nan
         p = None
         if attack.ranked:
-            own = {group: statistic[group] for group in ("target", "null")}
+            own = {group: statistic[group] for group in JUDGED}
             p = {group: rank_p(values, statistic["reference"], True) for group, values in own.items()}
             decision = {
                 group: attack.decider(values, statistic["reference"], beta)(np.arange(REFERENCE))
@@ -86,7 +99,7 @@ def rulings(seen: dict[str, dict[str, np.ndarray]], asked: np.ndarray, beta: flo
             }
         else:
             cut = {"label_gap": 0.5, "yeom": -0.5}[name]
-            decision = {group: statistic[group] > cut for group in ("target", "null")}
+            decision = {group: statistic[group] > cut for group in JUDGED}
         found[name] = Ruling(rows, statistic, decision, QUERIES.get(name, 1), p)
     return found
 
@@ -155,7 +168,9 @@ def write_tmia_run(
     setting); ``chosen``: size of every selection.
     """
     tables, entries = [], []
-    rows: dict[str, list] = {field: [] for field in ("table", "fit", "selections", "reconstruction", "exposed")}
+    rows: dict[str, list] = {
+        field: [] for field in ("table", "fit", "selections", "reconstruction", "exposed", "overfitted")
+    }
     member = balanced(TARGETS, CANDIDATES, seed)
     ids = np.arange(1000, 1000 + CANDIDATES)
     for place, (setting, overrides) in enumerate(settings.items()):
@@ -165,10 +180,11 @@ def write_tmia_run(
         selected, asked = selections(rng, seen.pop("hard")["all"], chosen)
         label = rng.integers(0, 10, CANDIDATES)
         said = rulings(seen, asked, beta)
-        columns = scores_rows(said, member, ids, label, selected, asked)
+        columns = scores_rows(said, member, ids, label, selected, asked, memorised())
         found = {
             "table": [{"mode": mode, **row} for row in cells(columns, selectors=SELECTORS, beta=beta, draws=40)],
             "fit": fit_rows(),
+            "overfitted": overfitted_rows(said, memorised()),
             "selections": [selection_row(selector, selected[selector], asked) for selector in SELECTORS],
             "reconstruction": [reconstruction_row(rng)],
             "exposed": exposed_rows(said["tmia_distance"], member, ids, label),

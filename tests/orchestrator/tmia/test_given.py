@@ -106,7 +106,7 @@ def test_the_given_model_alone_is_in_the_table_and_controls_beside_it(finished: 
     assert {row["group"]: row["models"] for row in document["fit"]}.items() >= {"target": 1, "control": 2}.items()
     assert {row["group"] for row in document["fit"]} == {"target", "control", "reference", "null"}
     assert SAYS in document["notes"] and SAYS in (out / "report.html").read_text()
-    assert any("split.targets does not count" in note for note in document["notes"])
+    assert any("split.targets and split.overfitted_models do not count" in note for note in document["notes"])
     groups = result.scores.filter(np.asarray(result.scores["attack"]) == "tmia_posterior").to_pydict()
     assert Counter(zip(groups["group"], groups["model"], strict=True)).keys() == {
         ("target", 0), ("control", 0), ("control", 1), ("null", 0), ("null", 1),

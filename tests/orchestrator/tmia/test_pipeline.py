@@ -146,6 +146,34 @@ def test_other_points_of_the_fit_ask_no_candidate_again(
     assert all(row["pairs"] + row["dropped"] == 14 * 2 for row in result.document["reconstruction"])
 
 
+def test_overfitted_models_are_judged_and_change_no_other_number(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path
+) -> None:
+    document = finished[0].document
+    rows = document["overfitted"]
+    asked = {"labels": 12, "posteriors": 40}
+    assert {(row["setting"], row["attack"]) for row in rows} == {
+        (cell["setting"], cell["attack"]) for cell in document["table"]
+    }
+    assert all((row["models"], row["candidates"]) == (4, asked[row["access"]]) for row in rows)
+    whole = {row["attack"]: row["auc"] for row in rows if row["setting"] == "I" and row["access"] == "posteriors"}
+    assert whole["tmia_posterior"] > 0.6  # 20 candidates, four times each, in a model of 40 points at most
+    kept = {"group": "overfitted", "setting": "I", "attack": "tmia_posterior"}
+    told = [row for row in finished[0].scores.to_pylist() if all(row[name] == value for name, value in kept.items())]
+    own = [[row for row in told if row["model"] == model] for model in range(4)]
+    areas = [area(*(np.array([row[name] for row in rows]) for name in ("p", "member"))) for rows in own]
+    assert np.mean(areas) == pytest.approx(whole["tmia_posterior"])
+    without = audited(small_plan(store, split__overfitted_models=0), tmp_path).document
+    assert without["table"] == document["table"]
+    assert without["overfitted"] == []
+
+
+def area(p: Any, member: Any) -> float:
+    """Return the share of pairs of a member and another of which the member has the lower p, ties a half."""
+    lower = p[member][:, None] - p[~member][None, :]
+    return float((lower < 0).mean() + (lower == 0).mean() / 2)
+
+
 def test_an_attack_that_cannot_speak_is_named_and_the_others_are_judged(
     finished: tuple[Result, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,26 +207,28 @@ def test_no_reference_or_null_model_starts_from_a_teacher_of_a_target(mode: str,
         if model.teacher:
             teachers.setdefault(model.group, set()).add(model.teacher)
             assert design.models[model.teacher].group == model.group
-    assert {group: len(names) for group, names in teachers.items()} == {"target": 4, "reference": 12, "null": 2}
+    assert {group: len(names) for group, names in teachers.items()} == {
+        "target": 4, "reference": 12, "null": 2, "overfitted": 4,
+    }  # fmt: skip
 
 
 def test_names_of_models_keep_the_words_from_which_their_seeds_are_derived(store: Path) -> None:
     plan = small_plan(store)
     design: Any = open_design(plan.changed(plan.settings()["II"]))
-    words = {"target": "target", "reference": "contrast", "null": "fresh"}
+    words = {"target": "target", "reference": "contrast", "null": "fresh", "overfitted": "overfitted"}
     for model in design.models.values():
         assert model.name == f"{model.side}-{words[model.group]}-{model.index}"
 
 
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
-def test_only_targets_saw_candidates(mode: str, store: Path) -> None:
+def test_only_targets_and_overfitted_models_saw_candidates(mode: str, store: Path) -> None:
     plan = small_plan(store)
     design: Any = open_design(plan.changed(plan.settings()[mode]))
     candidates = design.sets.candidates
     seen = Counter(
         (model.group, model.side) for model in design.models.values() if np.isin(model.train, candidates).any()
     )
-    assert seen == {("target", "own"): 4}
+    assert seen == {("target", "own"): 4, ("overfitted", "own"): 4}
 
 
 def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> None:
@@ -225,6 +255,7 @@ def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path, t
         ("target", 4),
         ("reference", 10),
         ("null", 2),
+        ("overfitted", 4),
     ]
     result = audited(plan, tmp_path)
     found = {cell["attack"]: cell for cell in result.document["table"] if cell["selection"] == "all"}
@@ -417,7 +448,7 @@ def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monk
 def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    assert Counter(table["group"].to_pylist()) == {"target": 48, "reference": 144, "null": 24}
+    assert Counter(table["group"].to_pylist()) == {"target": 48, "reference": 144, "null": 24, "overfitted": 48}
 
 
 def test_models_beyond_the_memory_allowed_are_read_again(
@@ -467,9 +498,20 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
         with pytest.raises(BadInput, match=re.escape(message)):
             gates_of([text], KIND.headline, plan)
     cells = [{**cell, "precision": 0.8} for cell in result.document["table"]]
+    sure = [{**row, "auc": 0.9, "auc_low": 0.8, "auc_high": 1.0} for row in result.document["overfitted"]]
     (line,) = failed(["precision=0.7"], plan, {"table": cells})
     assert line.startswith("gate precision=0.7: failed: precision is 0.800")
-    assert failed(["precision=0.9"], plan, {"table": cells}) == []
+    assert failed(["precision=0.9"], plan, {"table": cells, "overfitted": sure}) == []
+    (line,) = failed(["precision=0.9"], plan, {"table": cells})
+    assert "inconclusive: control over-fitted models: without power" in line and "no result (I); no result (II)" in line
+    weak = [{**row, "auc": 0.6, "auc_low": 0.4} if row["setting"] == "III" else row for row in sure]
+    (line,) = failed(["precision=0.9"], plan, {"table": cells, "overfitted": weak})
+    assert "on models trained on the candidates alone, AUC 0.600 by" in line and "(III); precision is 0.800" in line
+    assert failed(["I.none.tmia.precision=0.9"], plan, {"table": cells, "overfitted": weak}) == []
+    one = [{**row, "auc_low": 0.8} if row["attack"] == "tmia_distance" else row for row in weak]
+    assert failed(["precision=0.9"], plan, {"table": cells, "overfitted": one}) == []  # the verdict's attack sees
+    other = [{**row, "auc_low": 0.8} if row["attack"] == "yeom" else row for row in weak]
+    assert len(failed(["precision=0.9"], plan, {"table": cells, "overfitted": other})) == 1  # not one of the verdict's
     (line,) = failed(["posteriors.auc=0.99"], plan, {"table": [{**cell, "auc": 0.995} for cell in cells]})
     assert line.startswith("gate posteriors.auc=0.99: failed: auc is 0.995")
     off = [{**cell, "null_fpr": 0.2, "null_fpr_off": place == 3} for place, cell in enumerate(cells)]
@@ -479,7 +521,7 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
     undefined = [{**cell, "precision": None} for cell in cells]
     (line,) = failed(["precision=0.1"], plan, {"table": undefined})  # an attack without power calls nobody, too
     assert "precision is not defined in any line" in line
-    assert failed(["precision=0.9"], plan, {"table": [*undefined[1:], cells[0]]}) == []
+    assert failed(["precision=0.9"], plan, {"table": [*undefined[1:], cells[0]], "overfitted": sure}) == []
     (line,) = failed(["I.kmeans.tmia.precision=0.1"], plan, {"table": undefined})
     assert "was not measured" in line
 

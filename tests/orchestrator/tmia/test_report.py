@@ -12,7 +12,9 @@ from scipy.special import ndtri
 from audits.errors import BadInput
 from orchestrator.report.grid_formats import as_markdown
 from orchestrator.report.numbers import bounds, number
+from orchestrator.report.verdict import FAILED, HELD, MISSING
 from orchestrator.tmia.page import curves, figures, tables
+from orchestrator.tmia.page.answer import answer
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import rate
 from orchestrator.tmia.page.page import PAGE
@@ -161,6 +163,28 @@ def test_the_control_alarms_where_null_models_are_called_members(run):
     unpromised = sentence(changed(run, attack="yeom", null_fpr=0.5, null_fpr_low=0.4), "Control: null models (I)")
     assert unpromised.kind == kept.kind  # Yeom's threshold promises no level
     assert "Not in this run" in sentence(changed(run, null_models=0), "Control").text
+
+
+def test_the_positive_control_is_told_and_a_blind_attack_with_it(run, page):
+    held = sentence(run, "Control: over-fitted models (I)")
+    assert held.kind == "good" and held.text.endswith("Every attack finds them.")
+    assert "4 models trained on half of the candidates alone" in held.text
+    assert 'id="overfitted"' in page and "Would a leak be seen?" in page
+    rows = run.result.document()["overfitted"]
+    weak = [{**row, "auc_low": 0.4} if row["attack"] == "yeom" else row for row in rows]
+    some = sentence(with_fields(run, overfitted=weak), "Control: over-fitted models (I)")
+    assert some.kind == "plain" and "Not found by Yeom, loss: a null result of these says nothing." in some.text
+    blind = with_fields(run, overfitted=[{**row, "auc_low": 0.4} for row in rows])
+    assert sentence(blind, "Control: over-fitted models (II)").kind == "bad"
+    none = with_fields(run, overfitted=[])
+    assert "Not in this run" in sentence(none, "Control: over-fitted models (I)").text
+    assert [control_state(each) for each in (run, blind, none)] == [HELD, FAILED, MISSING]
+
+
+def control_state(run):
+    """Return the state of the positive control in the verdict of a run."""
+    (found,) = (each for each in answer(run).controls if "over-fitted models" in each.name)
+    return found.state
 
 
 def test_a_broken_level_voids_precision_coverage_and_recognised_points(run):

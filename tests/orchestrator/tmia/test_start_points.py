@@ -107,6 +107,7 @@ def small_context(store: Path) -> Context:
         "audit.selectors": ["none", "reference_loss"],
         "split.targets": 2,
         "split.null_models": 0,
+        "split.overfitted_models": 0,
         "split.train_size": 100,
         "split.attacker_points": 1000,
     }
