@@ -197,7 +197,7 @@ class Tested:
 def _cell(selection: str, seen: Judged, tested: Tested) -> dict[str, Any]:
     """Return the cell of one attack on its candidates."""
     targets, null = _outcomes(seen, tested)
-    promises = seen.attack.has_level
+    promises = seen.attack.promises(selection)
     n_ref = len(seen.statistic["reference"])
     return {
         "selection": selection,

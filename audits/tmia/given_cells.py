@@ -81,7 +81,7 @@ def given_cells(
             if model:
                 controls.append({**cell, "control": model - 1})
             else:
-                given.append({**cell, **promise(asked, found["non_members"], tested)})
+                given.append({**cell, **promise(asked, selection, found["non_members"], tested)})
     return given, controls
 
 
@@ -106,9 +106,9 @@ def numbers(seen: Judged, model: int, said: Said, without: Sequence[Said], level
     }
 
 
-def promise(seen: Judged, non_members: int, tested: Tested) -> dict[str, Any]:
-    """Return what an attack promises, what that allows for, and the rate on null models."""
-    null, promises = null_outcome(seen, tested), seen.attack.has_level
+def promise(seen: Judged, selection: str, non_members: int, tested: Tested) -> dict[str, Any]:
+    """Return what an attack promises of a selection, what that allows for, and the rate on null models."""
+    null, promises = null_outcome(seen, tested), seen.attack.promises(selection)
     return {
         "beta": tested.beta,
         "attained": seen.attack.attained(tested.beta, len(seen.statistic["reference"]), tested.pool_sets),

@@ -35,6 +35,7 @@ def verdict_of(
     main: Sequence[Finding],
     others: Mapping[str, tuple[Sequence[Finding], Sequence[Control]]] | None = None,
     controls: Sequence[Control],
+    of_settings: Mapping[str, Sequence[Control]] | None = None,
     wording: Wording,
     tested: str,
     access: Sequence[str],
@@ -44,10 +45,12 @@ def verdict_of(
 ) -> Verdict:
     """Return the verdict of a run from ``main`` findings and ``controls``, and those of ``others`` by setting.
 
-    ``others``: the further settings of a sweep, which the headline counts.
+    ``others``: the further settings of a sweep, which the headline counts. ``of_settings``: where ``main`` findings are
+    of several settings, the controls of each, by which it is judged; ``controls`` are then what is told of them all.
     """
-    found = [said(each, wording) for each in judged(main, controls)]
-    further = [said(each, wording) for rows, own in (others or {}).values() for each in judged(rows, own)]
+    own = of_settings or {}
+    found = [said(as_controlled(each, own.get(each.setting, controls)), wording) for each in main]
+    further = [said(each, wording) for rows, theirs in (others or {}).values() for each in judged(rows, theirs)]
     level: Level = UNTOLD if too_small else worst(found)
     if level == NONE_SEEN and leaky_elsewhere(found, further):
         level = UNTOLD  # neither an all-clear nor a leak: the number of settings is not corrected for

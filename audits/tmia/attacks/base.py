@@ -17,6 +17,8 @@ from audits.tmia.answers import JUDGED, Answers, AttackAccess
 from audits.tmia.design import Group
 from audits.tmia.shared_pool import NO_CORRECTION, spread
 
+UNSELECTED = ("all", "none")
+"""Selections whose candidates are like all others: every one of them, and the selector ``none``, a random sample."""
 Reading = Literal["distance", "votes", "posterior", "white_box"]
 
 ATTACKS: Registry[type[Attack]] = Registry(
@@ -69,8 +71,9 @@ class Attack(ABC):
     """An attack reads answers within its declared access and gives one ruling on all of them.
 
     ``reads``: what has to be gathered for it beside the labels at the points; ``ranked``: it ranks a model's statistic
-    among the reference models'; ``has_level``: it promises a rate of false positives, beta; ``needs_true_label``: it is
-    refused where y* is each model's own label; ``reconstructs``: it reads confidences off distances by a map, for which
+    among the reference models'; ``has_level``: it promises a rate of false positives, beta, where it is ``pooled`` one
+    over all candidates or a random sample, not over a selection; ``needs_true_label``: it is refused where y* is each
+    model's own label; ``reconstructs``: it reads confidences off distances by a map, for which
     distances are asked at the attacker's own points. No attack is told who is a member, but oracles (access "oracle"),
     which bound what attacks could find.
 
@@ -83,6 +86,7 @@ class Attack(ABC):
     reads: ClassVar[tuple[Reading, ...]]
     ranked: ClassVar[bool] = False
     has_level: ClassVar[bool] = False
+    pooled: ClassVar[bool] = False
     needs_true_label: ClassVar[bool] = False
     reconstructs: ClassVar[bool] = False
 
@@ -112,6 +116,11 @@ class Attack(ABC):
         ``JudgeSettings``. The function maps rows of reference models, repeats allowed, to decisions (models, K).
         """
         raise TypeError(f"attack {cls.name} does not rank among reference models")
+
+    @classmethod
+    def promises(cls, selection: str) -> bool:
+        """Say whether beta is promised of the candidates of a selection, "all" or the name of a selector."""
+        return cls.has_level and (not cls.pooled or selection in UNSELECTED)
 
     @classmethod
     def attained(cls, beta: float, n_ref: int, pool_sets: float = NO_CORRECTION) -> float | None:

@@ -153,6 +153,7 @@ class Gmia3Attack(PosteriorAttack):
     """
 
     has_level: ClassVar[bool] = True
+    pooled: ClassVar[bool] = True
 
     def verdict(self, seen: Posteriors, asked: Asked, settings: JudgeSettings, seed: int) -> Verdict:
         """Return the verdict on what ``asked`` models answer; the score is the largest posterior."""

@@ -36,12 +36,14 @@ class RMIA(Attack):
 
     Cost: posteriors at the candidates; ``split.reference_models`` models, which serve all targets and candidates.
 
-    Not for: a rate for each candidate: the promised one is that over candidates.
+    Not for: a rate for each candidate, or for selected ones: the promised one is that over all candidates. Under
+    selections by reference loss null models were called members five times as often.
     """
 
     access: ClassVar[Access] = "posteriors"
     reads: ClassVar[tuple[Reading, ...]] = ("posterior",)
     has_level: ClassVar[bool] = True
+    pooled: ClassVar[bool] = True
 
     def find(self, view: Answers, settings: JudgeSettings, seed: int) -> Ruling:
         """Return the ruling by pooled p ≤ beta."""

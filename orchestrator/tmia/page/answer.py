@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from orchestrator.engine.headline import FIT, OWN_MODELS
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
@@ -35,10 +38,12 @@ def answer(run: TmiaRun) -> Verdict:
     things = noun(run.result.plan)
     given = isinstance(run.result, GivenResult)
     others = [name for name in run.settings if name not in run.shown]
+    held = {name: controls(run, name) for name in run.shown}
     return verdict_of(
         main=[part for name in run.shown for part in findings(run, name, things)],
         others={name: (findings(run, name, things), controls(run, name)) for name in others},
-        controls=together([controls(run, name) for name in run.shown]),
+        controls=together(held),
+        of_settings=held,
         wording=wording(things, given=given),
         tested=tested(run, things),
         access=list(dict.fromkeys(row.access for row in run.result.table)),
@@ -184,13 +189,22 @@ def seen(run: TmiaRun, setting: str) -> Control:
     return Control(name=name, of="power", state=FAILED, text=text)
 
 
-def together(each: list[list[Control]]) -> list[Control]:
-    """Return the controls of several settings as one list, the worst of each name."""
+def together(held: Mapping[str, Sequence[Control]]) -> list[Control]:
+    """Return the controls of several settings as one list, the worst of each name, which says where it failed."""
     found: dict[str, Control] = {}
-    for control in (control for some in each for control in some):
-        if control.name not in found or control.state == FAILED:
-            found[control.name] = control
-    return list(found.values())
+    failed: dict[str, list[str]] = {}
+    for setting, controls in held.items():
+        for control in controls:
+            if control.state == FAILED:
+                failed.setdefault(control.name, []).append(setting)
+            if control.name not in found or (control.state == FAILED and found[control.name].state != FAILED):
+                found[control.name] = control
+    return [
+        replace(control, text=f"{control.text} Failed in {', '.join(names)} alone.")
+        if (names := failed.get(name, [])) and len(names) < len(held)
+        else control
+        for name, control in found.items()
+    ]
 
 
 def tested(run: TmiaRun, things: str) -> str:

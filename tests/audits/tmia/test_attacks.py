@@ -41,6 +41,8 @@ def test_the_family_is_complete_and_declares_what_it_reads() -> None:
         assert set(kind.reads) <= reads.get(kind.access, {"posterior"})
         assert kind.needs_true_label == (name in ("label_gap", "stolen_memories"))
         assert kind.has_level == (name in [*RANKED, "gmia3", "rmia"])
+        assert kind.promises("all") == kind.promises("none") == kind.has_level
+        assert kind.promises("kmeans") == (name in RANKED)
         assert list(inspect.signature(kind.find).parameters) == ["self", "view", "settings", "seed"]
 
 

@@ -57,6 +57,14 @@ def test_a_failed_control_takes_back_what_rests_on_it(of: str, state: str) -> No
     assert found["SCRUB"] == (UNTOLD if lost else NONE_SEEN)
 
 
+def test_findings_of_several_settings_rest_on_the_controls_of_their_own() -> None:
+    rows = [replace(SCRUB, setting=name, subject=name) for name in ("a", "b", "c")]
+    own = {"a": (control("power", HELD),), "b": (control("power", FAILED),)}
+    found = judge(*rows, controls=(control("power", FAILED),), of_settings=own)
+    assert [each.level for each in found.findings] == [NONE_SEEN, UNTOLD, UNTOLD]  # of c nothing of its own is known
+    assert found.level == UNTOLD
+
+
 def test_a_null_result_without_power_is_none() -> None:
     for seen, size in ((0.9, "with an AUC below .90"), (1.2, "of any size"), (None, "of any size")):
         blunt = Finding(setting="base", subject="SCRUB", level=NONE_SEEN, chance=0.5, seen_from=seen)

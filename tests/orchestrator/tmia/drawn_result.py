@@ -53,14 +53,10 @@ def statistics(rng: np.random.Generator, member: np.ndarray, signal: float) -> d
     found: dict[str, dict[str, np.ndarray]] = {"hard": {"all": hard}}
     for group, count in models.items():
         seen = member if group == "target" else nobody
-        own = memorised() if group == "overfitted" else nobody
-        logit = (
-            4.0 * own
-            + 0.5
-            - hard
-            + 0.6 * rng.normal(size=(count, CANDIDATES))
-            + signal * seen * np.maximum(hard + 0.5, 0.0)
-        )
+        shift = signal * seen * np.maximum(hard + 0.5, 0.0)
+        if group == "overfitted":
+            rng, shift = np.random.default_rng(7), 4.0 * memorised()
+        logit = 0.5 - hard + 0.6 * rng.normal(size=(count, CANDIDATES)) + shift
         noisy = logit + 0.2 * rng.normal(size=logit.shape)
         values = {
             "tmia_posterior": -np.log1p(np.exp(-logit)),

@@ -176,6 +176,9 @@ def test_the_positive_control_is_told_and_a_blind_attack_with_it(run, page):
     assert some.kind == "plain" and "Not found by Yeom, loss: a null result of these says nothing." in some.text
     blind = with_fields(run, overfitted=[{**row, "auc_low": 0.4} for row in rows])
     assert sentence(blind, "Control: over-fitted models (II)").kind == "bad"
+    there = [{**row, "auc_low": 0.4} if row["setting"] == "II" else row for row in rows]
+    (control,) = (each for each in answer(with_fields(run, overfitted=there)).controls if each.of == "power")
+    assert control.state == FAILED and control.text.endswith("Failed in II alone.")
     none = with_fields(run, overfitted=[])
     assert "Not in this run" in sentence(none, "Control: over-fitted models (I)").text
     assert [control_state(each) for each in (run, blind, none)] == [HELD, FAILED, MISSING]
