@@ -62,8 +62,9 @@ def unknown_names(plan: TmiaPlan) -> list[str]:
 
 
 def audit_problems(plan: TmiaPlan) -> list[str]:
-    """Return what is wrong with thresholds and with numbers of points."""
-    audit, split, lines = plan.audit, plan.split, []
+    """Return what is wrong with thresholds and with numbers of points and models."""
+    audit, split = plan.audit, plan.split
+    lines = odd_numbers(plan)
     given = [name for name, value in audit.alpha.model_dump().items() if value is not None]
     if len(given) != 1:
         lines.append(f"audit.alpha has {', '.join(given) or 'nothing'}; give exactly one of quantile, absolute, size")
@@ -90,6 +91,18 @@ def audit_problems(plan: TmiaPlan) -> list[str]:
             f"({split.reference_models})"
         )
     return lines
+
+
+def odd_numbers(plan: TmiaPlan) -> list[str]:
+    """Return the numbers that are not even, though halves of the candidates are trained on; those that count."""
+    halved = {"candidates": "each target trains on half of them"}
+    if plan.target is None:
+        halved |= dict.fromkeys(("targets", "overfitted_models"), "they train on opposite halves of the candidates")
+    return [
+        f"split.{name} is {getattr(plan.split, name)}; allowed: even, as {why}"
+        for name, why in halved.items()
+        if getattr(plan.split, name) % 2
+    ]
 
 
 def without_vacuous(plan: TmiaPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -157,6 +157,7 @@ def test_weak_designs_are_warned_of(change: dict[str, int], says: str | None) ->
         ({"targets": 0}, "split.targets is 0"),
         ({"reference_models": 0}, "split.reference_models is 0"),
         ({"null_models": -1}, "split.null_models is -1"),
+        ({"overfitted_models": 3}, "split.overfitted_models is 3; allowed: even"),
         ({"candidates": 19}, "split.candidates is 19; allowed: even"),
         ({"candidates": 0}, "split.candidates is 0"),
         ({"train_size": 9}, "split.train_size is 9, less than half of the 20 candidates; allowed: 10 or more"),

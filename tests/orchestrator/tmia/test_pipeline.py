@@ -295,6 +295,9 @@ REFUSALS = [
     ({"audit.alpha": {"absolute": 0.5}}, "one number for kmeans and reference_loss"),
     ({"audit.neighbours.delta": 3.0}, "audit.neighbours.delta"),
     ({"audit.asked": 41}, "up to split.candidates"),
+    ({"split.targets": 5}, "split.targets is 5; allowed: even, as they train on opposite halves of the candidates"),
+    ({"split.candidates": 39}, "split.candidates is 39; allowed: even, as each target trains on half of them"),
+    ({"split.overfitted_models": 3}, "split.overfitted_models is 3; allowed: even"),
     (
         {"audit.star": "true", "audit.mode": "II", "variants": {}, "split.classes": "even", "transfer.classes": "odd"},
         "not the student's",
