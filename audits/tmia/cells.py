@@ -146,7 +146,7 @@ def judged(name: str, columns: Columns, selectors: Sequence[str]) -> Judged:
         return table.reshape(models, candidates.size)
 
     p, statistic = matrix("p", "target"), {group: matrix("statistic", group) for group in GROUPS}
-    score = statistic["target"] if np.isnan(p).all() else -p
+    score = member_score(statistic["target"], p)
     return Judged(
         attack=ATTACKS[name],
         queries=int(part["queries"][0]),
@@ -156,6 +156,11 @@ def judged(name: str, columns: Columns, selectors: Sequence[str]) -> Judged:
         member=matrix("member", "target"),
         sets={selector: (part[f"q_{selector}"] & part["asked"])[first] for selector in selectors},
     )
+
+
+def member_score(statistic: Floats, p: Floats | None) -> Floats:
+    """Return what members are told by, larger = more member-like: p turned round, or statistics where there is none."""
+    return statistic if p is None or np.isnan(p).all() else -p
 
 
 def cells(
@@ -289,7 +294,7 @@ def overfitted_rows(rulings: Mapping[str, Ruling], membership: Bools, level: flo
     for name, ruling in rulings.items() if len(membership) else ():
         statistic, member = ruling.statistic["overfitted"], membership[:, ruling.rows]
         p = None if ruling.p is None else ruling.p["overfitted"]
-        score = statistic if p is None or np.isnan(p).all() else -p
+        score = member_score(statistic, p)
         found.append(
             {
                 "attack": name,

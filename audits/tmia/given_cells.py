@@ -21,7 +21,7 @@ import numpy as np
 from audits.arrays import Bools, Floats
 from audits.statistics.one_target import Interval, one_target_auc, one_target_rate
 from audits.tmia.attacks import Ruling
-from audits.tmia.cells import Columns, Judged, Tested, judged, null_fields, null_outcome
+from audits.tmia.cells import Columns, Judged, Tested, judged, member_score, null_fields, null_outcome
 
 ENDS = ("", "_low", "_high")
 UNDEFINED = (None, None, None)
@@ -44,8 +44,9 @@ def said_by(ruling: Ruling, model: int) -> Said:
     """Return what a ruling says of one target, candidates in their order; those at which it failed score below all."""
     order = np.argsort(ruling.rows)
     p = None if ruling.p is None else ruling.p["target"][model]
-    score = ruling.statistic["target"][model] if p is None or np.isnan(p).all() else -p
-    return Said(lowered(score)[order], ruling.decision["target"][model][order])
+    return Said(
+        lowered(member_score(ruling.statistic["target"][model], p))[order], ruling.decision["target"][model][order]
+    )
 
 
 def lowered(score: Floats) -> Floats:

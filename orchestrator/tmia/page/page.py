@@ -93,11 +93,17 @@ def lines(run: TmiaRun) -> list[str]:
 def _effort(run: TmiaRun) -> str:
     """Return data, model, numbers of models and seconds in one line."""
     plan = run.result.plan
-    named = {"targets": "targets", "reference": "reference models", "null": "null models", "candidates": "candidates"}
+    named = {
+        "targets": "targets",
+        "reference_models": "reference models",
+        "null_models": "null models",
+        "overfitted_models": "over-fitted models",
+        "candidates": "candidates",
+    }
     parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}"]
     if isinstance(run.result, GivenResult):
         parts.append(f"a given model, {look_up(plan, 'target.controls')} controls")
-        named.pop("targets")
+        named = {name: text for name, text in named.items() if name not in ("targets", "overfitted_models")}
     parts += [f"{size} {text}" for name, text in named.items() if (size := look_up(plan, f"split.{name}"))]
     return writing.effort(run.result, parts)
 

@@ -89,6 +89,10 @@ def test_the_page_holds_every_cell_and_its_figures(audit, run, page):
     assert "orch audit tmia plan.yaml" in page and "0123456789ab" in page and "label_gap is left out" in page
 
 
+def test_the_page_says_how_many_models_of_each_group_there_are(page):
+    assert "6 targets; 39 reference models; 4 null models; 4 over-fitted models; 60 candidates" in page
+
+
 def test_thumbnails_stand_only_beside_points_of_the_plans_own_data(run, page):
     own = [point for point in run.result.exposed if point.setting == "I"]
     clear = max(own, key=lambda point: point.hits)
