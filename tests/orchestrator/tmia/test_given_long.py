@@ -100,7 +100,7 @@ def test_a_student_of_a_resnet_18_that_was_tuned_elsewhere(tmp_path: Path, monke
     start = {name: value for name, value in teacher.state_dict().items() if not name.startswith("fc.")}
     student.load_state_dict({**student.state_dict(), **start})
     x, y = load("fashion14").tensors(range(40)).all()
-    trained_elsewhere(student.train(), x, y, steps=30, seed=0, rate=1e-3, batch=20)
+    trained_elsewhere(student.train(), x, y, steps=60, seed=0, rate=3e-4, batch=20)
     torch.save(student.state_dict(), tmp_path / "student.pt")
     check_against_data(plan)
     document = audited(plan, tmp_path / "out", shown=True).document
