@@ -131,7 +131,7 @@ def declared(kind: type) -> Iterator[tuple[str, Any, tuple[Any, ...], Any]]:
     """Yield name, type, bounds and default of the fields of a pydantic model or of a dataclass."""
     if issubclass(kind, BaseModel):
         for name, info in kind.model_fields.items():
-            default = info.get_default(call_default_factory=True, validated_data={})
+            default = info.get_default(call_default_factory=True)
             yield name, info.annotation, tuple(unpacked(info.metadata)), default
         return
     hints = get_type_hints(kind, include_extras=True)

@@ -74,8 +74,15 @@ class ApolloDesign(GivenJobs):
         return (MODELS[self.plan.model.name],)
 
     def is_given(self, member: Member, entry: UnlearningMethod) -> bool:
-        """Is the model of ``member`` after ``entry`` the one that the plan is given? Controls are the plan's own."""
-        return self.plan.target is not None and member.role == "target" and entry.method not in CONTROLS
+        """Is the model of ``member`` after ``entry`` one that the plan is given?
+
+        Controls are the plan's own, but for ``identity`` where the target's original is given: what attacks see in it
+        shows that this model had learnt what it was to forget.
+        """
+        target = self.plan.target
+        if target is None or member.role != "target":
+            return False
+        return entry.method not in CONTROLS or (entry.method == "identity" and target.original is not None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -120,7 +127,7 @@ class ApolloDesign(GivenJobs):
 
     @abstractmethod
     def unlearned(self, member: Member, entry: UnlearningMethod) -> Reference:
-        """Return where the unlearned model of ``member`` stands; ``identity`` is the trained model itself."""
+        """Return where the unlearned model of ``member`` stands; ``identity`` is the model before unlearning itself."""
 
     @cached_property
     def by_label(self) -> dict[str, UnlearningMethod]:

@@ -135,10 +135,10 @@ class ApolloTarget(Target):
     """A given unlearned model: it is neither trained nor unlearned here.
 
     ``members``: the points that it was trained on before anything was unlearned; ``forget``: those of them that were
-    unlearned; ``original``: the model before unlearning, for context only: how much unlearning has changed. No attack
-    reads it. ``around``: what shadows train on beside candidates: ``non_members``, points that the target never saw
-    (Apollo's attacker), or ``retained``, the target's own members, as an auditor can who has them
-    (``audits.apollo.design.given``).
+    unlearned; ``original``: the model before unlearning, which is the control ``identity`` then: attacks that know
+    nothing of it must find the deleted points there, or these were never learnt. ``around``: what shadows train on
+    beside candidates: ``non_members``, points that the target never saw (Apollo's attacker), or ``retained``, the
+    target's own members, as an auditor can who has them (``audits.apollo.design.given``).
     """
 
     POINTS: ClassVar[tuple[str, ...]] = ("members", "non_members", "forget")

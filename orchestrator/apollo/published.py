@@ -33,13 +33,15 @@ def published(design: ApolloDesign) -> list[Published]:
 
 
 def versions(design: ApolloDesign, number: int, member: Member) -> Iterator[tuple[str, str, Reference]]:
-    """Yield name, method and place of each model of a target; ``identity`` is the trained model itself."""
+    """Yield name, method and place of each model of a target; ``identity`` is the model before unlearning itself."""
     for entry in design.plan.unlearning:
         if (before := design.before(member, entry)) is not None:
             given = before.stage == "given"
             yield "given-original" if given else f"target-{number}", before.stage, before
     for entry in design.plan.unlearning:
+        if entry.method == "identity":
+            continue
         if design.is_given(member, entry):
             yield "given", "given", design.unlearned(member, entry)
-        elif entry.method != "identity":
+        else:
             yield f"{entry.label}-{number}", entry.label, design.unlearned(member, entry)

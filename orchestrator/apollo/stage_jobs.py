@@ -96,9 +96,9 @@ class StageJobs(RankingJobs):
         return Reference("own_start", self.own_start_job(member).key)
 
     def unlearned(self, member: Member, entry: UnlearningMethod) -> Reference:
-        """Return where the unlearned model stands; ``identity`` is the trained model itself."""
+        """Return where the unlearned model stands; ``identity`` is the model before unlearning itself."""
         if self.is_given(member, entry):
-            return self.given_model()
+            return self.given_model("original" if entry.method == "identity" else "weights")
         if entry.method == "identity":
             return self.trained(member)
         name = (entry.label, member.name)

@@ -115,7 +115,7 @@ def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
 def controls(run: ApolloRun, setting: str) -> list[Control]:
     """Return the controls of a setting: retrained models, untouched models, the models asked, promised rates."""
     rows = [row for row in run.result.table if row.setting == setting]
-    return [retrained(rows), untouched(rows), *of_model(run, setting, rows), promises(rows)]
+    return [retrained(rows), untouched(run, rows), *of_model(run, setting, rows), promises(rows)]
 
 
 def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Control]:
@@ -156,8 +156,8 @@ def retrained(table: list[AttackRow]) -> Control:
     return Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")
 
 
-def untouched(table: list[AttackRow]) -> Control:
-    """Say whether the audit sees points of models of which nothing was deleted."""
+def untouched(run: ApolloRun, table: list[AttackRow]) -> Control:
+    """Say whether the audit sees points of models of which nothing was deleted: the given one's original if known."""
     name = IDENTITY.told()
     rows = [row for row in table if row.unlearner == IDENTITY.term and row.access != "oracle"]
     if not rows:
@@ -165,9 +165,20 @@ def untouched(table: list[AttackRow]) -> Control:
     seen = [row for row in rows if row.control == SEEN]
     if not seen:
         text = "No attack recognises a point even there, so the audit would not see a leak."
+        if run.original:
+            text = (
+                "No attack recognises a deleted point even in the given model before unlearning: it was not trained on "
+                "the points of target.forget, or it learnt too little of them to be seen. What is not found now says "
+                "nothing about unlearning."
+            )
         return Control(name=name, of="power", state=FAILED, text=text)
     best = max(seen, key=lambda row: float(row.auc))
-    text = f"As it should be, points are recognised there (AUC {rounded(best.auc.value)}, {words(best.attack)})."
+    where = "in the given model before unlearning" if run.original else "there"
+    text = f"As it should be, points are recognised {where} (AUC {rounded(best.auc.value)}, {words(best.attack)})."
+    if run.given and not run.original:
+        text += (
+            " That is a model of the plan’s own: only target.original can show whether the given one had learnt them."
+        )
     return Control(name=name, of="power", state=HELD, text=text)
 
 

@@ -102,8 +102,9 @@ OF_ONE_MODEL = {
     ),
     "TPR on the ROC": "Not available for a single model: its threshold comes from the unseen points of other targets.",
     "Identity": (
-        "Control that unlearns nothing: a model trained by the plan on the given model’s members. The attack is then "
-        "plain membership inference, usually the most one can see."
+        "Control that unlearns nothing: the given model before unlearning, where it is given too, else a model trained "
+        "by the plan on the given model’s members. The attack is then plain membership inference, usually the most one "
+        "can see."
     ),
     "Retrain": (
         "Control trained from scratch by the plan on the given model’s members without the forget set: perfect "

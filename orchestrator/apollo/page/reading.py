@@ -71,6 +71,11 @@ class ApolloRun:
         return bool(look_up(self.result.plan, "target"))
 
     @property
+    def original(self) -> bool:
+        """Is the control ``identity`` the given model before unlearning, and no model of the plan's own?"""
+        return self.given and look_up(self.result.plan, "target.original") is not None
+
+    @property
     def main_setting(self) -> str:
         """The setting of the main table: the plan itself (but for what all settings change alike), else the first."""
         return self.result.main_setting

@@ -66,8 +66,13 @@ def verdict(run: ApolloRun) -> list[Sentence]:
 
 
 def _scope(run: ApolloRun) -> Sentence:
+    own = (
+        "The control identity is the target before unlearning, retrain a model trained by the plan on its members"
+        if run.original
+        else "The controls are models trained by the plan on the target’s members"
+    )
     text = (
-        f"{SAYS} The controls are models trained by the plan on the target’s members, and judged on the same points. "
+        f"{SAYS} {own}, and judged on the same points. "
         "Shadows are trained and unlearned by the plan, which may differ from how the target was made."
     )
     return Sentence("plain", "Scope", text)

@@ -78,7 +78,7 @@ def turned_methods(
 def not_learnt(rows: Iterable[tuple[str, float | None, float]]) -> str | None:
     """Return why a given model cannot have been trained on the points that it is said to have kept; "" if it can.
 
-    ``rows``: method, accuracy at kept points and at test points, of which means are taken; those of ``identity`` are of
+    ``rows``: method, accuracy at kept points and at test points, of which means are taken; those of ``retrain`` are of
     own models. These must fit the points that they were trained on better than others, by ``GAP``, for this to be told:
     None where they do not. The given model must have a quarter of that difference at the least: to forget costs some.
     """
@@ -90,7 +90,7 @@ def not_learnt(rows: Iterable[tuple[str, float | None, float]]) -> str | None:
         method: (sum(kept for kept, _ in own) / len(own), sum(test for _, test in own) / len(own))
         for method, own in by_method.items()
     }
-    kept, test = means.get(IDENTITY.term, (0.0, 0.0))
+    kept, test = means.get(RETRAIN.term, (0.0, 0.0))
     if kept - test <= GAP:
         return None
     for method, (given_kept, given_test) in means.items():

@@ -24,11 +24,12 @@ from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.reading import read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
+from orchestrator.apollo.published import published
 from orchestrator.cli.main import main
 from orchestrator.engine.gate import failures, gates_of, judged
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import check_against_data, plan_from
+from orchestrator.kinds import check_against_data, kind_named, plan_from
 from tests.cases.runs import audited, jobs_of
 
 pytestmark = pytest.mark.slow
@@ -160,6 +161,47 @@ def test_lists_that_stand_the_wrong_way_round_are_no_all_clear(done: Done, wrong
     assert states_of(document)["members are learnt"] == "failed"
 
 
+def test_the_original_shows_what_attacks_see_in_it(done: Done) -> None:
+    """The control is judged as the same file is as a target by shadows of the method that does nothing."""
+    plan = plan_of(done.place, "untouched", unlearning=[{"method": "finetune", "learning_rate": 1e-12, "epochs": 1}])
+    document = audited(plan, done.place / "by-nothing").document
+    same = {row["attack"]: row for row in document["table"] if row["unlearner"] == "finetune"}
+    for attack in ("apollo", "single_query", "u_lira"):
+        row = done.rows("finetuned")["identity", attack]
+        assert row["auc"] == pytest.approx(same[attack]["auc"], abs=0.02)
+    run = read_apollo_run(done.place / "finetuned")
+    (told,) = [each.text for each in answer(run).controls if "identity" in each.name or "nothing deleted" in each.name]
+    assert "recognised in the given model before unlearning" in told
+    (told,) = [each.text for each in answer(read_apollo_run(done.place / "untouched")).controls
+               if "nothing deleted" in each.name]  # fmt: skip
+    assert "only target.original can show" in told
+
+
+def test_what_was_given_is_named_apart_from_own_models(done: Done) -> None:
+    plan = plan_of(done.place, "finetuned")
+    design = kind_named("apollo").lay_out(plan, load("fashion14"), "cpu", None)
+    names = {each.name: each.reference.stage for each in published(design)}
+    own = {"target-0": "train", "retrain-0": "unlearn"}
+    assert names == {"given-original": "given", "given": "given", **own}
+
+
+def test_a_forget_list_that_the_target_never_saw_is_no_all_clear_beside_its_original(done: Done) -> None:
+    others = np.setdiff1d(np.random.default_rng(3).permutation(70000)[:60], MEMBERS)[:50]
+    np.savetxt(done.place / "unknown.txt", others, fmt="%d")
+    np.savetxt(done.place / "with-unknown.txt", np.union1d(RETAINED, others), fmt="%d")
+    lists = {"members": "with-unknown.txt", "forget": "unknown.txt"}
+    changes = {f"target.{name}": str(done.place / file) for name, file in lists.items()}
+    alone = plan_of(done.place, "finetuned", **changes, **{"target.original": None})
+    without = audited(alone, done.place / "unknown-alone").document
+    beside = audited(plan_of(done.place, "finetuned", **changes), done.place / "unknown").document
+    assert states_of(without)["models with nothing deleted (identity)"] == "held"
+    assert states_of(beside)["models with nothing deleted (identity)"] == "failed"
+    assert (without["verdict"]["level"], beside["verdict"]["level"]) == ("no leak seen", "cannot be told")
+    assert outcome_of(beside, "posteriors.auc=0.9") == "inconclusive"
+    (told,) = [each["text"] for each in beside["verdict"]["controls"] if "identity" in each["name"]]
+    assert "it was not trained on the points of target.forget" in told
+
+
 def outcome_of(document: dict[str, Any], limit: str) -> str:
     """Return how a result stands to a limit."""
     plan = plan_from(document["plan"])
@@ -172,13 +214,14 @@ def states_of(document: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["state"] for each in document["verdict"]["controls"]}
 
 
-def test_the_controls_are_the_plans_own_models_and_the_same_for_every_target(done: Done) -> None:
+def test_controls_are_the_same_for_every_target_but_for_its_original(done: Done) -> None:
     first, second, third = (done.rows(name) for name in MADE)
     for attack in ("apollo", "single_query", "u_lira"):
         for control in ("identity", "retrain"):
             rows = [each[control, attack] for each in (first, second, third)]
             alike = [{name: value for name, value in row.items() if not name.endswith("_holm")} for row in rows]
-            assert alike[0] == alike[1] == alike[2]  # but for the correction over all rows
+            assert alike[1] == alike[2]  # but for the correction over all rows
+            assert (alike[0] == alike[1]) == (control == "retrain")
         assert first["retrain", attack]["control"] == "held"
         ends = (first["retrain", attack][name] for name in ("auc", "auc_low", "auc_high"))
         assert first["retrain", attack]["auc_p"] >= interval_p(*ends, null=0.5, level=0.95, degrees=1e9)
@@ -219,7 +262,11 @@ def test_utility_tells_what_unlearning_changed_where_the_original_is_given(done:
     )
     assert found["distance"] == pytest.approx(float(moved) ** 0.5) and found["test_accuracy_before"] > 0.5
     assert found["seconds"] is None and without["finetune"]["distance"] is None
-    assert with_original["identity"] | {"seconds": 0} == without["identity"] | {"seconds": 0}
+    untouched = with_original["identity"]
+    assert (untouched["distance"], untouched["seconds"]) == (0, None)
+    assert untouched["test_accuracy"] == untouched["test_accuracy_before"] == found["test_accuracy_before"]
+    assert untouched["forget_accuracy"] == without["finetune"]["forget_accuracy"]  # untouched.pt is the original
+    assert without["identity"]["seconds"] == 0
 
 
 def test_the_verdict_is_of_one_model(done: Done) -> None:
