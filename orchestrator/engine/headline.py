@@ -40,6 +40,8 @@ LEARNT = ControlName("members are learnt")
 OWN_MODELS = ControlName("own models", "models trained by the plan")
 FIT = ControlName("fit of own models")
 Doubt = Literal["truth", "cells", "power"]
+Told = tuple[str, float | None, float | None, float | None]
+"""An attack, and its AUC with the ends of the interval."""
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
 """Metrics that mean nothing where a promised rate is not kept."""
 
@@ -64,6 +66,33 @@ class Control:
 def backwards(auc: float | None, p_holm: float | None, level: float) -> bool:
     """Say whether members have lower scores than others: the AUC is below one half, also after Holm's correction."""
     return auc is not None and p_holm is not None and auc < 0.5 and p_holm <= 1.0 - level
+
+
+def not_learnt(judge: str | None, given: Iterable[Told], own: Iterable[Told]) -> str | None:
+    """Return why a given model cannot have learnt its members as own models did; "" if it can.
+
+    ``given``, ``own``: what attacks see of the members of the given model, and of those of models of the plan's recipe.
+    It is told by the judge, or by the attack that sees most in own models where the judge has no result: its interval
+    must not lie below that of own models. A list that does not name the training points looks like a model that
+    memorised none of them. None where nothing is seen in own models.
+    """
+    asked = {attack: (auc, low, high) for attack, auc, low, high in given}
+    seen = [
+        (attack != judge, -low, attack, auc)
+        for attack, auc, low, _ in own
+        if auc is not None and low is not None and low > 0.5 and attack in asked
+    ]
+    if not seen:
+        return None
+    _, least, attack, theirs = min(seen)
+    auc, low, high = asked[attack]
+    if auc is None or low is None or high is None or high >= -least:
+        return ""
+    return (
+        f"members of the given model are told with AUC {auc:.3f} [{low:.3f}, {high:.3f}] by {attack}, those of own "
+        f"models with {theirs:.3f}, at least {-least:.3f}: either target.members does not name its training points, or "
+        "its recipe is not the plan's"
+    )
 
 
 def turned(rows: Iterable[tuple[str, float | None, float | None]], level: float) -> tuple[str, float] | None:

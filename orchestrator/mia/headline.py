@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.headline import DIRECTION, FIT, OWN_MODELS, Control, Headline, Line, promise, turned
+from orchestrator.engine.headline import (
+    DIRECTION,
+    FIT,
+    LEARNT,
+    OWN_MODELS,
+    Control,
+    Headline,
+    Line,
+    Told,
+    not_learnt,
+    promise,
+    turned,
+)
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits
@@ -48,8 +60,8 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     The judge must find them, which was chosen beforehand; where it has none of these lines, one of their attacks, which
     the control then names.
 
-    Beside a given target: own models that must be found likewise and that fit as the target does, members that do not
-    stand out the other way round, as where the lists are swapped, and that are not told apart without the model.
+    Beside a given target: own models that must be found likewise and that fit as the target does, members that stand
+    out as theirs do and not the other way round, and that are not told apart without the model.
     """
     found = [promise(line.where for line in counted if line.values.get("void"))]
     attacks = {line.place[0] for line in counted}
@@ -69,6 +81,10 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         odd = turned(((line.where, line.values.get("auc"), line.values.get("auc_p_holm")) for line in counted), level)
         text = f"members stand out the other way round, AUC {odd[1]:.3f} by {odd[0]}" if odd else ""
         found.append(Control(DIRECTION.term, text, "power"))
+        of_given, of_own = told_by_setting(line.values for line in counted), told_by_setting(document.get("own", ()))
+        lines = [not_learnt(document.get("judge"), rows, of_own.get(name, ())) for name, rows in of_given.items()]
+        if any(each is not None for each in lines):
+            found.append(Control(LEARNT.term, "; ".join(filter(None, lines)), "power"))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
         found.append(Control(FIT.term, "; ".join(unlike), "cells"))
@@ -76,6 +92,16 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         differ = [row for row in blind if row["differ"]]
         seen = "; ".join(f"AUC {row['auc']:.3f} by inputs and labels alone" for row in differ)
         found.append(Control(BLIND.term, f"members differ by what they are, {seen}" if differ else ""))
+    return found
+
+
+def told_by_setting(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Told]]:
+    """Return what attacks see, by setting; rows without a result are left out."""
+    found: dict[str, list[Told]] = {}
+    for row in rows:
+        if "auc" in row:
+            told = (row["attack"], row["auc"], row["auc_low"], row["auc_high"])
+            found.setdefault(row["setting"], []).append(told)
     return found
 
 

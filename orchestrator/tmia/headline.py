@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.headline import FIT, OWN_MODELS, Control, Headline, Line
+from orchestrator.engine.headline import FIT, LEARNT, OWN_MODELS, Control, Headline, Line
 from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, judges_of, sight
-from orchestrator.tmia.result.given import compared, of_students, own_power, unlike_fits
+from orchestrator.tmia.result.given import compared, of_students, own_power, unlearnt, unlike_fits
 from orchestrator.tmia.result.given_rows import ControlCell
 from orchestrator.tmia.result.rows import FitRow, OverfittedRow
 
@@ -75,6 +75,8 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     if given and compared(fits):
         students = of_students((each["setting"], each["mode"]) for each in document["settings"])
         found.append(Control(FIT.term, "; ".join(unlike_fits(fits, students)), "cells"))
+    if given:
+        found += learnt(document, counted)
     if alike := document.get("alike"):
         differ = "; ".join(f"AUC {row['auc']:.3f} ({row['setting']})" for row in alike if row["differ"])
         text = f"models that saw neither tell members from non-members, {differ}" if differ else ""
@@ -110,6 +112,25 @@ def powers(document: Mapping[str, Any], counted: Sequence[Line], given: bool) ->
     whose = "models of the plan's recipe" if given else control.description
     text = f"without power on {whose}, {'; '.join(blind)}" if blind else ""
     return [Control(name, text, "power")] if counted else []
+
+
+def learnt(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the control that members of a given model stand out as those of own models, where these do."""
+    cells = [read_row(ControlCell, row, "controls") for row in document.get("controls", ())]
+    attacks = {line.place[2] for line in counted}
+    judges = [name for name in judges_of([row["attack"] for row in document["table"]]) if name in attacks]
+    told = []
+    for setting in dict.fromkeys(line.place[0] for line in counted):
+        table = [
+            (row["selection"], (row["attack"], row["auc"], row.get("auc_low"), row.get("auc_high")))
+            for row in document["table"]
+            if row["setting"] == setting
+        ]
+        own = [cell for cell in cells if cell.setting == setting]
+        told.append(unlearnt(table, own, judges or sorted(attacks)))
+    if all(each is None for each in told):
+        return []
+    return [Control(LEARNT.term, "; ".join(filter(None, told)), "power")]
 
 
 HEADLINE = Headline(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from orchestrator.engine.headline import DIRECTION, FIT, OWN_MODELS, PROMISED_RATES, turned
+from collections.abc import Iterable
+
+from orchestrator.engine.headline import DIRECTION, FIT, LEARNT, OWN_MODELS, PROMISED_RATES, Told, not_learnt, turned
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits
-from orchestrator.mia.result.rows import MiaRow
+from orchestrator.mia.result.rows import MiaRow, OwnRow
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
@@ -143,6 +145,10 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
         by = f"{words(odd[0])}, AUC {rounded(odd[1])}"
         text = f"Members stand out the other way round ({by}): are the two lists swapped?"
     found.append(Control(name=DIRECTION.told(), of="power", state=FAILED if odd else HELD, text=text))
+    why = not_learnt(run.judge, told(run.result.table, setting), told(run.result.own, setting))
+    if why is not None:
+        text = f"{capital(why)}." if why else "As they should be, members are told no less than those of own models."
+        found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
     if unlike:
         text = capital(unlike[0]) + "."
@@ -151,6 +157,11 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
         text = "Models trained by the plan fit as the given model does."
         found.append(Control(name=FIT.told(), of="power", state=HELD, text=text))
     return found
+
+
+def told(rows: Iterable[MiaRow | OwnRow], setting: str) -> list[Told]:
+    """Return what attacks see of members in a setting."""
+    return [(row.attack, row.auc.value, row.auc.low, row.auc.high) for row in of_setting(rows, setting)]
 
 
 def turned_by(run: MiaRun, setting: str) -> tuple[str, float] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.engine.headline import FIT, OWN_MODELS
+from orchestrator.engine.headline import FIT, LEARNT, OWN_MODELS
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
@@ -18,7 +18,7 @@ from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable, finds
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, fair, sight
-from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlike_fits
+from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlearnt, unlike_fits
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -153,6 +153,15 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
         text = "Models trained by the plan fit as the given model does."
         text = f"{capital('; '.join(unlike))}." if unlike else text
         found.append(Control(name=FIT.told(), of="power", state=FAILED if unlike else HELD, text=text))
+    table = [
+        (row.selection, (row.attack, row.auc.value, row.auc.low, row.auc.high))
+        for row in run.result.table
+        if row.setting == setting
+    ]
+    why = unlearnt(table, [cell for cell in run.result.controls if cell.setting == setting], run.judges)
+    if why is not None:
+        text = f"{capital(why)}." if why else "As they should be, members are told no less than those of own models."
+        found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
     for row in run.result.alike:
         if row.setting == setting:
             text = "Models that saw neither see no difference."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from audits.statistics.one_target import SAYS
 from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
+from orchestrator.engine.headline import Told, not_learnt
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
 from orchestrator.report.rows import Estimate
@@ -136,6 +137,26 @@ def own_power(cells: Sequence[ControlCell], attacks: Collection[str]) -> tuple[s
             low, high = (sum(each.ends[side] for each in areas) / len(areas) for side in (0, 1))
             found.append((low, attack, Estimate(sum(map(float, areas)) / len(areas), low, high)))
     return max(found, key=lambda each: each[0])[1:] if found else None
+
+
+def unlearnt(
+    table: Iterable[tuple[str, Told]],
+    own: Sequence[ControlCell],
+    attacks: Collection[str],
+) -> str | None:
+    """Return why a given model cannot have learnt its members as own models did (``engine.headline.not_learnt``).
+
+    ``table``: selection, and what an attack sees there, of one setting. The attack is the one that sees most in own
+    models, on the selection on which it is told there.
+    """
+    best = own_power(own, attacks)
+    if best is None:
+        return None
+    attack, area = best
+    cells = [cell for cell in own if cell.attack == attack and cell.auc.bounded]
+    selection = max(cells, key=lambda cell: cell.candidates).selection
+    given = [told for place, told in table if (place, told[0]) == (selection, attack)]
+    return not_learnt(attack, given, [(attack, float(area), area.low, area.high)])
 
 
 def points_alone(cells: Sequence[TmiaCell]) -> list[str]:

@@ -19,7 +19,7 @@ from audits.statistics.one_target import SAYS, area_interval, jackknife_variance
 from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.gate import failures, gates_of
-from orchestrator.engine.headline import Control
+from orchestrator.engine.headline import Control, Told, not_learnt
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
@@ -185,6 +185,42 @@ def test_members_that_stand_out_the_other_way_round_are_no_all_clear(bench: Benc
     assert states["direction of scores"] == "failed" and not at_odds({**turned, "verdict": verdict})
     states = {each["name"]: each["state"] for each in document["verdict"]["controls"]}
     assert states["direction of scores"] == "held"
+
+
+def test_a_list_that_does_not_name_the_training_points_is_no_all_clear(bench: Bench, finished: Result) -> None:
+    members = np.loadtxt("members.txt", dtype=np.int64)
+    others = np.setdiff1d(np.random.default_rng(6).permutation(1797)[:160], members)[:MEMBERS]
+    np.savetxt("others.txt", others, fmt="%d")
+    np.savetxt("rest.txt", np.setdiff1d(np.arange(1797), np.union1d(members, others)), fmt="%d")
+    plan = bench.plan(target__members="others.txt", target__non_members="rest.txt")
+    document = audited(plan, bench.place / "others").document
+    assert not any(row["above_chance"] for row in document["table"])
+    for result, state in ((document, "failed"), (finished.document, "held")):
+        (control,) = [each for each in result["verdict"]["controls"] if each["name"] == "members are learnt"]
+        assert control["state"] == state
+    assert document["verdict"]["level"] == "cannot be told"
+    (line,) = failures(gates_of(["auc=0.9"], HEADLINE, plan), HEADLINE, plan, document)
+    assert "inconclusive" in line and "target.members does not name its training points" in line
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "said"),
+    [
+        ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.63, 0.59, 0.67)], "AUC 0.510 [0.470, 0.550] by rmia, those of own"),
+        ([("rmia", 0.56, 0.52, 0.60)], [("rmia", 0.63, 0.59, 0.67)], ""),
+        ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.52, 0.49, 0.55)], None),  # nothing is seen in own models
+        ([("loss", 0.51, 0.47, 0.55)], [("rmia", 0.63, 0.59, 0.67)], None),
+        ([("rmia", None, None, None)], [("rmia", 0.63, 0.59, 0.67)], ""),
+        # the judge decides, and where it has no result the attack that sees most
+        ([("rmia", 0.6, 0.56, 0.64), ("loss", 0.5, 0.46, 0.54)],
+         [("rmia", 0.6, 0.56, 0.64), ("loss", 0.7, 0.66, 0.74)], ""),
+        ([("lira", 0.6, 0.56, 0.64), ("loss", 0.5, 0.46, 0.54)],
+         [("lira", 0.6, 0.56, 0.64), ("loss", 0.7, 0.66, 0.74)], "0.500 [0.460, 0.540] by loss"),
+    ],
+)  # fmt: skip
+def test_members_stand_out_as_those_of_own_models(given: list[Told], own: list[Told], said: str | None) -> None:
+    found = not_learnt("rmia", given, own)
+    assert (found or "").find(said or "") >= 0 and (found is None) == (said is None) and bool(found) == bool(said)
 
 
 def test_a_bound_on_epsilon_wants_the_word_that_chance_chose_the_members(bench: Bench, finished: Result) -> None:

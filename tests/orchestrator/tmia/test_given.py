@@ -30,6 +30,7 @@ from orchestrator.tmia.page.verdict import verdict
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.given import alike_warnings, own_rate_warnings
 from orchestrator.tmia.result.given_rows import AlikeRow
+from tests.cases.agreeing import at_odds
 from tests.cases.foreign_models import saved, trained_elsewhere
 from tests.cases.runs import audited, jobs_of, take_turns, two_in_turn
 
@@ -253,6 +254,29 @@ def test_members_that_are_unlike_non_members_leave_a_gate_inconclusive(
         assert line.startswith(f"gate {limit}: inconclusive: ")
         assert "models that saw neither tell members from non-members, AUC 0.700 (I)" in line
         assert line.count("auc is ") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "state"),
+    [
+        ((0.52, 0.48, 0.56), (0.70, 0.64, 0.76), "failed"),
+        ((0.62, 0.58, 0.66), (0.70, 0.64, 0.76), "held"),
+        ((0.52, 0.48, 0.56), (0.52, 0.46, 0.58), None),  # nothing is seen in own models
+    ],
+)
+def test_members_must_stand_out_as_those_of_own_models(
+    finished: tuple[Result, Path], folder: Path, given: tuple[float, ...], own: tuple[float, ...], state: str | None
+) -> None:
+    document, names = finished[0].document, ("auc", "auc_low", "auc_high")
+    table = [{**row, **dict(zip(names, given, strict=True))} for row in document["table"]]
+    controls = [{**row, **dict(zip(names, own, strict=True))} for row in document["controls"]]
+    changed = {**document, "table": table, "controls": controls}
+    found = KIND.open_page().verdict(changed)
+    assert found is not None and not at_odds({**changed, "verdict": found})
+    assert {each["name"]: each["state"] for each in found["controls"]}.get("members are learnt") == state
+    judged = KIND.headline.controls(changed, KIND.headline.lines(changed))
+    said = [each.failure for each in judged if each.name == "members are learnt"]
+    assert bool(said and "target.members does not name its training points" in said[0]) == (state == "failed")
 
 
 def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:
