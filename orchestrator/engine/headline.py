@@ -73,8 +73,8 @@ def not_learnt(judge: str | None, given: Iterable[Told], own: Iterable[Told]) ->
 
     ``given``, ``own``: what attacks see of the members of the given model, and of those of models of the plan's recipe.
     It is told by the judge, or by the attack that sees most in own models where the judge has no result: its interval
-    must not lie below that of own models. A list that does not name the training points looks like a model that
-    memorised none of them. None where nothing is seen in own models.
+    must lie above one half, or not below that of own models. A list that does not name the training points looks like a
+    model that memorised none of them. None where nothing is seen in own models.
     """
     asked = {attack: (auc, low, high) for attack, auc, low, high in given}
     seen = [
@@ -86,7 +86,7 @@ def not_learnt(judge: str | None, given: Iterable[Told], own: Iterable[Told]) ->
         return None
     _, least, attack, theirs = min(seen)
     auc, low, high = asked[attack]
-    if auc is None or low is None or high is None or high >= -least:
+    if auc is None or low is None or high is None or low > 0.5 or high >= -least:
         return ""
     return (
         f"members of the given model are told with AUC {auc:.3f} [{low:.3f}, {high:.3f}] by {attack}, those of own "

@@ -147,7 +147,7 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
     found.append(Control(name=DIRECTION.told(), of="power", state=FAILED if odd else HELD, text=text))
     why = not_learnt(run.judge, told(run.result.table, setting), told(run.result.own, setting))
     if why is not None:
-        text = f"{capital(why)}." if why else "As they should be, members are told no less than those of own models."
+        text = f"{capital(why)}." if why else "As far as intervals tell, target.members names its training points."
         found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
     if unlike:

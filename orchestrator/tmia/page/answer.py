@@ -160,7 +160,7 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
     ]
     why = unlearnt(table, [cell for cell in run.result.controls if cell.setting == setting], run.judges)
     if why is not None:
-        text = f"{capital(why)}." if why else "As they should be, members are told no less than those of own models."
+        text = f"{capital(why)}." if why else "As far as intervals tell, target.members names its training points."
         found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
     for row in run.result.alike:
         if row.setting == setting:

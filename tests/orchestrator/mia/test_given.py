@@ -207,7 +207,8 @@ def test_a_list_that_does_not_name_the_training_points_is_no_all_clear(bench: Be
     ("given", "own", "said"),
     [
         ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.63, 0.59, 0.67)], "AUC 0.510 [0.470, 0.550] by rmia, those of own"),
-        ([("rmia", 0.56, 0.52, 0.60)], [("rmia", 0.63, 0.59, 0.67)], ""),
+        ([("rmia", 0.56, 0.49, 0.63)], [("rmia", 0.63, 0.59, 0.67)], ""),
+        ([("rmia", 0.55, 0.52, 0.58)], [("rmia", 0.63, 0.59, 0.67)], ""),  # they are recognised, if less
         ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.52, 0.49, 0.55)], None),  # nothing is seen in own models
         ([("loss", 0.51, 0.47, 0.55)], [("rmia", 0.63, 0.59, 0.67)], None),
         ([("rmia", None, None, None)], [("rmia", 0.63, 0.59, 0.67)], ""),
