@@ -82,9 +82,9 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         text = f"members stand out the other way round, AUC {odd[1]:.3f} by {odd[0]}" if odd else ""
         found.append(Control(DIRECTION.term, text, "power"))
         of_given, of_own = told_by_setting(line.values for line in counted), told_by_setting(document.get("own", ()))
-        lines = [not_learnt(document.get("judge"), rows, of_own.get(name, ())) for name, rows in of_given.items()]
-        if any(each is not None for each in lines):
-            found.append(Control(LEARNT.term, "; ".join(filter(None, lines)), "power"))
+        why = [not_learnt(document.get("judge"), rows, of_own.get(name, ())) for name, rows in of_given.items()]
+        if any(each is not None for each in why):
+            found.append(Control(LEARNT.term, "; ".join(filter(None, why)), "power"))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
         found.append(Control(FIT.term, "; ".join(unlike), "cells"))
@@ -100,7 +100,7 @@ def told_by_setting(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Told]]:
     found: dict[str, list[Told]] = {}
     for row in rows:
         if "auc" in row:
-            told = (row["attack"], row["auc"], row["auc_low"], row["auc_high"])
+            told = (row["attack"], row["auc"], row.get("auc_low"), row.get("auc_high"))
             found.setdefault(row["setting"], []).append(told)
     return found
 
