@@ -1,4 +1,4 @@
-"""All that is to be measured on a GPU, in ten minutes: ``make gpu``, or
+"""All that is to be measured on a GPU, in some ten minutes: ``make gpu``, or
 
     python -m benchmarks.gpu                     # every part, the tables on the terminal, the record in gpu.json
     python -m benchmarks.gpu --docs docs/results/benchmarks.md          # and in their places there

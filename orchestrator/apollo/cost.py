@@ -12,6 +12,7 @@ from typing import Any
 from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, SearchSettings
 from audits.training.recipe import Recipe
+from audits.unlearning import UNLEARNERS
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.engine.cost.timing import FORWARD, LOOK, TrainingProbe
 from orchestrator.engine.jobs.job import Job, of_stage
@@ -79,11 +80,8 @@ class ApolloProbe(TrainingProbe):
                 return training
             case "unlearn" if job.document["method"] == "retrain":
                 return training
-            case "unlearn":  # an epoch counts as one over the retain set: an upper end
-                settings = job.document["settings"]
-                size = number(settings, "batch_size", batch) or batch
-                epochs = number(settings, "epochs", 0) * math.ceil(split.train_size / size)
-                return float(epochs + number(settings, "iterations", 0))
+            case "unlearn":
+                return self.unlearning_steps(job, recipe)
             case "trace" | "search" | "rehearse":
                 return self.walks(job) + self.answers(job) / batch
             case "utility":  # the training points of one model, the test points of two
@@ -96,6 +94,30 @@ class ApolloProbe(TrainingProbe):
                 return float(watched.get("models", 1) * (training + looks))
             case _:
                 return float(math.ceil((split.train_size + split.test_pool) / batch))
+
+    def unlearning_steps(self, job: Job, recipe: Recipe) -> float:
+        """Return the work of a method in steps of the recipe's batch size; its own batches may be smaller or larger.
+
+        An epoch counts as one over the whole training set, an upper end, or over the forget set if it reads no other.
+        """
+        settings, method = job.document["settings"], job.document["method"]
+        size = round(number(settings, "batch_size", recipe.batch_size)) or recipe.batch_size
+        steps = number(settings, "epochs", 0) * math.ceil(self.walked(method) / size)
+        steps += number(settings, "iterations", 0)
+        if size == recipe.batch_size or not steps:
+            return float(steps)
+        model, _ = self.fitting(job)
+        own = dataclasses.replace(recipe, batch_size=size)
+        return float(steps * self.measure(model, own)[0] / self.measure(model, recipe)[0])
+
+    def walked(self, method: str) -> int:
+        """Return the points that an epoch of a method has."""
+        split, share = self.plan.split, self.plan.split.forget_share
+        only_forget = method in UNLEARNERS and not UNLEARNERS[method].reads_retain
+        if only_forget and share is not None and self.plan.target is None:
+            return max(1, round(share * split.train_size))
+        size: int = split.train_size
+        return size
 
     def walks(self, job: Job) -> float:
         """Return the work of a search in training steps: its shadows take T steps in two directions.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import click
 
+from audits.errors import BadInput
 from orchestrator.cli.completing import sweeps
 from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, log_models_option, plan_options, planned
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
@@ -62,6 +64,8 @@ def command(
     Runs nothing but, if the store knows no model like these, a few training steps on random data to time them. Of data
     sets of known size (`orch data ls`) the images need not be there.
     """
+    if images_per_second is not None and not math.isfinite(images_per_second):
+        raise BadInput(f"--images-per-second is {images_per_second}; give a number of images, e.g. 2500")
     sweep = None
     if tune or name is not None or asked["vary"]:
         sweep, source = (chosen_among if tune else chosen)(name, source, asked)

@@ -45,7 +45,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     elif cost.sweep:
         yield f"settings: {cost.settings}; what they share is counted once"
     where = f"with {cost.workers} worker{'s' * (cost.workers > 1)}" if cost.workers else "in the calling process"
-    where += f", {cost.workers_per_model} to a model," if cost.workers_per_model > 1 else ""
+    where += f", {cost.workers_per_model} to a model" if cost.workers_per_model > 1 else ""
     if cost.images_per_second is not None:
         yield f"time: about {seconds(cost.seconds)} {where}, {cost.worker_hours:.3g} worker-hours in all"
     else:

@@ -121,7 +121,7 @@ def test_workers_of_one_model_share_its_work(capsys: pytest.CaptureFixture[str])
     assert (one["workers_per_model"], four["workers_per_model"]) == (1, 4)
     assert four["seconds"] == one["seconds"] and four["stages"] == one["stages"]
     assert main([*asked[:-1], "--set", "compute.workers_per_model=4"]) == 0
-    assert "with 4 workers, 4 to a model," in capsys.readouterr().out
+    assert "with 4 workers, 4 to a model, " in capsys.readouterr().out
 
 
 def test_a_stated_throughput_is_not_mixed_with_what_the_store_knows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +131,31 @@ def test_a_stated_throughput_is_not_mixed_with_what_the_store_knows(capsys: pyte
     assert main(["cost", "apollo-smoke", "--store", "store", "--images-per-second", "1000", "--json"]) == 0
     train = json.loads(capsys.readouterr().out)["stages"][0]
     assert train["reused"] == 1 and train["unit_seconds"] < 1e3
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf"])
+def test_a_throughput_is_a_number(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "apollo-smoke", "--images-per-second", rate]) == 2
+    assert capsys.readouterr().err.strip() == (
+        f"orch: --images-per-second is {rate}; give a number of images, e.g. 2500"
+    )
+
+
+def test_unlearning_is_priced_by_the_points_that_a_method_walks_in_batches_of_its_own() -> None:
+    """At a stated throughput seconds are images over it: 100 points a model, 20 of them forgotten."""
+    method = "learning_rate: 1e-3, epochs: 3, batch_size"
+    plan = load_plan(
+        "apollo-smoke",
+        [
+            f"unlearning=[{{method: finetune, {method}: 10}}, {{method: gradient_ascent, {method}: 5}},"
+            f" {{method: finetune, as: as-recipe, {method}: 50}}]",
+            "recipe.batch_size=50",
+        ],
+    )
+    guess = ApolloProbe(plan, "cpu", Timings(10.0))
+    found = {job.label: guess.seconds(job) for job in jobs_of(plan, "unlearn")}
+    assert found["finetune"] == found["as-recipe"] == pytest.approx(3 * 100 / 10)
+    assert found["gradient_ascent"] == pytest.approx(3 * 20 / 10)
 
 
 def test_a_rate_at_which_training_diverges_can_be_priced() -> None:
