@@ -115,9 +115,8 @@ class ApolloProbe(TrainingProbe):
         split, share = self.plan.split, self.plan.split.forget_share
         only_forget = method in UNLEARNERS and not UNLEARNERS[method].reads_retain
         if only_forget and share is not None and self.plan.target is None:
-            return max(1, round(share * split.train_size))
-        size: int = split.train_size
-        return size
+            return max(1, round(float(share * split.train_size)))
+        return int(split.train_size)
 
     def walks(self, job: Job) -> float:
         """Return the work of a search in training steps: its shadows take T steps in two directions.
