@@ -1,7 +1,7 @@
 """How fast recipes learn: the paper's of Apollo against the published fast one of ``apollo-cifar10-fast``, per epoch.
 
     python -m benchmarks.recipes                      # about two minutes on one thread
-    python -m benchmarks.recipes --device cuda --width 64 --points 5000 --epochs 24 --longer 4 --seeds 5
+    python -m benchmarks.recipes --device cuda --width 64 --points 5000 --test 10000 --epochs 24 --longer 4
     python -m benchmarks.recipes --quick              # shows that it works; the numbers mean nothing
 
 A ResNet-18 learns Fashion-MNIST, brought to 14×14 (``fashion14``) or other images that are here (``--data``), by both
