@@ -33,8 +33,10 @@ class Dataset:
     ``value_range``: the allowed interval of every coordinate as the models see it, or None where inputs are unbounded;
     ``fingerprint``: sha256 of the contents (not of the name), made here when it is not given (of encoded images it must
     be given). ``groups``: (N,) int64, which points belong together (``audits.data.groups``), or None; with groups the
-    fingerprint is one of contents and groups, and ``ungrouped`` that of the contents alone, made here. The arrays are
-    read-only. Raises BadInput when the parts do not fit together.
+    fingerprint is one of contents and groups, and ``ungrouped`` that of the contents alone, made here. ``names``: (N,)
+    what each point is called, such as the path of its file below the folder, accepted wherever its id is; None where
+    points have no names; no part of the fingerprint. The arrays are read-only. Raises BadInput when the parts do not fit
+    together.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Dataset:
     fingerprint: str = ""
     groups: npt.NDArray[np.int64] | None = None
     ungrouped: str = ""
+    names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.inputs.dtype != np.uint8 and self.inputs.dtype != np.float32:
@@ -71,6 +74,8 @@ class Dataset:
             object.__setattr__(
                 self, "fingerprint", fingerprint(self.inputs, self.labels, self.classes, self.value_range)
             )
+        if self.names is not None and len(self.names) != len(self.labels):
+            raise BadInput(f"data set {self.name!r}: {len(self.names)} names for {len(self.labels)} points; give one each")
         if self.groups is not None:
             self._take_groups(self.groups)
 
