@@ -35,8 +35,8 @@ class Dataset:
     be given). ``groups``: (N,) int64, which points belong together (``audits.data.groups``), or None; with groups the
     fingerprint is one of contents and groups, and ``ungrouped`` that of the contents alone, made here. ``names``: (N,)
     what each point is called, such as the path of its file below the folder, accepted wherever its id is; None where
-    points have no names; no part of the fingerprint. The arrays are read-only. Raises BadInput when the parts do not fit
-    together.
+    points have no names; no part of the fingerprint. The arrays are read-only. Raises BadInput when the parts do not
+    fit together.
     """
 
     name: str
@@ -75,7 +75,9 @@ class Dataset:
                 self, "fingerprint", fingerprint(self.inputs, self.labels, self.classes, self.value_range)
             )
         if self.names is not None and len(self.names) != len(self.labels):
-            raise BadInput(f"data set {self.name!r}: {len(self.names)} names for {len(self.labels)} points; give one each")
+            raise BadInput(
+                f"data set {self.name!r}: {len(self.names)} names for {len(self.labels)} points; give one each"
+            )
         if self.groups is not None:
             self._take_groups(self.groups)
 
