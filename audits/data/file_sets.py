@@ -39,9 +39,13 @@ class EncodedSet:
 
     def dataset(self, name: str) -> Dataset:
         """Return the data set; images are decoded now if they are kept in memory."""
+        inputs: npt.NDArray[np.uint8] | Images
         if self.images.nbytes <= self.kept:
-            return Dataset(name, self.images[:], self.labels, self.classes, IMAGE_RANGE, notes=self.notes)
-        return Dataset(name, self.images, self.labels, self.classes, IMAGE_RANGE, self.fingerprint(), notes=self.notes)
+            inputs, known = self.images[:], ""
+        else:
+            inputs, known = self.images, self.fingerprint()
+        names = self.images.names
+        return Dataset(name, inputs, self.labels, self.classes, IMAGE_RANGE, known, names=names, notes=self.notes)
 
     def fingerprint(self) -> str:
         """Return the sha256 (hex) of what decides the decoded images, without decoding them.
