@@ -43,13 +43,16 @@ class ClassFolders:
     def notes(self) -> Iterator[str]:
         """Yield what is left out, and what a reader may not expect to count."""
         if self.others:
-            yield f"files of other endings are left out ({counted(self.others)}), as torchvision's ImageFolder does"
+            yield f"files with other endings are left out, as by torchvision's ImageFolder: {counted(self.others)}"
         if self.beside:
-            yield f"images beside the class folders are left out ({self.beside}), as torchvision's ImageFolder does"
+            yield f"{self.beside} images that are in no class folder are left out, as by torchvision's ImageFolder"
         if self.empty:
-            yield f"hidden folders without an image are no classes ({', '.join(self.empty)})"
+            yield f"hidden folders without an image are no classes: {', '.join(self.empty)}"
         if hidden := sum(any(part.startswith(".") for part in file.split("/")) for file in self.files):
-            yield f"hidden files, or files in hidden folders, count ({hidden}), as for torchvision's ImageFolder"
+            yield (
+                f"{hidden} of {len(self.files)} images are hidden, or in hidden folders; they count, as for "
+                "torchvision's ImageFolder"
+            )
 
 
 def read_class_folders(root: Path) -> ClassFolders:

@@ -67,9 +67,14 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
     width, height = first if size is None else (size, size)
     notes = list(found.notes())
     if turned:
-        notes.append(f"EXIF orientation is not applied ({turned} images), as torchvision's ImageFolder does not")
+        notes.append(
+            f"{turned} of {len(files)} images have an EXIF orientation, which is not applied, as in torchvision's "
+            "ImageFolder"
+        )
     if paged:
-        notes.append(f"of images with several pages or frames the first is read ({paged}), as for ImageFolder")
+        notes.append(
+            f"{paged} of {len(files)} images have several pages or frames; the first is read, as by ImageFolder"
+        )
     return Listing(found.classes, files, found.labels, (channels, height, width), tuple(notes))
 
 

@@ -86,7 +86,7 @@ def test_any_tree_is_listed_as_by_image_folder(tree: set[tuple[str, tuple[str, .
 @pytest.mark.parametrize(
     "files",
     [
-        ["a/x/1.png", "a/2.png", "a/img_10.png", "a/img_9.png"],
+        ["a/x/1.png", "a/2.png", "a/img_10.png", "a/img_9.png", "a/y.png/1.png", "a/y.png/0.png"],
         ["a/b/1.png", "a/b-c/1.png", "a/b.d/1.png", "a/b0/1.png", "a/b.png"],
         ["a/.ipynb_checkpoints/0-checkpoint.png", "a/0.png", "a/.hidden.png"],
         ["a/photo.TIF", "a/scan.tiff", "a/Z.JPEG", "a/a.webp", "a/é.png", "a/ .png", "a/.jpg", "a/x.gif", "a/x"],
@@ -138,7 +138,7 @@ def test_what_is_left_out_or_may_surprise_is_said_with_counts(tmp_path: Path) ->
     plant(tmp_path, "a/1.gif", "a/2.GIF", "b/notes.txt", "b/Thumbs", "b/.DS_Store", ".git/HEAD", "README.md")
     others, beside, empty, hidden = describe(f"folder:{tmp_path}").notes
     assert ".gif 2, .ds_store 1, .txt 1, no ending 1" in others
-    assert "(1)" in beside and ".git" in empty and "(1)" in hidden
+    assert ": 1 images" in beside and ".git" in empty and "1 of 3 images" in hidden
     assert load(f"folder:{tmp_path}").notes == (others, beside, empty, hidden)
     assert all(line.startswith(f"folder:{tmp_path}: ") for line in (others, beside, empty, hidden))
 
@@ -170,7 +170,7 @@ def test_exif_orientation_is_not_applied_as_in_torchvision_and_that_is_said(tmp_
             how = {"exif": with_orientation(6)} if name == "a" else {"exif": with_orientation(1)}
             Image.fromarray(pixels).save(tmp_path / name / f"{number}.{suffix}", **how)
     (line,) = [note for note in describe(f"folder:{tmp_path}?size=6").notes if "EXIF" in note]
-    assert "(3 images)" in line  # that of TIFF is applied, by Pillow, whoever reads it
+    assert "3 of 8 images" in line  # that of TIFF is applied, by Pillow, whoever reads it
     found = load(f"folder:{tmp_path}?size=6")
     assert line in found.notes
     as_torchvision = [
@@ -194,7 +194,7 @@ def test_answers_remembered_by_an_earlier_question_say_nothing_of_orientation(
         painted(tmp_path / "set" / name / "0.png", exif=with_orientation(3))
         os.utime(tmp_path / "set" / name / "0.png", (1, 1))
     first, again = (describe(f"folder:{tmp_path / 'set'}").notes for _ in range(2))
-    assert first == again and "(2 images)" in first[0]
+    assert first == again and "2 of 2 images" in first[0]
 
 
 @pytest.mark.parametrize("compression", [None, "tiff_lzw", "tiff_adobe_deflate", "packbits"])
@@ -208,7 +208,7 @@ def test_tiff_is_read_and_of_several_pages_the_first(tmp_path: Path, compression
     found = load(f"folder:{tmp_path}")
     assert (found.inputs == pixels[0].transpose(2, 0, 1)).all()
     (line,) = found.notes
-    assert "pages" in line and "(1)" in line
+    assert "1 of 2 images" in line and "pages" in line
 
 
 def test_a_gif_that_is_called_jpg_is_read_as_torchvision_reads_it(tmp_path: Path) -> None:
