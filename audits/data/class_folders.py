@@ -17,10 +17,10 @@ from audits.errors import BadInput
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 PART = re.compile(
-    r"(?:(?P<train>train|training)|(?P<val>val|valid|validation|dev)|(?P<test>test|testing|eval))"
+    r"(?P<before>.*[ _-])?(?:(?P<train>train|training)|(?P<val>val|valid|validation|dev)|(?P<test>test|testing|eval))"
     r"(?:[ _-]?(?:set|split|images|data|\d{4}))?"
 )
-"""Names of folders that hold a part of a data set, in lower case."""
+"""Names of folders that hold a part of a data set, in lower case; what stands ``before`` is the same for all parts."""
 NAMED = 6  # endings that a note names
 
 
@@ -152,8 +152,9 @@ def refuse_parts(root: Path, names: Sequence[str]) -> None:
     there, with folders in them. A class that is called train, among others, stays a class.
     """
     seen = [name for name in names if not name.startswith(".")]
-    kinds = {name: found.lastgroup for name in seen if (found := PART.fullmatch(name.lower()))}
-    if not kinds:
+    found = {name: match for name in seen if (match := PART.fullmatch(name.lower()))}
+    kinds = {name: match.lastgroup for name, match in found.items()}
+    if len({match["before"] for match in found.values()}) != 1:
         return
     inside = [name for part in kinds for name in class_names(root / part) if not name.startswith(".")]
     if len(set(kinds.values())) > 1:

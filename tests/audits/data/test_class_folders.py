@@ -237,6 +237,7 @@ def test_tiff_of_16_bits_is_refused(tmp_path: Path) -> None:
         (["train_set/a/0.png", "test-set/a/0.png", "x/0.png", "y/0.png", "z/0.png"], "folder:{}/test-set"),
         (["train/a/0.png", "train/b/0.png"], "folder:{}/train"),
         (["train/0.png", "test/0.png"], "one folder of images per class"),
+        (["seg_train/sea/0.png", "seg_test/sea/0.png", "seg_pred/0.png"], "folder:{}/seg_test"),
     ],
 )
 def test_parts_of_a_set_are_no_classes(tmp_path: Path, files: list[str], way_out: str) -> None:
@@ -254,6 +255,8 @@ def test_parts_of_a_set_are_no_classes(tmp_path: Path, files: list[str], way_out
         ["train/0.png", "test/0.png", "word/0.png", "term/0.png", "valued/0.png"],
         ["test1/0.png", "test2/0.png"],
         ["trainer/0.png", "valley/0.png"],
+        ["bullet_train/a/0.png", "steam_train/a/0.png"],
+        ["train/a/0.png", "litmus_test/a/0.png"],
     ],
 )
 def test_a_class_may_be_called_as_a_part_is(tmp_path: Path, files: list[str]) -> None:
