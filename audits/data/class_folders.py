@@ -30,7 +30,7 @@ class ClassFolders:
 
     ``files``: below the root, with slashes, class by class; ``labels``: of each the place of its class in ``classes``.
     ``others``: how many files in the class folders have another ending, by ending; ``beside``: images that are in no
-    class folder; ``empty``: hidden folders without an image, which are no classes.
+    class folder; ``empty``: how many hidden folders hold no image, and are no classes.
     """
 
     classes: tuple[str, ...]
@@ -38,7 +38,7 @@ class ClassFolders:
     labels: tuple[int, ...]
     others: Counter[str]
     beside: int
-    empty: tuple[str, ...]
+    empty: int
 
     def notes(self) -> Iterator[str]:
         """Yield what is left out, and what a reader may not expect to count."""
@@ -47,7 +47,7 @@ class ClassFolders:
         if self.beside:
             yield f"{self.beside} images that are in no class folder are left out, as by torchvision's ImageFolder"
         if self.empty:
-            yield f"hidden folders without an image are no classes: {', '.join(self.empty)}"
+            yield f"{self.empty} hidden folders without an image are no classes"
         if hidden := sum(any(part.startswith(".") for part in file.split("/")) for file in self.files):
             yield (
                 f"{hidden} of {len(self.files)} images are hidden, or in hidden folders; they count, as for "
@@ -80,8 +80,7 @@ def read_class_folders(root: Path) -> ClassFolders:
     if len(classes) < 2:
         raise too_few(root, classes)
     beside = sum(is_image(entry.name) and not entry.is_dir() for entry in root.iterdir())
-    empty = tuple(name for name in names if name not in classes)
-    return ClassFolders(tuple(classes), tuple(files), tuple(labels), others, beside, empty)
+    return ClassFolders(tuple(classes), tuple(files), tuple(labels), others, beside, len(names) - len(classes))
 
 
 def class_names(root: Path) -> list[str]:
@@ -132,9 +131,9 @@ def is_image(file: str) -> bool:
 
 
 def ending(file: str) -> str:
-    """Return the ending of a file's name in lower case; "no ending" where it has none."""
-    _, dot, last = file.rpartition("/")[2].rpartition(".")
-    return f".{last.lower()}" if dot else "no ending"
+    """Return the ending of a file's name in lower case: up to ten letters and digits; else "no ending"."""
+    found = re.search(r"\.\w{1,10}\Z", file)
+    return found[0].lower() if found else "no ending"
 
 
 def counted(others: Counter[str]) -> str:

@@ -135,10 +135,12 @@ def test_a_folder_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: py
 def test_what_is_left_out_or_may_surprise_is_said_with_counts(tmp_path: Path) -> None:
     for file in ("a/0.png", "a/.b/1.png", "b/0.png", "beside.png"):
         painted(tmp_path / file)
-    plant(tmp_path, "a/1.gif", "a/2.GIF", "b/notes.txt", "b/Thumbs", "b/.DS_Store", ".git/HEAD", "README.md")
+    plant(
+        tmp_path, "a/1.gif", "a/2.GIF", "b/notes.txt", "b/Thumbs", "b/odd.a\nb", "b/.DS_Store", ".git/HEAD", "README.md"
+    )
     others, beside, empty, hidden = describe(f"folder:{tmp_path}").notes
-    assert ".gif 2, .ds_store 1, .txt 1, no ending 1" in others
-    assert ": 1 images" in beside and ".git" in empty and "1 of 3 images" in hidden
+    assert ".gif 2, no ending 2, .ds_store 1, .txt 1" in others
+    assert ": 1 images" in beside and ": 1 hidden folders" in empty and "1 of 3 images" in hidden
     assert load(f"folder:{tmp_path}").notes == (others, beside, empty, hidden)
     assert all(line.startswith(f"folder:{tmp_path}: ") for line in (others, beside, empty, hidden))
 
