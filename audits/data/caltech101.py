@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.class_folders import class_names, too_few
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description, unnamed
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles
 from audits.data.imagenet import RULE, SIDE, decode
-from audits.data.images import class_folders
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -63,8 +63,10 @@ def encoded(request: Request) -> EncodedSet:
 
 
 def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64]]:
-    """Return classes, files relative to ``root`` and labels, class by class, in order of name."""
-    classes = tuple(name for name in class_folders(root) if name != BACKGROUND)
+    """Return classes, files relative to ``root`` and labels, class by class, in order of name, as torchvision does."""
+    classes = tuple(name for name in class_names(root) if name != BACKGROUND and not name.startswith("."))
+    if len(classes) < 2:
+        raise too_few(root, classes)
     files: list[str] = []
     labels: list[int] = []
     for label, name in enumerate(classes):

@@ -26,7 +26,7 @@ class EncodedSet:
 
     ``rule`` says in words how pixels are made of an image. Sets that take up to ``kept`` bytes decoded are kept in
     memory. ``contents``: the digest of names, labels and encoded images (``contents_digest``) where it is known; else
-    it is read from the files.
+    it is read from the files. ``notes``: as of ``Dataset``.
     """
 
     images: Images
@@ -35,12 +35,17 @@ class EncodedSet:
     rule: str
     kept: int = 0
     contents: str = ""
+    notes: tuple[str, ...] = ()
 
     def dataset(self, name: str) -> Dataset:
         """Return the data set; images are decoded now if they are kept in memory."""
+        inputs: npt.NDArray[np.uint8] | Images
         if self.images.nbytes <= self.kept:
-            return Dataset(name, self.images[:], self.labels, self.classes, IMAGE_RANGE)
-        return Dataset(name, self.images, self.labels, self.classes, IMAGE_RANGE, self.fingerprint())
+            inputs, known = self.images[:], ""
+        else:
+            inputs, known = self.images, self.fingerprint()
+        names = self.images.names
+        return Dataset(name, inputs, self.labels, self.classes, IMAGE_RANGE, known, names=names, notes=self.notes)
 
     def fingerprint(self) -> str:
         """Return the sha256 (hex) of what decides the decoded images, without decoding them.

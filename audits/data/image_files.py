@@ -43,6 +43,11 @@ class Images(ABC):
         """Return the file of an image, or what messages call it and its bytes."""
 
     @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """The name of each image: the path of its file below the root of the set, with slashes."""
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """(N, C, H, W)."""
         return (len(self), *self.point_shape)
@@ -91,6 +96,11 @@ class ImageFiles(Images):
 
     def __len__(self) -> int:
         return len(self.files)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files."""
+        return self.files
 
     def encoded(self, row: int) -> tuple[Path, None]:
         """Return the file of an image."""

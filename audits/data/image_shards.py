@@ -6,9 +6,11 @@ import math
 import os
 import tarfile
 import zipfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,35 @@ HOW_TO_GET = "write it with 'orch data shard NAME DIR', where NAME is a data set
 
 
 @dataclass(frozen=True, eq=False)
+class ShardNames(Sequence[str]):
+    """The names of ``points`` images in the shards of ``folder``, read when one is first asked for."""
+
+    folder: Path
+    points: int
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """All names; BadInput for a damaged index."""
+        ids = read_index(self.folder, Manifest.read(self.folder), "id")["id"]
+        return tuple(os.fsdecode(name) for name in ids.tolist())
+
+    def __len__(self) -> int:
+        return self.points
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, row: int | slice) -> str | tuple[str, ...]:
+        return self.known[row]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+
+@dataclass(frozen=True, eq=False)
 class ImageShards(Images):
     """Images in tar files of ``folder``: image i has ``length[i]`` bytes from ``offset[i]`` of ``files[shard[i]]``."""
 
@@ -40,6 +71,11 @@ class ImageShards(Images):
 
     def __len__(self) -> int:
         return len(self.shard)
+
+    @property
+    def names(self) -> ShardNames:
+        """The names of the files that the shards were made of."""
+        return ShardNames(self.folder, len(self))
 
     def encoded(self, row: int) -> tuple[Path, bytes]:
         """Return the shard of an image, with its row, and its bytes; BadInput when the shard cannot be read."""
@@ -111,7 +147,7 @@ def verify(folder: Path, decode: bool = False) -> Manifest:
     manifest = Manifest.read(folder)
     index = read_index(folder, manifest, "id")
     _check_fit(folder, manifest, index)
-    names = [os.fsdecode(name) for name in index["id"].tolist()]
+    names = ShardNames(folder, manifest.points)
 
     def fault(number: int) -> str:
         return _fault(folder, manifest.shards[number], np.flatnonzero(index["shard"] == number), index)

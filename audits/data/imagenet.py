@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.class_folders import class_names, files_below, is_image, read_class_folders, too_few
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description, unnamed
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles, Shape
-from audits.data.images import SUFFIXES, class_folders, opened_as
+from audits.data.images import opened_as
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -57,10 +57,10 @@ def describe(request: Request) -> Description:
             request.name, POINTS, (3, side, side), unnamed(CLASSES), IMAGE_RANGE, where, False,
             LICENCE, HOW_TO_GET, True,
         )  # fmt: skip
-    classes, files, _ = listed(places[0])
+    classes, files, _, notes = listed(places[0])
     return Description(
         request.name, len(files), (3, side, side), classes, IMAGE_RANGE, [str(places[0])], True,
-        LICENCE, HOW_TO_GET, True,
+        LICENCE, HOW_TO_GET, True, tuple(f"{request.name}: {note}" for note in notes),
     )  # fmt: skip
 
 
@@ -75,35 +75,27 @@ def encoded(request: Request) -> EncodedSet:
     if not description.present:
         raise description.missing()
     root = Path(description.where[0])
-    classes, files, labels = listed(root)
+    classes, files, labels, _ = listed(root)
     images = ImageFiles(root, files, (3, *description.shape[1:]), decode)  # type: ignore[arg-type]  # shape has three
-    return EncodedSet(images, labels, classes, RULE)
+    return EncodedSet(images, labels, classes, RULE, notes=description.notes)
 
 
-def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64]]:
-    """Return classes, files relative to ``root`` and labels: part by part, class by class, in order of name."""
-    classes = tuple(class_folders(root / "train"))
-    unknown = [name for name in class_folders(root / "val") if name not in set(classes)]
-    if unknown:
-        raise BadInput(f"{root / 'val'} holds the class {unknown[0]}, which {root / 'train'} does not; make both alike")
-    files: list[str] = []
-    labels: list[int] = []
-    for part in PARTS:
-        for label, name in enumerate(classes):
-            found = _images_in(root / part / name)
-            if part == "train" and not found:
-                raise BadInput(f"class folder {root / part / name} holds no image ({', '.join(SUFFIXES)})")
-            files += [f"{part}/{name}/{file}" for file in found]
-            labels += [label] * len(found)
-    return classes, tuple(files), np.array(labels, dtype=np.int64)
-
-
-def _images_in(folder: Path) -> list[str]:
-    if not folder.is_dir():
-        return []
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries]
-    return sorted(name for name in names if name.lower().endswith(SUFFIXES) and not name.startswith("."))
+def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64], tuple[str, ...]]:
+    """Return classes, files below ``root``, labels and notes: part by part, each in the order of ImageFolder."""
+    train, val = read_class_folders(root / "train"), root / "val"
+    found = [name for name in class_names(val) if not name.startswith(".")]
+    if len(found) < 2:
+        raise too_few(val, found)
+    if unknown := sorted(set(found) - set(train.classes)):
+        raise BadInput(f"{val} holds the class {unknown[0]}, which {root / 'train'} does not; make both alike")
+    files = [f"train/{file}" for file in train.files]
+    labels = list(train.labels)
+    for label, name in enumerate(train.classes):
+        if (val / name).is_dir():
+            more = [f"val/{file}" for file in files_below(val, name) if is_image(file)]
+            files += more
+            labels += [label] * len(more)
+    return train.classes, tuple(files), np.array(labels, dtype=np.int64), tuple(train.notes())
 
 
 def _side(request: Request) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.class_folders import read_class_folders
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles, Shape
@@ -26,9 +27,12 @@ from audits.errors import BadInput
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".pgm", ".ppm", ".bmp", ".webp")
-FORMATS = ("JPEG", "PNG", "PPM", "BMP", "WEBP")
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "WEBP", "TIFF", "GIF")
+"""That are read; files count as images by their endings, so a GIF counts if it is called .jpg."""
 GREY = ("1", "L", "LA")
+ABOUT = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
+"""Where Pillow keeps what may give the orientation of an image."""
+ORIENTATION = 0x0112
 MOST_PIXELS = 64 * 10**6
 """Of an image, by its header: a file of some kilobytes can claim to hold more than any memory."""
 MOST_BYTES = 2**30  # of decoded images that are kept in memory; more stay in their files
@@ -37,74 +41,95 @@ RULE = "grey or RGB, scaled to the shape (bilinear)"
 
 @dataclass(frozen=True)
 class Listing:
-    """The images of a folder: ``files`` and their ``labels`` in order, ``shape`` (C, H, W) after scaling."""
+    """The images of a folder: ``files`` and their ``labels`` in order, ``shape`` (C, H, W) after scaling.
+
+    ``notes``: what is left out or not applied, without the name of the data set.
+    """
 
     classes: tuple[str, ...]
     files: tuple[Path, ...]
     labels: tuple[int, ...]
     shape: Shape
+    notes: tuple[str, ...] = ()
 
 
 def list_images(folder: Path, size: int | None = None) -> Listing:
-    """Return the images below ``folder``, whose sub-folders are the classes, both in order of name.
+    """Return the images below ``folder``, whose sub-folders are the classes, in the order of torchvision's ImageFolder.
 
     Only headers are read, once per machine (``remembered``). Grey images give one channel; when any is coloured, all
-    are read as three. BadInput when there are fewer than two classes, a class is empty, an image is unreadable, or
-    sizes differ and ``size`` is not given.
+    are read as three. BadInput as of ``read_class_folders``, and when an image is unreadable, or sizes differ and
+    ``size`` is not given.
     """
-    names = class_folders(folder)
-    files: list[Path] = []
-    labels: list[int] = []
-    for label, name in enumerate(names):
-        found = _images_below(folder / name)
-        if not found:
-            raise BadInput(f"class folder {folder / name} holds no image ({', '.join(SUFFIXES)})")
-        files += found
-        labels += [label] * len(found)
-    below = [file.relative_to(folder).as_posix() for file in files]
-    question = "headers of one size" if size is None else "headers"
-    channels, *first = remembered(question, folder, below, lambda: _headers(folder, files, size))
+    found = read_class_folders(folder)
+    files = tuple(folder / file for file in found.files)
+    question = f"headers{' of one size' if size is None else ''}, orientation and pages"
+    channels, *first, turned, paged = remembered(question, folder, found.files, lambda: _headers(folder, files, size))
     width, height = first if size is None else (size, size)
-    return Listing(tuple(names), tuple(files), tuple(labels), (channels, height, width))
+    notes = list(found.notes())
+    if turned:
+        notes.append(
+            f"{turned} of {len(files)} images have an EXIF orientation, which is not applied, as in torchvision's "
+            "ImageFolder"
+        )
+    if paged:
+        notes.append(
+            f"{paged} of {len(files)} images have several pages or frames; the first is read, as by ImageFolder"
+        )
+    return Listing(found.classes, files, found.labels, (channels, height, width), tuple(notes))
 
 
-def _headers(folder: Path, files: Sequence[Path], size: int | None) -> tuple[int, int, int]:
-    """Return the channels of all images, and width and height of the first."""
-    first, channels = header(files[0])
-    for file in files[1:]:
-        here, more = header(file)
+def _headers(folder: Path, files: Sequence[Path], size: int | None) -> tuple[int, int, int, int, int]:
+    """Return the channels of all images, width and height of the first, and how many are turned and have pages."""
+    first, channels, turned, paged = None, 1, 0, 0
+    for file in files:
+        with opened(file) as image:
+            here, more = size_and_channels(image, file)
+            turned += is_turned(image)
+            paged += has_pages(image)
+        first = first or here
         channels = max(channels, more)
         if size is None and here != first:
             raise BadInput(
                 f"{file} is {here[0]}×{here[1]} but {files[0]} is {first[0]}×{first[1]}; "
                 f"have all scaled with folder:{folder}?size=N"
             )
-    return channels, *first
-
-
-def class_folders(folder: Path) -> list[str]:
-    """Return the names of the sub-folders of ``folder``, sorted; BadInput when there are fewer than two."""
-    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    if len(names) < 2:
-        raise BadInput(f"{folder} holds {len(names)} class folders; at least two are needed, each full of images")
-    return names
-
-
-def _images_below(folder: Path) -> list[Path]:
-    return sorted(
-        Path(parent) / name
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if name.lower().endswith(SUFFIXES) and not name.startswith(".")
-    )
+    assert first is not None, "every class folder holds an image"
+    return channels, *first, turned, paged
 
 
 def header(file: Path, content: bytes | None = None) -> tuple[tuple[int, int], int]:
     """Return the size (width, height) and the number of channels."""
     with opened(file, content) as image:
-        if image.mode[0] in "IF":
-            raise BadInput(f"{file} has more than 8 bits a sample (mode {image.mode}); convert it to 8 bits")
-        return image.size, 1 if image.mode in GREY else 3
+        return size_and_channels(image, file)
+
+
+def size_and_channels(image: Image, file: Path) -> tuple[tuple[int, int], int]:
+    """Return the size (width, height) and the number of channels; BadInput for more than 8 bits a sample."""
+    if image.mode[0] in "IF":
+        raise BadInput(f"{file} has more than 8 bits a sample (mode {image.mode}); convert it to 8 bits")
+    return image.size, 1 if image.mode in GREY else 3
+
+
+def is_turned(image: Image) -> bool:
+    """Say whether EXIF or XMP ask for an image to be turned or mirrored, and decoding it does not.
+
+    Pillow does so for TIFF alone.
+    """
+    if image.format == "TIFF" or not any(field in image.info for field in ABOUT):
+        return False
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return image.getexif().get(ORIENTATION) in range(2, 9)
+    except Exception:  # damaged facts about an image can make Pillow raise anything; its pixels may be whole
+        return False
+
+
+def has_pages(image: Image) -> bool:
+    """Say whether an image has several pages or frames; further views beside a photograph (MPO) are none."""
+    try:
+        return image.format != "MPO" and bool(getattr(image, "is_animated", False))
+    except Exception:  # as above: some formats read on to find out
+        return False
 
 
 def decode(file: Path, shape: Shape, content: bytes | None = None) -> npt.NDArray[Any]:
@@ -168,8 +193,13 @@ def _description(request: Request, listing: Listing | None) -> Description:
         return Description(request.name, 0, (), (), IMAGE_RANGE, where, False, "the owner's", how_to_get)
     return Description(
         request.name, len(listing.files), listing.shape, listing.classes, IMAGE_RANGE, where, True,
-        "the owner's", how_to_get, len(listing.files) * math.prod(listing.shape) > MOST_BYTES,
+        "the owner's", how_to_get, len(listing.files) * math.prod(listing.shape) > MOST_BYTES, noted(request, listing),
     )  # fmt: skip
+
+
+def noted(request: Request, listing: Listing) -> tuple[str, ...]:
+    """Return the notes of a folder, which name it."""
+    return tuple(f"{request.name}: {note}" for note in listing.notes)
 
 
 def _describe(request: Request) -> Description:
@@ -191,7 +221,8 @@ def encoded(request: Request) -> EncodedSet:
     listing = list_images(folder, size)
     labels = np.array(listing.labels, dtype=np.int64)
     names = tuple(file.relative_to(folder).as_posix() for file in listing.files)
-    return EncodedSet(ImageFiles(folder, names, listing.shape, decode), labels, listing.classes, RULE, MOST_BYTES)
+    images = ImageFiles(folder, names, listing.shape, decode)
+    return EncodedSet(images, labels, listing.classes, RULE, MOST_BYTES, notes=noted(request, listing))
 
 
 CATALOGUE.register("folder")(

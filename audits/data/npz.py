@@ -15,7 +15,7 @@ def _load(request: Request) -> Dataset:
     path = request.local_path()
     if not path.is_file():
         raise told(request, None, HOW).missing()
-    return checked(request.name, arrays_of(path, request.name), request.options.get(LAYOUT, "channels_first"))
+    return checked(request.name, arrays_of(path, request.name), request.options.get(LAYOUT))
 
 
 def _describe(request: Request) -> Description:

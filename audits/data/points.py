@@ -24,6 +24,7 @@ FORMS = (
 )
 INPUTS, LABELS, GROUPS = ("inputs", "x", "images", "data"), ("labels", "y", "targets"), ("groups",)
 LAYOUTS = ("channels_first", "channels_last")
+MOST_CHANNELS = 4  # of images that people hold with channels last
 
 
 def arrays_of(given: Any, name: str = "data") -> tuple[npt.NDArray[Any], ...]:
@@ -108,8 +109,18 @@ def from_npz(path: Path, name: str) -> tuple[npt.NDArray[Any], ...]:
     return tuple(parts)
 
 
-def channels_first(inputs: npt.NDArray[Any], layout: str, name: str) -> npt.NDArray[Any]:
-    """Return images of ``layout`` (channels_first, channels_last) as (N, C, H, W); grey ones may lack channels."""
+def channels_first(inputs: npt.NDArray[Any], layout: str | None, name: str) -> npt.NDArray[Any]:
+    """Return images of ``layout`` (channels_first, channels_last) as (N, C, H, W); grey ones may lack channels.
+
+    None: nobody said it, and (N, C, H, W) is taken; BadInput for what looks like (N, H, W, C).
+    """
+    if layout is None:
+        if is_channels_last(inputs.shape):
+            raise BadInput(
+                f"{name}: inputs have shape {inputs.shape}; needed: channels first, inputs.transpose(0, 3, 1, 2), or "
+                f"?layout=channels_last behind the name; ?layout=channels_first if these are {inputs.shape[1]} channels"
+            )
+        return inputs
     if layout not in LAYOUTS:
         raise BadInput(f"data set {name!r}: layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
     if layout == "channels_first":
@@ -119,6 +130,19 @@ def channels_first(inputs: npt.NDArray[Any], layout: str, name: str) -> npt.NDAr
     if inputs.ndim != 4:
         raise BadInput(f"data set {name!r}: layout is {layout}, but inputs have shape {inputs.shape}, not (N, H, W, C)")
     return np.moveaxis(inputs, -1, 1)
+
+
+def is_channels_last(shape: Sequence[int]) -> bool:
+    """Say whether a shape is (N, H, W, C): it ends in a number of channels, and has none in the second place.
+
+    Many channels of a few square values, (N, 512, 1, 1), are features of a model.
+    """
+    return len(shape) == 4 and shape[3] <= MOST_CHANNELS < shape[1] and shape[2] != shape[3]
+
+
+def is_ambiguous(shape: Sequence[int]) -> bool:
+    """Say whether a shape has numbers of channels in the second and in the last place, around a side of an image."""
+    return len(shape) == 4 and max(shape[1], shape[3]) <= MOST_CHANNELS < shape[2]
 
 
 def tensor_set(given: Any, name: str = "data") -> TensorSet:

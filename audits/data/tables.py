@@ -219,9 +219,7 @@ def _load(request: Request) -> Dataset:
     else:
         inputs = inputs_of(request, table, given)
     encoded = inputs.dtype == np.uint8
-    found = checked(
-        request.name, (inputs, labels), "channels_first" if encoded else request.options.get(LAYOUT, "channels_first")
-    )
+    found = checked(request.name, (inputs, labels), "channels_first" if encoded else request.options.get(LAYOUT))
     return found if names is None else named(found, names)
 
 

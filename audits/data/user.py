@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.groups import numbered
-from audits.data.points import FORMS, arrays_of, channels_first
+from audits.data.points import FORMS, arrays_of, channels_first, is_ambiguous
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 from audits.own.code import first_line, load
@@ -20,15 +20,15 @@ LAYOUT = "layout"
 """The option that says where the channels of images stand."""
 
 
-def checked(name: str, returned: object, layout: str = "channels_first") -> Dataset:
+def checked(name: str, returned: object, layout: str | None = None) -> Dataset:
     """Return what a user's function returned as a Dataset with its own fingerprint.
 
     ``returned`` is a Dataset, ``(inputs, labels)`` or ``(inputs, labels, groups)``, or what else holds points
     (``audits.data.points``: data sets of torch, a DataLoader, the path of an .npz file): uint8 images (N, C, H, W) or
     floats (N, ...), which become float32 without an allowed range; whole-number labels (N,) that use 0..C-1 without
     gaps; the group of each point (N,), a whole number or a name (``audits.data.groups``). ``layout``: of images,
-    "channels_first" or "channels_last". BadInput otherwise. A Dataset whose
-    images stay in files is returned as it is.
+    "channels_first" or "channels_last"; None: nobody said it (``points.channels_first``). BadInput otherwise. A Dataset
+    whose images stay in files is returned as it is.
     """
     if isinstance(returned, Dataset) and not returned.in_memory:
         return returned  # made by this library, which has checked it
@@ -59,7 +59,10 @@ def checked(name: str, returned: object, layout: str = "channels_first") -> Data
             )
         classes = tuple(str(label) for label in used)
         value_range = IMAGE_RANGE if inputs.dtype == np.uint8 else None
-    found = Dataset(name, inputs, labels.astype(np.int64), classes, value_range)
+    names, notes = (returned.names, returned.notes) if isinstance(returned, Dataset) else (None, ())
+    if layout is None and is_ambiguous(inputs.shape):
+        notes += (f"{name}: inputs of shape {inputs.shape} are read as channels first; else add ?layout=channels_last",)
+    found = Dataset(name, inputs, labels.astype(np.int64), classes, value_range, names=names, notes=notes)
     groups = returned.groups if isinstance(returned, Dataset) else parts[2] if len(parts) == 3 else None
     return found if groups is None else found.grouped(numbered(name, groups, len(found)))
 
@@ -85,11 +88,6 @@ def _inputs(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise BadInput(f"{name}: inputs are {inputs.dtype}; allowed: uint8 images, or floats")
     if inputs.ndim != 4:
         raise BadInput(f"{name}: uint8 inputs have shape {inputs.shape}; needed: (N, C, H, W), C = 1 for grey images")
-    if inputs.shape[1] > 4 and inputs.shape[3] <= 4:
-        raise BadInput(
-            f"{name}: inputs have shape {inputs.shape}; needed: channels first, inputs.transpose(0, 3, 1, 2), "
-            "or ?layout=channels_last behind the name"
-        )
     return np.ascontiguousarray(inputs)
 
 
@@ -108,7 +106,7 @@ def called(function: Callable[[], object], request: Request) -> Dataset:
         returned = function()
     except Exception as error:  # the user's code may raise anything; the one line says what
         raise BadInput(f"{request.name}: it raised {type(error).__name__}: {first_line(error)}") from error
-    return checked(request.name, returned, request.options.get(LAYOUT, "channels_first"))
+    return checked(request.name, returned, request.options.get(LAYOUT))
 
 
 def _describe(request: Request) -> Description:
@@ -121,6 +119,7 @@ def description(dataset: Dataset, request: Request) -> Description:
     return Description(
         request.name, len(dataset), dataset.shape, dataset.classes, dataset.value_range, [request.place], True,
         "the owner's", "write a function that returns (inputs, labels) or (inputs, labels, groups)",
+        notes=dataset.notes,
     )  # fmt: skip
 
 
@@ -130,8 +129,9 @@ def told(request: Request, data: Dataset | None, how: str) -> Description:
     if data is None:
         return Description(request.name, 0, (), (), None, where, False, "the owner's", how)
     return Description(
-        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", how
-    )
+        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", how,
+        notes=data.notes,
+    )  # fmt: skip
 
 
 CATALOGUE.register("python")(

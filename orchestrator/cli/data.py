@@ -72,7 +72,9 @@ def shard(
     out = mask(out)
     images = None if pixels else encoded(name, root)
     if images is None:
-        paths = write_shards(load(name, root), out, points_per_shard=points or POINTS_PER_SHARD)
+        data = load(name, root)
+        say(data.notes)
+        paths = write_shards(data, out, points_per_shard=points or POINTS_PER_SHARD)
         count, form = len(paths), "parquet"
     elif "://" in out:
         raise BadInput(f"{out} is not a folder of this machine, which images need; add --pixels, or name a folder")
@@ -83,6 +85,12 @@ def shard(
     click.echo(f"wrote {count} shard{'s' * (count > 1)} to {out}; use it as data.name: {form}:{out}")
 
 
+def say(notes: tuple[str, ...]) -> None:
+    """Print what reading a data set left out."""
+    for note in notes:
+        click.echo(note, err=True)
+
+
 def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Manifest:
     """Pack images, saying now and then how many shards are there."""
 
@@ -90,6 +98,7 @@ def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Mani
         if done == parts or done % max(1, parts // 10) == 0:
             click.echo(f"{done} of {parts} shards are there", err=True)
 
+    say(images.notes)
     click.echo(f"packing {len(images.labels)} images into {folder}", err=True)
     return write_image_shards(images, folder, per_shard=points, workers=workers, told=told)
 

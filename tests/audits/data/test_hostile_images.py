@@ -15,7 +15,7 @@ from audits.data.catalogue import describe, load
 from audits.data.images import MOST_PIXELS, decode
 from audits.errors import BadInput
 
-FORMATS = {"png": "PNG", "jpg": "JPEG", "pgm": "PPM", "bmp": "BMP", "webp": "WEBP"}
+FORMATS = {"png": "PNG", "jpg": "JPEG", "pgm": "PPM", "bmp": "BMP", "webp": "WEBP", "tif": "TIFF", "gif": "GIF"}
 
 
 def png(width: int, height: int) -> bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from audits.data.catalogue import Dataset, describe, load
 from audits.data.user import checked
@@ -52,6 +55,14 @@ def test_errors_of_a_users_module_are_one_line(own_module: Path, name: str, says
     assert "\n" not in str(caught.value)
 
 
+def test_names_and_notes_of_a_users_data_set_stay_with_it() -> None:
+    given = Dataset("mine", np.zeros((2, 3), np.float32), np.array([0, 1]), ("a", "b"), None, names=("x", "y"))
+    found = checked("python:own:points", replace(given, notes=("python:own:points: one row is left out",)))
+    assert found.names == ("x", "y") and found.notes == ("python:own:points: one row is left out",)
+    assert found.fingerprint == given.fingerprint
+    assert found.grouped(np.array([0, 0])).notes == found.notes
+
+
 IMAGES = np.zeros((4, 1, 5, 5), np.uint8)
 LABELS = np.array([0, 1, 0, 1])
 
@@ -81,6 +92,54 @@ LABELS = np.array([0, 1, 0, 1])
 def test_what_a_users_function_returns_is_checked(returned: object, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         checked("python:own:data", returned)
+
+
+NUMBERS = ["uint8", "float32", "float64", "float16"]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("shape", [(4, 8, 8, 1), (4, 8, 8, 3), (4, 8, 8, 4), (4, 5, 9, 2), (4, 28, 3, 1)])
+def test_images_with_channels_last_are_refused_in_one_line_whatever_their_numbers(
+    shape: tuple[int, ...], dtype: str, tmp_path: Path
+) -> None:
+    inputs = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    np.savez(tmp_path / "own.npz", inputs=inputs, labels=LABELS)
+    pq.write_table(pa.table({"inputs": inputs.astype("float32").tolist(), "label": LABELS}), tmp_path / "own.parquet")
+    for read in (
+        lambda: checked("own", (inputs, LABELS)),
+        lambda: checked("own", TensorDataset(torch.from_numpy(inputs), torch.from_numpy(LABELS))),
+        lambda: load("npz:own.npz", tmp_path),
+        lambda: load("table:own.parquet", tmp_path),
+    ):
+        with pytest.raises(BadInput, match=r"needed: channels first, .*layout=channels_last") as caught:
+            read()
+        assert str(shape) in str(caught.value) and "\n" not in str(caught.value)
+    first = np.moveaxis(inputs, -1, 1)
+    for name in ("npz:own.npz", "table:own.parquet"):
+        assert (load(f"{name}?layout=channels_last", tmp_path).inputs == first).all()
+        assert (load(f"{name}?layout=channels_first", tmp_path).inputs == inputs).all()
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize(
+    "shape", [(4, 8, 28, 28), (4, 3, 8, 8), (4, 512, 1, 1), (4, 64, 3, 3), (4, 4, 4, 4), (4, 1, 1, 4), (4, 1, 8, 8)]
+)
+def test_images_with_channels_first_and_features_are_read_as_they_are(shape: tuple[int, ...], dtype: str) -> None:
+    found = checked("own", (np.ones(shape, dtype), LABELS))
+    assert found.shape == shape[1:] and found.notes == ()
+
+
+@pytest.mark.parametrize("shape", [(4, 8, 3), (4, 28, 28), (4, 3), (4, 8, 8, 8, 3)])
+def test_floats_that_are_no_images_are_read_as_they_are(shape: tuple[int, ...]) -> None:
+    assert checked("own", (np.ones(shape), LABELS)).shape == shape[1:]
+
+
+def test_a_shape_that_may_be_either_is_read_as_channels_first_and_noted() -> None:
+    inputs = np.ones((4, 3, 32, 3))
+    found = checked("own", (inputs, LABELS))
+    assert found.shape == (3, 32, 3) and "(4, 3, 32, 3)" in found.notes[0] and "channels_last" in found.notes[0]
+    assert checked("own", (inputs, LABELS), "channels_first").notes == ()
+    assert checked("own", (inputs, LABELS), "channels_last").notes == ()
 
 
 def test_a_user_may_return_tensors_and_data_sets() -> None:

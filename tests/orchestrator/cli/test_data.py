@@ -55,6 +55,14 @@ def test_pixels_and_other_points_go_into_parquet_files(capsys: pytest.CaptureFix
     assert main(["data", "verify", "nowhere"]) == 2
 
 
+@pytest.mark.parametrize("pixels", [[], ["--pixels"]])
+def test_what_is_not_packed_is_said(pixels: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    image_folder(Path("animals"))
+    Path("animals/cat/moving.gif").touch()
+    assert main(["data", "shard", "folder:animals", "packed", "--workers", "1", *pixels]) == 0
+    assert capsys.readouterr().err.count(".gif 1") == 1
+
+
 def test_images_are_packed_into_folders_only(capsys: pytest.CaptureFixture[str]) -> None:
     image_folder(Path("animals"))
     assert main(["data", "shard", "folder:animals", "s3://bucket/animals"]) == 2

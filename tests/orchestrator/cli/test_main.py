@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from actors import ray_watch
-from audits.data.catalogue import load
+from audits.data.catalogue import describe, load
 from audits.errors import BadInput, ServerSilent
 from orchestrator.apollo.page import page as render
 from orchestrator.apollo.page.reading import ApolloRun
@@ -246,6 +246,16 @@ def test_cp_copies_a_shipped_plan_and_overwrites_only_with_force(capsys: pytest.
     assert main(["cp", "apollo-fashion14", "mine.yaml", "--force"]) == 0
     assert main(["cp", "apollo-smoke", "."]) == 0
     assert Path("apollo-smoke.yaml").exists()
+
+
+def test_validate_shows_the_notes_of_the_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "digits: 3 columns are left out"
+    noted = dataclasses.replace(describe("digits"), notes=(line,))
+    monkeypatch.setattr("orchestrator.cli.validate.describe", lambda *_: noted)
+    assert main(["validate", "apollo-smoke"]) == 0
+    assert capsys.readouterr().out.splitlines().count(line) == 1
 
 
 def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
