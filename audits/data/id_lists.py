@@ -56,18 +56,14 @@ def read_list(file: str, what: str) -> Listed | Bools:
             case ".npy":
                 with path.open("rb") as opened:
                     return from_array(np.lib.format.read_array(opened, allow_pickle=False), what)
-            case ".csv":
-                return from_table(text_table(path, what), what, headed=False)
-            case ".tsv":
-                return from_table(text_table(path, what, "\t"), what, headed=False)
-            case ".parquet":
-                return from_table(parquet(path), what)
+            case ".csv" | ".tsv" | ".parquet":
+                return from_table(table_of(path, what), what, headed=path.suffix == ".parquet")
             case ".json":
                 return Listed(from_json(json.loads(text_of(path, what)), what))
         return Listed(lines_of(text_of(path, what)))
     except BadInput:
         raise
-    except (OSError, ValueError, RecursionError) as error:  # those of pyarrow and json among them
+    except (OSError, ValueError, RecursionError) as error:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
         raise BadInput(f"{what} cannot be read: {said}") from None
 
@@ -108,12 +104,22 @@ def from_json(found: Any, what: str) -> list[str]:
     return [str(one) for one in found]
 
 
-def parquet(path: Path) -> pa.Table:
-    """Return a Parquet file as it stands, without what pandas would make of it."""
+def table_of(path: Path, what: str) -> pa.Table:
+    """Return a Parquet file, a file of columns between tabs (.tsv) or, of any other ending, between commas.
+
+    Texts stay as they are written. Raises BadInput, which calls the file ``what``, for one that cannot be read.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
-        return file.read()
+    try:
+        if path.suffix != ".parquet":
+            return text_table(path, what, "\t" if path.suffix == ".tsv" else ",")
+        with pq.ParquetFile(path) as file:
+            return file.read()
+    except (OSError, pa.ArrowException) as error:
+        said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
+        raise BadInput(f"{what} cannot be read: {said}") from None
 
 
 def from_table(table: pa.Table, what: str, headed: bool = True) -> Listed:
@@ -132,10 +138,10 @@ def from_table(table: pa.Table, what: str, headed: bool = True) -> Listed:
         )
     if len(others) > 1:
         raise BadInput(f"{what} has the columns {' and '.join(others)}, which both say who is a member; keep one")
-    return Listed(points_of(table, ID, what), said(table, others[0], what) if others else None)
+    return Listed(written_points(table, ID, what), said(table, others[0], what) if others else None)
 
 
-def points_of(table: pa.Table, name: str, what: str) -> Written:
+def written_points(table: pa.Table, name: str, what: str) -> Written:
     """Return a column of points as whole numbers or texts; raises BadInput for other types, and for missing ones."""
     import pyarrow as pa
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.catalogue import describe
 from audits.data.groups import read_groups
+from audits.data.ids import Points, folder_of
 from audits.data.tensors import WHERE
 from audits.errors import BadInput, did_you_mean
 from audits.models.base import MODELS
 from audits.models.own import tried
 from audits.training.own import called
 from audits.training.private import check_private
+from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import shown, under
 
 if TYPE_CHECKING:
@@ -53,8 +55,13 @@ def facts_of(data: Data, absent: bool) -> Description:
     if not facts.present and not (absent and known and data.root is None):
         raise facts.missing()
     if data.groups is not None and facts.points:
-        read_groups(data.groups, facts.points)
+        read_groups(data.groups, points_in(data, facts))
     return facts
+
+
+def points_in(data: Data, facts: Description) -> Points:
+    """Return the points of a data set as lists name them; its names are read only if a list has some."""
+    return Points(facts.points, lambda: data_of(data.name, data.root, None).names, folder_of(data.name, data.root))
 
 
 def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:
