@@ -160,7 +160,7 @@ def check_data(plan: ApolloPlan, absent: bool) -> None:
 
 def check_fit(plan: ApolloPlan, facts: Description) -> None:
     """Refuse a plan whose pools, classes, ids or architectures do not fit a data set with these ``facts``."""
-    design = plan.split.design(facts.classes)
+    design = plan.split.design(facts.classes, points_in(plan.data, facts) if facts.points else None)
     if plan.target is None and facts.points and design.points > facts.points:
         ids = " and the ids to forget" if design.forget_ids else ""
         raise BadInput(
