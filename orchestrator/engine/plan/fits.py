@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from audits.data.catalogue import describe
+from audits.data.catalogue import describe, load
 from audits.data.groups import read_groups
 from audits.data.ids import Points, folder_of
 from audits.data.tensors import WHERE
@@ -13,7 +13,6 @@ from audits.models.base import MODELS
 from audits.models.own import tried
 from audits.training.own import called
 from audits.training.private import check_private
-from orchestrator.engine.data import data_of
 from orchestrator.engine.plan.errors import shown, under
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def facts_of(data: Data, absent: bool) -> Description:
 
 def points_in(data: Data, facts: Description) -> Points:
     """Return the points of a data set as lists name them; its names are read only if a list has some."""
-    return Points(facts.points, lambda: data_of(data.name, data.root, None).names, folder_of(data.name, data.root))
+    return Points(facts.points, lambda: load(data.name, data.root).names, folder_of(data.name, data.root))
 
 
 def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:
