@@ -41,8 +41,8 @@ def arrays_of(given: Any, name: str = "data") -> tuple[npt.NDArray[Any], ...]:
     if isinstance(given, str | Path):
         return from_npz(Path(given), name)
     if isinstance(given, tuple | list) and len(given) in (2, 3):
-        groups = (numbered(name, part, len(part)) if isinstance(part, list | tuple) else part for part in given[2:])
-        return tuple(as_array(part) for part in (*given[:2], *groups))
+        grouping = (numbered(name, part, len(part)) if isinstance(part, list | tuple) else part for part in given[2:])
+        return tuple(as_array(part) for part in (*given[:2], *grouping))
     if isinstance(given, tuple | list):
         raise BadInput(f"{name} has {len(given)} parts; give {FORMS}")
     inner = getattr(given, "dataset", None)

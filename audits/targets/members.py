@@ -69,4 +69,5 @@ def from_file(members: str, points: Points, field: str) -> Ids:
     if wanted.sum() < LEAST:
         says = "non-members" if field.endswith(OTHERS) else "members"
         raise BadInput(f"{what} says of {wanted.sum()} of {len(ids)} points that they are {says}; needed: {LEAST}")
-    return ids[wanted]
+    said: Ids = ids[wanted]
+    return said
