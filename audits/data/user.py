@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.groups import numbered
+from audits.data.ids import number_of
 from audits.data.points import FORMS, arrays_of, channels_first, is_ambiguous
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -62,6 +63,9 @@ def checked(name: str, returned: object, layout: str | None = None) -> Dataset:
     names, notes = (returned.names, returned.notes) if isinstance(returned, Dataset) else (None, ())
     if layout is None and is_ambiguous(inputs.shape):
         notes += (f"{name}: inputs of shape {inputs.shape} are read as channels first; else add ?layout=channels_last",)
+    number = next((name for place, name in enumerate(names or ()) if number_of(name) not in (None, place)), None)
+    if number is not None:
+        raise BadInput(f"{name}: a point is called {number!r}, which is the id of another one; begin with a letter")
     found = Dataset(name, inputs, labels.astype(np.int64), classes, value_range, names=names, notes=notes)
     groups = returned.groups if isinstance(returned, Dataset) else parts[2] if len(parts) == 3 else None
     return found if groups is None else found.grouped(numbered(name, groups, len(found)))

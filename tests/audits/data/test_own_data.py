@@ -190,3 +190,10 @@ def test_points_come_as_people_hold_them(tmp_path: Path) -> None:
         checked("own", Subset([torch.zeros(2)], [0]))
     with pytest.raises(BadInput, match="inputs have several shapes"):
         checked("own", Subset([(torch.zeros(2), 0), (torch.zeros(3), 1)], [0, 1]))
+
+
+def test_names_of_points_are_not_the_ids_of_others() -> None:
+    given = Dataset("mine", np.zeros((2, 3), np.float32), np.array([0, 1]), ("a", "b"), None, names=("0", "1"))
+    assert checked("python:own:points", given).names == ("0", "1")
+    with pytest.raises(BadInput, match="called '1', which is the id of another"):
+        checked("python:own:points", replace(given, names=("1", "0")))
