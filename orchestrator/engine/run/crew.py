@@ -98,6 +98,8 @@ class Crew:
             done = needed[stage] - left[stage]
             self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")
         if todo:
+            for line in self.kind.before(self.plan, todo, self.design.device):
+                self.terminal.line(line)
             self.populate(todo, plans_of(settings), title)
         return {"models": models, "reused": models - made, "trained": made}
 
