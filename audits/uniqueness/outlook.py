@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from audits.gradients.engine import Piece, held, parts, pieces
-from audits.gradients.gram import CHUNK, MEMORY, add_block, checked_limit
+from audits.gradients.gram import CHUNK, MEMORY, add_block, block_of, checked_limit, points_read
 from audits.gradients.products import SIDE, TILE, number_tile
 from audits.gradients.survey import Survey, surveyed
 from audits.uniqueness.diagonal import add_part
@@ -75,10 +75,9 @@ def gram_seconds(
     todo = list(parts(pieces(survey, "pairs", limit), limit))
     total = 0.0
     for part in sampled(todo):
-        numbers = sum(piece.size for piece in part) * survey.dtype.itemsize
-        blocks = -(-points * numbers // memory) if numbers * points > memory else 1
         read, products = once(survey, part, x, y, chunk, clock)
-        total += read * points / len(x) * (blocks + 1) / 2 + products * (points / len(x)) ** 2
+        passes = points_read(points, points, block_of(survey, part, points, memory)) / len(x)
+        total += read * passes + products * (points / len(x)) ** 2
     plain = sum(piece.size for part in todo for piece in part if not piece.ghost)
     return total * len(todo) / len(sampled(todo)) + plain * points**2 / 2 * one
 

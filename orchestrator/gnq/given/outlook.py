@@ -14,6 +14,7 @@ from audits.models.base import make_model
 from audits.seeds import torch_generator
 from audits.uniqueness.outlook import Outlook, outlook
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.plan.wording import how_many
 
 if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job
@@ -34,7 +35,8 @@ def before(plan: GivenPlan, jobs: Sequence[Job], device: str) -> list[str]:
     if total < LONG:
         return []
     most = max(each.bytes for each in found) / 2**30
-    cheaper = [f"fewer audit.points ({plan.audit.points}; half of them take a half to a quarter of the time)"]
+    points = max(job.document["count"] for job in jobs if job.stage == "look")
+    cheaper = [f"fewer audit.points (now {points}; half of them take a half to a quarter of the time)"]
     if plan.audit.controls != 0:
         cheaper.append("fewer audit.controls")
     if "diagonal" in plan.audit.modes:
@@ -42,8 +44,9 @@ def before(plan: GivenPlan, jobs: Sequence[Job], device: str) -> list[str]:
     if len(plan.target.checkpoints) > 1:
         cheaper.append("fewer checkpoints")
     cheaper.append("gradients of the last layers alone: a model function of your own that freezes the others")
+    looks = how_many(len(found), "look")
     return [
-        f"looking: about {seconds(total)} of work in {len(found)} looks, each with up to {most:.1f} GiB of memory",
+        f"looking: about {seconds(total)} of work in {looks}, each with up to {most:.1f} GiB of memory",
         f"looking: cheaper are {', '.join(cheaper)} (requires_grad_(False))",
     ]
 

@@ -9,8 +9,12 @@ import pytest
 import torch
 from torch import nn
 
+from audits.gradients.gram import gram
+from audits.gradients.heard import counted, heard, tell_passed
 from audits.uniqueness import outlook as outlooks
+from audits.uniqueness.diagonal import diagonal_uniqueness
 from audits.uniqueness.outlook import Outlook, outlook
+from orchestrator.engine.run.within import followed, lines_of, reported
 from orchestrator.gnq.given import outlook as given_outlook
 from orchestrator.gnq.given.cost import GivenProbe
 from orchestrator.kinds import load_plan, open_design
@@ -91,3 +95,35 @@ def test_a_small_model_is_not_tried(plan: Any) -> None:
 def test_parts_that_are_timed_are_the_last_and_the_middle_one() -> None:
     assert outlooks.sampled([["a"]]) == [["a"]]
     assert outlooks.sampled([["a"], ["b"], ["c"]]) == [["c"], ["b"]]
+
+
+@pytest.mark.parametrize("memory", [2**30, 20_000, 3_000])
+def test_a_look_says_how_far_it_is_up_to_its_end(memory: int) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(12, 40), nn.ReLU(), nn.Linear(40, 3)).eval()
+    x, y = torch.rand(30, 12), torch.arange(30) % 3
+    said: dict[str, list[float]] = {}
+    with heard(lambda what, share: said.setdefault(what, []).append(share)):
+        gram(net, x, y, chunk=8, memory=memory)
+        diagonal_uniqueness(net, x, y, chunk=8, memory=memory)
+    for shares in said.values():
+        assert shares == sorted(shares) and shares[0] < 0.3
+        assert 0.9 < shares[-1] <= 1 and shares.count(1.0) <= 2, "what is counted is what is passed"
+    assert set(said) == {"Gram matrix", "mode diagonal"}
+
+
+def test_the_driver_reads_how_far_a_job_is_wherever_it_is_done() -> None:
+    now = iter([0.0, 10.0, 10.5, 20.0, 20.0])
+    with reported({"k1": "look members", "k2": "look controls"}, lambda text: None) as folder:
+        with followed(folder, "k1", lambda: next(now)), counted("Gram matrix", 100):
+            tell_passed(10)
+            tell_passed(10)  # too soon after the first for a file of its own
+            assert list(lines_of(Path(folder), {"k1": "look members"})) == [
+                "look members: Gram matrix 10%, about 1 min 30 s of that left, 10 s gone"
+            ]
+            tell_passed(30)
+            assert list(lines_of(Path(folder), {"k1": "look members", "k2": "-"})) == [
+                "look members: Gram matrix 50%, about 20 s of that left, 20 s gone"
+            ]
+        assert not list(lines_of(Path(folder), {"k1": "look members"})), "a job that is done says nothing"
+    assert not Path(folder).exists()
