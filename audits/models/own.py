@@ -78,12 +78,12 @@ class WholeIds:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the arguments of a call of ``module``, the ids as int64."""
+    def __call__(self, module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the arguments of a call of ``module``, an embedding, the ids as int64."""
         first = args[0] if args else kwargs.get("input")
         if not (isinstance(first, torch.Tensor) and first.is_floating_point()):
             return args, kwargs
-        ids = token_ids(first, int(module.num_embeddings), self.name, "give the embedding a row for each id")
+        ids = token_ids(first, module.num_embeddings, self.name, "give the embedding a row for each id")
         return ((ids, *args[1:]), kwargs) if args else (args, {**kwargs, "input": ids})
 
 

@@ -19,7 +19,7 @@ from torch import nn
 from audits.errors import BadInput
 from audits.targets.checkpoint_files import read_held
 from audits.targets.forms import PART, file_and_part
-from audits.targets.state_dicts import TOP, WRAPPERS, Found, Wanted, no_layer, sets_in
+from audits.targets.state_dicts import TOP, WRAPPERS, Found, Wanted, no_layer, optional, sets_in
 
 USUAL = (TOP, "state_dict", "model_state_dict", "model", "net", "network", "state_dict/model", "state_dict/net")
 """Where the only weights of a checkpoint stand, without a need to say so."""
@@ -96,7 +96,7 @@ def chosen(sets: Sequence[Found], part: str | None, file: str, held: Any, wanted
             raise BadInput(f"{file} has no weights of the architecture under {part!r}; {others}")
         fitting = [each for each in named if each.fits] or named[:1]
     if not fitting:
-        fitting = sets[:1]
+        fitting = list(sets[:1])
     if not fitting[0].fits:
         raise not_fitting(fitting[0], file, wanted)
     if len(distinct := different(fitting, wanted)) > 1:
@@ -120,19 +120,25 @@ def names_of(sets: Iterable[Found], file: str) -> str:
 
 
 def different(sets: Sequence[Found], wanted: Wanted) -> list[Found]:
-    """Return the first of each group of sets with the same numbers."""
+    """Return the first of each group of sets with the same numbers, buffers included."""
+    names = [name for name in wanted.tensors if not optional(name)]
     found: list[Found] = []
     for each in sets:
-        if not any(all(torch.equal(each.state[n], o.state[n]) for n in wanted.parameters) for o in found):
+        if not any(all(equal(each.state[name], other.state[name]) for name in names) for other in found):
             found.append(each)
     return found
+
+
+def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Say whether two tensors hold the same numbers in the same type."""
+    return one.dtype == other.dtype and torch.equal(one, other)
 
 
 def check_same(found: Found, wanted: Wanted, file: str) -> None:
     """Refuse two values for what is one tensor in the architecture, of which the later one would count."""
     for name, others in wanted.same.items():
         for other in others:
-            if not torch.equal(found.state[name], found.state[other]):
+            if not equal(found.state[name], found.state[other]):
                 raise BadInput(
                     f"{file}: {name} and {other} differ, which are one tensor in the architecture; give the one that "
                     "does not tie them, or weights of this one"

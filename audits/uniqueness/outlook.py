@@ -42,7 +42,7 @@ def outlook(
     x: torch.Tensor,
     y: torch.Tensor,
     points: int,
-    modes: Sequence[str] = ("ridge", "diagonal"),
+    modes: tuple[str, ...] = ("ridge", "diagonal"),
     *,
     chunk: int = CHUNK,
     memory: int = MEMORY,

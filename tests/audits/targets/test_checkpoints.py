@@ -158,6 +158,16 @@ def test_buffers_that_averaged_parameters_lack_are_named(tmp_path: Path) -> None
     assert any("1.running_mean" in note for note in found.notes)
 
 
+def test_two_sets_that_differ_in_a_buffer_or_in_precision_are_two(tmp_path: Path) -> None:
+    other = {**state(), "1.running_mean": torch.ones(4)}
+    half = {name: value.half() if value.is_floating_point() else value for name, value in state().items()}
+    for second in (other, half):
+        torch.save({"model": state(), "best": second}, tmp_path / "w.pt")
+        with pytest.raises(BadInput, match="2 sets of weights"):
+            read_weights(str(tmp_path / "w.pt"), net())
+        reads(f"{tmp_path / 'w.pt'}#model")
+
+
 def test_a_layer_too_many_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "w.pt"
     torch.save({**state(), "4.weight": torch.ones(2, 2)}, file)
