@@ -17,6 +17,8 @@ from audits.errors import BadInput
 from audits.own.code import first_line, load
 from audits.own.settings import modules_behind
 
+EXACT = 2**24
+"""The largest whole number up to which float32 holds every one."""
 LAYOUT = "layout"
 """The option that says where the channels of images stand."""
 
@@ -89,10 +91,28 @@ def _inputs(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
             raise BadInput(f"{name}: {np.count_nonzero(~np.isfinite(inputs))} input values are NaN or infinite")
         return np.ascontiguousarray(inputs, dtype=np.float32)
     if inputs.dtype != np.uint8:
-        raise BadInput(f"{name}: inputs are {inputs.dtype}; allowed: uint8 images, or floats")
+        return _whole_numbers(name, inputs)
     if inputs.ndim != 4:
-        raise BadInput(f"{name}: uint8 inputs have shape {inputs.shape}; needed: (N, C, H, W), C = 1 for grey images")
+        raise BadInput(
+            f"{name}: uint8 inputs have shape {inputs.shape}; needed: (N, C, H, W), C = 1 for grey images; of "
+            "ids or counts give int64, of pixels floats, scaled as in the training"
+        )
     return np.ascontiguousarray(inputs)
+
+
+def _whole_numbers(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return token ids or categories as float32, as texts are held; refuse what that type cannot hold, and images."""
+    if inputs.ndim > 3:
+        raise BadInput(
+            f"{name}: inputs are {inputs.dtype} of shape {inputs.shape}; allowed: uint8 images, floats, or ids (N, T)"
+        )
+    largest = max(abs(int(inputs.min())), abs(int(inputs.max())))
+    if largest > EXACT:
+        raise BadInput(
+            f"{name}: inputs are {inputs.dtype} up to {largest}, and whole numbers above {EXACT} would be rounded; "
+            "number ids from 0 on, or give numbers as floats, scaled"
+        )
+    return np.ascontiguousarray(inputs, dtype=np.float32)
 
 
 def _load(request: Request) -> Dataset:

@@ -11,6 +11,7 @@ import torch
 from audits.errors import BadInput
 from audits.gradients.attribution import Summed, check_sums, powers_of, reads
 from audits.gradients.capture import calls_and_sums, whole_rows
+from audits.gradients.heard import tell_passed
 from audits.gradients.layers import Call, OuterRule, rule_of
 from audits.gradients.survey import Survey, Tapped
 
@@ -135,6 +136,7 @@ def passed(
     not known.
     """
     points, labels = survey.points(x, y)
+    tell_passed(len(points))
 
     def seeds(logits: torch.Tensor) -> torch.Tensor:
         return survey.residual(logits, labels)

@@ -15,6 +15,7 @@ from torch import nn
 
 from audits.errors import BadInput
 from audits.gradients.engine import Held, Piece, held, parts, passed, pieces
+from audits.gradients.heard import counted
 from audits.gradients.products import add_products, squares
 from audits.gradients.residuals import Loss
 from audits.gradients.survey import Survey, surveyed
@@ -133,10 +134,23 @@ def add_all(
 
     ``first_point``: the number of the first one, for messages.
     """
-    for part in parts(pieces(survey, "pairs", limit), limit):
-        numbers = sum(piece.size for piece in part) * survey.dtype.itemsize
-        block = len(x) if numbers * len(x) <= memory else max(1, memory // (2 * numbers))
-        add_part(survey, part, x, y, min(chunk, block), block, K, first_point)
+    todo = list(parts(pieces(survey, "pairs", limit), limit))
+    blocks = [block_of(survey, part, len(x), memory) for part in todo]
+    with counted("Gram matrix", sum(points_read(len(K), len(x), block) for block in blocks)):
+        for part, block in zip(todo, blocks, strict=True):
+            add_part(survey, part, x, y, min(chunk, block), block, K, first_point)
+
+
+def block_of(survey: Survey, part: list[Piece], points: int, memory: int) -> int:
+    """Return how many of the ``points`` are held at once of ``part``: all, or what leaves room for as many others."""
+    numbers = sum(piece.size for piece in part) * survey.dtype.itemsize
+    return points if numbers * points <= memory else max(1, memory // (2 * numbers))
+
+
+def points_read(rows: int, points: int, block: int) -> float:
+    """Return about how many points are passed through the model for ``rows`` of K, each block with all later ones."""
+    firsts = range(0, rows, block)
+    return points + sum(max(0, points - low - 2 * block) for low in firsts)
 
 
 def add_part(

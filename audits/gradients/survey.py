@@ -18,9 +18,10 @@ from torch import nn
 from audits.data.tensors import as_float
 from audits.errors import BadInput
 from audits.gradients.attribution import TOLERANCE, misread
-from audits.gradients.capture import answer, calls_of, casts, exact, needing, whole_rows
+from audits.gradients.capture import answer, calls_of, casts, exact, whole_rows
 from audits.gradients.layers import Call, OuterRule, rule_of
 from audits.gradients.model_copies import contiguous
+from audits.gradients.reached import check_reached
 from audits.gradients.residuals import Loss, Residual, residual_of
 from audits.gradients.validate import check_alone, check_auditable, check_labels, check_points, copied
 from audits.models.recurrent import differentiable
@@ -105,8 +106,8 @@ def surveyed(
             check_labels(y, logits.shape[1])
         start = torch.arange(1, logits.shape[1] + 1, device=where, dtype=dtype).cos().expand_as(logits)
         with refused_checkpoints():
-            check_reached(twin, wanted, sample)
             truth = references(twin, wanted, probe, start)
+            check_reached(twin, wanted, sample)
             layers, refuted = trusted(twin, wanted, probe, start, truth)
             owned = {layer.module: layer.parameters for layer in layers}
             wrong = misread(twin, owned, sample, start[0], TOLERANCE[dtype])
@@ -144,17 +145,6 @@ def refused_checkpoints() -> Iterator[None]:
             "model: it computes layers again by torch.utils.checkpoint, where no gradient of single points can be "
             "taken; turn checkpointing off (gradient_checkpointing_disable() in transformers)"
         ) from error
-
-
-def check_reached(model: nn.Module, wanted: tuple[str, ...], sample: torch.Tensor) -> None:
-    """Refuse a model whose logits lead back to none of its parameters, as if no point had a gradient."""
-    with needing(model, wanted), torch.enable_grad():
-        found = answer(model, sample).requires_grad
-    if not found:
-        raise BadInput(
-            "model: its logits do not lead back to any parameter that has requires_grad, so that all gradients would "
-            "be 0; forward computes under torch.no_grad or torch.inference_mode, or detaches: take that out"
-        )
 
 
 def checked_device(device: torch.device | str) -> torch.device:

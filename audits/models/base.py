@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -49,6 +52,19 @@ class Architecture(ABC):
     @abstractmethod
     def layers(self, shape: tuple[int, ...], classes: int) -> nn.Module:
         """Return the module; random initialisation reads torch's generator, which ``build`` has seeded."""
+
+
+@contextmanager
+def without_numbers() -> Iterator[None]:
+    """Make models on the device "meta": of shapes alone, so that a wide one costs as little as a small one.
+
+    Code that loads weights of its own copies them to nowhere, of which torch would warn once a tensor.
+    """
+    import torch
+
+    with torch.device("meta"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="for .*: copying from a non-meta parameter")
+        yield
 
 
 def laid_out(model: nn.Module) -> nn.Module:

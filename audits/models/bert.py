@@ -115,11 +115,17 @@ class TokenClassifier(nn.Module):
         return logits
 
 
-def token_ids(x: torch.Tensor, vocabulary: int) -> torch.Tensor:
-    """Return token ids as int64; BadInput for what is no id, and where a gradient at the inputs is asked for."""
+MORE_WORDS = "raise model.settings.vocabulary, or read fewer words (imdb:PATH?words=N)"
+
+
+def token_ids(x: torch.Tensor, vocabulary: int, name: str = "bert", fix: str = MORE_WORDS) -> torch.Tensor:
+    """Return token ids as int64; BadInput for what is no id, and where a gradient at the inputs is asked for.
+
+    ``name``: of the model, and ``fix``: what a user can do about ids that are too large, for messages.
+    """
     if x.requires_grad:
         raise BadInput(
-            "model bert: token ids cannot be moved, so an audit that needs gradients at the inputs does not apply"
+            f"model {name}: token ids cannot be moved, so an audit that needs gradients at the inputs does not apply"
         )
     tokens = x.long()
     try:
@@ -128,8 +134,8 @@ def token_ids(x: torch.Tensor, vocabulary: int) -> torch.Tensor:
         return tokens
     if strange:
         raise BadInput(
-            f"model bert: an input is {strange[0]}; allowed are token ids, whole numbers from 0 to {vocabulary - 1}; "
-            "raise model.settings.vocabulary, or read fewer words (imdb:PATH?words=N)"
+            f"model {name}: an input is {strange[0]}; allowed are token ids, whole numbers from 0 to {vocabulary - 1}; "
+            f"{fix}"
         )
     return tokens
 

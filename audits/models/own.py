@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from audits.errors import BadInput
-from audits.models.base import Architecture
+from audits.models.base import Architecture, without_numbers
+from audits.models.bert import token_ids
 from audits.models.recurrent import differentiable
 from audits.own.code import first_line
 from audits.own.generators import seeded
@@ -60,12 +61,30 @@ class OwnArchitecture(Architecture):
             raise BadInput(f"model.name: {self.name} raised {type(error).__name__}: {first_line(error)}") from error
         if not isinstance(model, nn.Module):
             raise BadInput(f"model.name: {self.name} returned {type(model).__name__}; needed: a torch.nn.Module")
+        for module in model.modules():
+            if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+                module.register_forward_pre_hook(WholeIds(self.name), with_kwargs=True)
         if (output := getattr(self, OUTPUT, None)) is not None:
             model.register_forward_hook(Picked(output))
         if any(is_lazy(each) for each in (*model.parameters(), *model.buffers())):
             answered(model.eval(), shape, self.name)  # gives lazy layers their shapes
             model.train()
         return model
+
+
+class WholeIds:
+    """A forward hook that gives an embedding its ids as the whole numbers that they are; points are floats."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the arguments of a call of ``module``, an embedding, the ids as int64."""
+        first = args[0] if args else kwargs.get("input")
+        if not (isinstance(first, torch.Tensor) and first.is_floating_point()):
+            return args, kwargs
+        ids = token_ids(first, module.num_embeddings, self.name, "give the embedding a row for each id")
+        return ((ids, *args[1:]), kwargs) if args else (args, {**kwargs, "input": ids})
 
 
 class Picked:
@@ -123,7 +142,7 @@ def tried(architecture: Architecture, shape: tuple[int, ...], classes: int) -> n
     It is made without numbers (on the device "meta") where its code allows that. Raises BadInput in one line.
     """
     try:
-        with torch.device("meta"):
+        with without_numbers():
             model = architecture.build(shape, classes, seed=0)
             answer = answered(model.eval(), shape, architecture.name)
     except BadInput:  # it may be the device that the user's code cannot do with

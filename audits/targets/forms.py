@@ -1,4 +1,7 @@
-"""The forms in which a user brings a model: weights, a program, a served model, answers that were recorded."""
+"""The forms in which a user brings a model: weights, a program, a served model, answers that were recorded.
+
+A name may end in "#PART": the one of several sets of weights in a file, or the one of several outputs of a program.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,30 @@ BY_ENDING: dict[str, Form] = {
     ".torchscript": "torchscript",
     ".parquet": "answers",
 }
-SAVED = (".pt", ".pth")
-"""What torch writes: a state dict, or a TorchScript program."""
+SAVED = (".pt", ".pth", ".ckpt", ".bin", ".tar")
+"""Usual endings of what torch writes: a state dict, or a TorchScript program. Others are read by what they hold."""
 SAYS_PROGRAM = "constants.pkl"
 """A file in every archive of TorchScript, and in no other of torch."""
+
+
+READ = (
+    "a state dict in a file of torch.save (.pt, .pth, .ckpt, .bin, .pth.tar or any other ending), .safetensors, or a "
+    "folder of save_pretrained"
+)
+"""The forms of weights, in words."""
+PART = "#"
+
+
+def file_and_part(name: str) -> tuple[str, str | None]:
+    """Return the file that ``name`` names, and which part of it, None for the only one.
+
+    A name is divided at "#" unless a file is called so, and only behind a file that is here or ends as models do.
+    """
+    file, mark, part = name.rpartition(PART)
+    if not (mark and file and part) or is_address(name) or Path(name).expanduser().exists():
+        return name, None
+    known = PurePosixPath(file).suffix.lower() in (*SAVED, *BY_ENDING)
+    return (file, part) if known or Path(file).expanduser().exists() else (name, None)
 
 
 def is_address(name: str) -> bool:
@@ -39,25 +62,26 @@ def form_by_name(name: str, answers_are_described: bool = False) -> Form:
     """
     if is_address(name):
         return "address"
-    ending = PurePosixPath(name).suffix.lower()
+    ending = PurePosixPath(file_and_part(name)[0]).suffix.lower()
     if ending in SAVED:
         return "weights"
     return BY_ENDING.get(ending, "record" if answers_are_described else "weights")
 
 
 def form_of(name: str, answers_are_described: bool = False) -> Form:
-    """Return the form as ``form_by_name`` does; of .pt and .pth by what the file holds, if it is here."""
+    """Return the form as ``form_by_name`` does; of weights by what the file holds, if it is here."""
     found = form_by_name(name, answers_are_described)
     return "torchscript" if found == "weights" and is_torchscript(name) else found
 
 
 def is_torchscript(name: str) -> bool:
-    """Say whether the file ``name`` is an archive of TorchScript, whatever its ending if torch's own."""
-    ending = PurePosixPath(name).suffix.lower()
-    if ending not in SAVED:
-        return BY_ENDING.get(ending) == "torchscript"
+    """Say whether the file ``name`` is an archive of TorchScript, whatever its ending if not that of another form."""
+    file = file_and_part(name)[0]
+    by_ending = BY_ENDING.get(PurePosixPath(file).suffix.lower())
+    if by_ending is not None:
+        return by_ending == "torchscript"
     try:
-        with zipfile.ZipFile(Path(name).expanduser()) as archive:
+        with zipfile.ZipFile(Path(file).expanduser()) as archive:
             return any(PurePosixPath(entry).name == SAYS_PROGRAM for entry in archive.namelist())
     except (OSError, zipfile.BadZipFile, ValueError):
         return False

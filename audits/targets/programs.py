@@ -12,8 +12,10 @@ import torch
 
 from audits.errors import BadInput
 from audits.extras import command
+from audits.targets.forms import PART, file_and_part
 
 Run = Callable[[torch.Tensor], torch.Tensor]
+LISTED = 3
 
 
 def answers_of(run: Run) -> Callable[[torch.Tensor], list[Any]]:
@@ -39,20 +41,27 @@ def torchscript(data: bytes, name: str) -> Run:
             found = module(x)
         except Exception as error:  # a program may raise anything
             raise not_run(name, x, error) from None
-        return only_tensor(found, name)
+        return tensor_of(found, name)
 
     return run
 
 
-def only_tensor(found: Any, name: str) -> torch.Tensor:
-    """Return the one tensor in what a program gave; raises BadInput where there is none, or more than one."""
-    values = list(found.values()) if isinstance(found, Mapping) else found
-    inside = list(values) if isinstance(values, list | tuple) else [values]
-    if len(inside) == 1 and isinstance(inside[0], torch.Tensor):
-        return inside[0]
+def tensor_of(found: Any, name: str) -> torch.Tensor:
+    """Return the one tensor in what a program gave, or the one that ``name`` names behind "#": by place or by key.
+
+    Raises BadInput where there is none, or more than one and none is named.
+    """
+    named = found if isinstance(found, Mapping) else getattr(found, "_asdict", dict)()
+    inside = list(named.values() if named else found if isinstance(found, list | tuple) else [found])
+    file, part = file_and_part(name)
+    values = {str(place): value for place, value in enumerate(inside)} | {str(key): named[key] for key in named}
+    value = inside[0] if part is None and len(inside) == 1 else values.get(part or "")
+    if isinstance(value, torch.Tensor):
+        return value
+    keys = list(map(str, named)) if named else [str(place) for place in range(len(inside))]
     raise BadInput(
-        f"target.weights: {name} returns {len(inside)} values, not one tensor; "
-        "export a model that returns one tensor, the logits"
+        f"target.weights: {name} returns {len(inside)} values ({', '.join(keys)}), not one tensor; name the tensor of "
+        f"the logits: {file}{PART}{keys[0] if keys else 0}"
     )
 
 
@@ -88,7 +97,7 @@ def graph(session: Any, name: str) -> Run:
     if len(inputs) != 1 or inputs[0].type != "tensor(float)":
         told = ", ".join(f"{each.name}: {each.type}" for each in inputs)
         raise BadInput(f"target.weights: {name} takes {told}; a graph takes one tensor of float32, the inputs")
-    output = only_output(outputs, name)
+    output = output_of(outputs, name)
     axis = inputs[0].shape[0] if inputs[0].shape else None
     size = axis if isinstance(axis, int) and axis > 0 else None
 
@@ -112,12 +121,19 @@ def graph(session: Any, name: str) -> Run:
     return run
 
 
-def only_output(outputs: Sequence[Any], name: str) -> str:
-    """Return the name of a graph's one output."""
-    if len(outputs) != 1 or not outputs[0].type.startswith("tensor("):
+def output_of(outputs: Sequence[Any], name: str) -> str:
+    """Return the name of a graph's one output, or of the one that ``name`` names behind "#"."""
+    file, part = file_and_part(name)
+    found = [each for each in outputs if part is None or each.name == part]
+    if len(found) != 1 or not found[0].type.startswith("tensor("):
         told = ", ".join(f"{each.name}: {each.type}" for each in outputs)
-        raise BadInput(f"target.weights: {name} returns {told}; export a graph that returns one tensor, the logits")
-    return str(outputs[0].name)
+        tensors = [each.name for each in outputs if each.type.startswith("tensor(")]
+        way = " or ".join(f"{file}{PART}{each}" for each in tensors[:LISTED]) if tensors else "none is a tensor"
+        raise BadInput(
+            f"target.weights: {name} returns {told}; name the one tensor of its answers, {way}, or export a graph that "
+            "returns the logits alone"
+        )
+    return str(found[0].name)
 
 
 RUNS: Mapping[str, Callable[[bytes, str], Run]] = {"torchscript": torchscript, "onnx": onnx}

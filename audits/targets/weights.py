@@ -1,40 +1,29 @@
-"""The weights of a given model: a state dict in a file, checked against a module of the architecture it belongs to.
+"""The weights of a given model: a set of tensors in a file, checked against a module of the architecture it belongs to.
 
-Nothing of a file is run: safetensors holds tensors alone, and torch reads its own format with ``weights_only=True``.
+Nothing of a file is run (``checkpoint_files``). A file with several sets that fit is refused unless the name says which
+is meant.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import pickle
-import warnings
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import torch
 from torch import nn
 
 from audits.errors import BadInput
+from audits.targets.checkpoint_files import read_held
+from audits.targets.forms import PART, file_and_part
+from audits.targets.state_dicts import TOP, WRAPPERS, Found, Wanted, no_layer, optional, sets_in
 
-SAFETENSORS, PICKLED = (".safetensors",), (".pt", ".pth")
-MOST_BYTES = 2**35
-"""Of one file, unpacked: 32 GiB, a model of eight billion float32 parameters."""
-INSIDE = ("state_dict", "model_state_dict", "model")
-"""Where a checkpoint of a training keeps its state dict."""
-COMPILED = "_orig_mod."
-"""What torch.compile puts before the names of parameters."""
-HALVES = (torch.float16, torch.bfloat16)
-UNSUPPORTED = "Unsupported operand"
-"""What torch says of bytes that are no pickle; in others it names what is more than tensors."""
+USUAL = (TOP, "state_dict", "model_state_dict", "model", "net", "network", "state_dict/model", "state_dict/net")
+"""Where the only weights of a checkpoint stand, without a need to say so."""
 LISTED = 3
-SAVE = "torch.save(model.state_dict(), 'weights.pt')"
-
-State = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -62,29 +51,31 @@ class Weights:
 def read_weights(file: str, module: nn.Module) -> Weights:
     """Return the weights in ``file`` that fit ``module``, which may stand on any device, meta too, and is not changed.
 
-    ``file`` is a state dict (.safetensors, .pt, .pth), or a dict that holds one under ``state_dict``,
-    ``model_state_dict`` or ``model``; names may begin as wrappers write them (``unwrapped``). Half precision
-    becomes float32, which ``notes`` say. Raises BadInput for a file that cannot be read or holds anything else, for
-    names and shapes that are not the module's, and for values that are not finite.
+    ``file`` is safetensors, a file of torch.save or a folder of save_pretrained, whose names may begin in any way; of
+    several sets that fit, "FILE#PART" names one. Half precision becomes float32; ``notes`` say that, and what was left
+    out. Raises BadInput for a file that cannot be read or holds anything else, for names and shapes that are not the
+    module's, for several sets that differ, and for values that are not finite.
     """
-    path = Path(file).expanduser()
-    check_size(path, file)
-    found = read_safetensors(path, file) if path.suffix in SAFETENSORS else read_checkpoint(path, file)
-    wanted = {name: tensor for name, tensor in module.state_dict().items() if isinstance(tensor, torch.Tensor)}
-    found = unwrapped(found, wanted)
-    check_fit(found, wanted, file)
+    name, part = file_and_part(file)
+    held = read_held(Path(name).expanduser(), name)
+    wanted = Wanted.of(module)
+    sets = sets_in(held, wanted)
+    found = chosen(sets, part, name, held, wanted)
+    check_same(found, wanted, file)
+    left = left_out(found, part, file, wanted)
     state, cast = {}, dict[str, list[str]]()
-    for name, own in wanted.items():
-        if name not in found:
-            state[name] = torch.zeros((), dtype=own.dtype)  # num_batches_tracked: see ``optional``
+    for key, own in wanted.tensors.items():
+        if key not in found.state:
+            state[key] = torch.zeros((), dtype=own.dtype)  # num_batches_tracked: see ``optional``
             continue
-        given = found[name]
+        given = found.state[key]
         if given.dtype != own.dtype:
-            cast.setdefault(f"{given.dtype} is read as {own.dtype}".replace("torch.", ""), []).append(name)
-        state[name] = given.detach().to(own.dtype).contiguous()
-    check_finite(found, file)
+            cast.setdefault(f"{given.dtype} is read as {own.dtype}".replace("torch.", ""), []).append(key)
+        state[key] = given.detach().to(own.dtype).contiguous()
+    check_finite({key: found.state[key] for key in wanted.tensors if key in found.state}, file)
     check_finite(state, file)
-    return Weights(file, state, tuple(f"{file}: {how} ({len(names)} tensors)" for how, names in cast.items()))
+    casts = [f"{file}: {how} ({len(names)} tensors)" for how, names in cast.items()]
+    return Weights(file, state, (*casts, *said_of(found, sets, part, file, left)))
 
 
 def with_weights(module: nn.Module, state: Mapping[str, torch.Tensor]) -> nn.Module:
@@ -93,143 +84,126 @@ def with_weights(module: nn.Module, state: Mapping[str, torch.Tensor]) -> nn.Mod
     return module.eval()
 
 
-def check_size(path: Path, file: str) -> None:
-    """Refuse a file of another kind, that is not there, or that would become too large."""
-    if path.suffix == ".onnx":
+def chosen(sets: Sequence[Found], part: str | None, file: str, held: Any, wanted: Wanted) -> Found:
+    """Return the set of weights that is meant: the one called ``part``, or the only one that fits."""
+    if not sets:
+        raise nothing_in(held, file, wanted)
+    fitting = [each for each in sets if each.fits]
+    if part is not None:
+        named = [each for each in sets if is_called(each, part)]
+        if not named:
+            others = f"it has {names_of(fitting, file)}" if fitting else f"write {file} alone"
+            raise BadInput(f"{file} has no weights of the architecture under {part!r}; {others}")
+        fitting = [each for each in named if each.fits] or named[:1]
+    if not fitting:
+        fitting = list(sets[:1])
+    if not fitting[0].fits:
+        raise not_fitting(fitting[0], file, wanted)
+    if len(distinct := different(fitting, wanted)) > 1:
         raise BadInput(
-            f"{file} is an ONNX graph, whose layers and gradients cannot be read; save the weights where the model was "
-            f"made: {SAVE}"
+            f"{file} holds {len(distinct)} sets of weights that fit the architecture and differ "
+            f"({', '.join(each.where for each in distinct)}); say which is meant: {names_of(distinct, file)}"
         )
-    if path.suffix not in (*SAFETENSORS, *PICKLED):
-        raise BadInput(
-            f"{file} ends in {path.suffix or 'nothing'}; allowed: a state dict in {', '.join((*SAFETENSORS, *PICKLED))}"
-        )
-    check_bytes(path, file)
+    return fitting[0]
 
 
-def check_bytes(path: Path, file: str) -> None:
-    """Refuse a file that is not there, or that would become too large."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb"):
-            pass
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                size = max(size, sum(entry.file_size for entry in archive.infolist()))
-    except (OSError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if size > MOST_BYTES:
-        raise BadInput(f"{file} holds {size / 2**30:.0f} GiB; allowed: up to {MOST_BYTES / 2**30:.0f} GiB")
+def is_called(found: Found, part: str) -> bool:
+    """Say whether a user who writes ``part`` means a set, or the dict that it stands in."""
+    words = [word for word in part.replace(".", "/").split("/") if word and word not in WRAPPERS]
+    own = [] if found.where == TOP else found.where.split("/")
+    return own[: len(words)] == words and (bool(words) or not own)
 
 
-def read_safetensors(path: Path, file: str) -> State:
-    """Return the tensors of a safetensors file."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return dict(load_file(path))
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise BadInput(
-            f"{file} is not safetensors ({one_line(error)}); save it with safetensors.torch.save_file"
-        ) from None
+def names_of(sets: Iterable[Found], file: str) -> str:
+    """Return how a user names each of several sets."""
+    return " or ".join(f"{file}{PART}{each.where}" for each in sets)
 
 
-def read_checkpoint(path: Path, file: str) -> State:
-    """Return the state dict of a file that torch.save wrote, nothing of which is run."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a TorchScript archive, which is refused below
-            held = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        if UNSUPPORTED in str(error):
-            raise not_saved(file, error) from None
-        raise BadInput(
-            f"{file} holds more than tensors, such as a whole pickled model, and reading that runs code of the file; "
-            f"save the weights alone where the model was made: {SAVE}"
-        ) from None
-    except Exception as error:  # of torch's reader, whose errors have no class of their own
-        if "TorchScript" in str(error):
-            raise BadInput(
-                f"{file} is a TorchScript program, whose layers and gradients cannot be read; save the weights where "
-                f"the model was made: {SAVE}"
-            ) from None
-        raise not_saved(file, error) from None
-    return state_in(held, file)
-
-
-def not_saved(file: str, error: Exception) -> BadInput:
-    """Return the error of a file that torch.save did not write, or not to its end."""
-    said = UNSUPPORTED if UNSUPPORTED in str(error) else one_line(error)
-    return BadInput(f"{file} cannot be read as a file of torch.save ({said}); {SAVE} writes one")
-
-
-def state_in(held: Any, file: str) -> State:
-    """Return the state dict that a file holds, itself or one level below."""
-    if is_state(held):
-        return dict(held)
-    inside = [name for name in INSIDE if isinstance(held, Mapping) and is_state(held.get(name))]
-    if inside:
-        return dict(held[inside[0]])
-    has = f"a dict with {first(held)}" if isinstance(held, Mapping) and held else f"a {type(held).__name__}"
-    raise BadInput(
-        f"{file} holds {has}; allowed: a state dict (name → tensor), or a dict that has one under {', '.join(INSIDE)}"
-    )
-
-
-def is_state(value: Any) -> bool:
-    """Say whether ``value`` is a state dict: names and tensors alone."""
-    return (
-        isinstance(value, Mapping)
-        and bool(value)
-        and all(isinstance(name, str) and isinstance(each, torch.Tensor) for name, each in value.items())
-    )
-
-
-def unwrapped(found: State, wanted: Iterable[str]) -> State:
-    """Return tensors under the names that the module itself gives them, without those of wrappers around it.
-
-    That is "module." of DataParallel, "model." or "net." of many a training loop, and what torch.compile adds.
-    """
-    own = set(wanted)
-    if not any(COMPILED in name for name in own):
-        found = {name.replace(COMPILED, ""): tensor for name, tensor in found.items()}
-    while found and not own & set(found):
-        first, dot, _ = next(iter(found)).partition(".")
-        if not dot or not all(name.startswith(first + dot) for name in found):
-            break
-        found = {name.removeprefix(first + dot): tensor for name, tensor in found.items()}
+def different(sets: Sequence[Found], wanted: Wanted) -> list[Found]:
+    """Return the first of each group of sets with the same numbers, buffers included."""
+    names = [name for name in wanted.tensors if not optional(name)]
+    found: list[Found] = []
+    for each in sets:
+        if not any(all(equal(each.state[name], other.state[name]) for name in names) for other in found):
+            found.append(each)
     return found
 
 
-def check_fit(found: State, wanted: Mapping[str, torch.Tensor], file: str) -> None:
-    """Refuse tensors that are missing, that the module has no place for, or of other shapes and kinds of numbers."""
-    shaped = {name: f"{name} {list(found[name].shape)} for {list(own.shape)}" for name, own in wanted.items() if
-              name in found and found[name].shape != own.shape}  # fmt: skip
-    other = [name for name in wanted if name in found and not alike(found[name], wanted[name])]
+def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Say whether two tensors hold the same numbers in the same type."""
+    return one.dtype == other.dtype and torch.equal(one, other)
+
+
+def check_same(found: Found, wanted: Wanted, file: str) -> None:
+    """Refuse two values for what is one tensor in the architecture, of which the later one would count."""
+    for name, others in wanted.same.items():
+        for other in others:
+            if not equal(found.state[name], found.state[other]):
+                raise BadInput(
+                    f"{file}: {name} and {other} differ, which are one tensor in the architecture; give the one that "
+                    "does not tie them, or weights of this one"
+                )
+
+
+def left_out(found: Found, part: str | None, file: str, wanted: Wanted) -> list[str]:
+    """Return the tensors beside a set that are not read; raises BadInput for those that a model may answer by.
+
+    Not read are counters, buffers of a loss and, of a set that the user has named, all that is beside its prefix.
+    """
+    inside = [name for name in found.left if not no_layer(name)]
+    outside = [] if part is not None else [name for name in found.outside if not no_layer(name)]
+    if not inside and not outside:
+        return [*found.left, *found.outside]
+    way = (
+        "give the architecture that has them, or save the weights without them"
+        if inside
+        else f"if the model answers without them, write {file}{PART}{found.where}"
+    )
+    raise BadInput(
+        f"{file} does not fit the architecture of the section model: it holds all of its {len(wanted.tensors)} "
+        f"tensors, and {len(inside + outside)} not in the architecture ({first(inside + outside)}); {way}"
+    )
+
+
+def said_of(found: Found, sets: Sequence[Found], part: str | None, file: str, left: Sequence[str]) -> Iterable[str]:
+    """Yield a line for what a reader must know of what was read, and what was not."""
+    others = [each.where for each in sets if each.fits and each.where != found.where]
+    if part is not None or others or found.where not in USUAL:
+        beside = f"; it also holds {', '.join(others)}" if others else ""
+        yield f"{file}: the weights under {found.where} are read{beside}"
+    if found.completed:
+        yield f"{file}: {len(found.completed)} buffers are those of the other weights ({first(found.completed)})"
+    if left:
+        yield f"{file}: {len(left)} tensors that are no layer of the architecture are left out ({first(left)})"
+
+
+def nothing_in(held: Any, file: str, wanted: Wanted) -> BadInput:
+    """Return the error of a file without any tensor of the architecture."""
+    if isinstance(held, Mapping) and any(isinstance(value, torch.Tensor) for value in held.values()):
+        return not_fitting(Found(TOP, {}, tuple(wanted.tensors), left=tuple(map(str, held))), file, wanted)
+    inside = [name for name, value in held.items() if isinstance(value, Mapping)] if isinstance(held, Mapping) else []
+    for name in inside:
+        if any(isinstance(value, torch.Tensor) for value in held[name].values()):
+            return not_fitting(Found(str(name), {}, tuple(wanted.tensors), left=tuple(held[name])), file, wanted)
+    has = f"a dict with {first(held)}" if isinstance(held, Mapping) and held else f"a {type(held).__name__}"
+    return BadInput(f"{file} holds {has}; allowed: a state dict (name → tensor), alone or in a dict")
+
+
+def not_fitting(found: Found, file: str, wanted: Wanted) -> BadInput:
+    """Return the error of tensors that are missing, too many, or of other shapes and kinds of numbers."""
     problems = {
-        "missing": [name for name in wanted if name not in found and not optional(name)],
-        "not in the architecture": [name for name in found if name not in wanted],
-        "of another shape": list(shaped.values()),
-        "no plain tensors of real numbers": [name for name in other if name not in shaped],
+        "missing": found.missing,
+        "not in the architecture": [name for name in found.left if not no_layer(name)],
+        "of another shape": [
+            f"{name} {list(found.state[name].shape)} for {list(wanted.tensors[name].shape)}" for name in found.shaped
+        ],
+        "no plain tensors of real numbers": found.strange,
     }
     said = [f"{len(names)} {what} ({first(names)})" for what, names in problems.items() if names]
-    if said:
-        raise BadInput(
-            f"{file} does not fit the architecture of the section model: of {len(wanted)} tensors "
-            f"{'; '.join(said)}; give the architecture and settings that these weights were trained with"
-        )
-
-
-def optional(name: str) -> bool:
-    """Say whether a module works without a tensor: BatchNorm counts batches for its training only."""
-    return name.rpartition(".")[2] == "num_batches_tracked"
-
-
-def alike(given: torch.Tensor, own: torch.Tensor) -> bool:
-    """Say whether a tensor can stand in the place of ``own``: laid out plainly, and both of floats or neither."""
-    plain = given.layout == torch.strided and not given.is_quantized and not given.is_complex()
-    return plain and given.is_floating_point() == own.is_floating_point()
+    return BadInput(
+        f"{file} does not fit the architecture of the section model: of {len(wanted.tensors)} tensors "
+        f"{'; '.join(said)}; give the architecture and settings that these weights were trained with"
+    )
 
 
 def check_finite(state: Mapping[str, torch.Tensor], file: str) -> None:
@@ -248,11 +222,6 @@ def first(names: Iterable[Any]) -> str:
     listed = [str(name) for name in names]
     more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
     return ", ".join(listed[:LISTED]) + more
-
-
-def one_line(error: Exception) -> str:
-    """Return the first sentence of what an error says."""
-    return shorten(" ".join(str(error).split()).partition(". ")[0], 120, placeholder=" …") or type(error).__name__
 
 
 def notes_of(checkpoints: Sequence[Weights]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from torch import nn
 from audits.gradients.engine import Piece, parts, passed, pieces
 from audits.gradients.gram import CHUNK, MEMORY, check_finite, checked_limit, squared_norms
 from audits.gradients.gram_checks import check_ridge
+from audits.gradients.heard import counted
 from audits.gradients.residuals import Loss
 from audits.gradients.survey import Survey, surveyed
 
@@ -80,8 +81,10 @@ def diagonal_uniqueness(
     with surveyed(model, x, y, loss=loss, dtype=dtype, device=device, chunk=chunk) as survey:
         found = torch.zeros(len(x), dtype=torch.float64, device=survey.device)
         if unit > 0:
-            for part in parts(pieces(survey, "rows", limit), limit):
-                add_part(survey, part, x, y, chunk, ridge * unit, found)
+            todo = list(parts(pieces(survey, "rows", limit), limit))
+            with counted("mode diagonal", 2 * len(todo) * len(x)):
+                for part in todo:
+                    add_part(survey, part, x, y, chunk, ridge * unit, found)
     check_finite(found)
     return found
 

@@ -13,6 +13,7 @@ import click
 from audits.data.catalogue import CATALOGUE
 from audits.errors import BadInput
 from audits.models import MODELS, make_model
+from audits.models.base import without_numbers
 from audits.models.layers import layers_of
 from audits.own.entry_points import offers, refusals
 from audits.registry import Registry
@@ -128,12 +129,10 @@ def layered_models() -> list[LayeredModel]:
 
 def layered(name: str) -> LayeredModel:
     """Return the architecture ``name`` with its layers; its weights are never made."""
-    import torch
-
     problem = ""
     for shape in SHAPES:
         try:
-            with torch.device("meta"):
+            with without_numbers():
                 model = make_model(name, {}).build(shape, CLASSES, seed=0)
         except BadInput as error:
             problem = str(error)

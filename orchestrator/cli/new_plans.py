@@ -119,8 +119,8 @@ target:
   members: $members           # which points it was trained on: a file of ids, or all, even, odd, START:STOP
 """
 
-ANY_FORM = ".safetensors, .pt, .pth, .onnx, or an address"
-FORMS = {"gnq": ".safetensors, .pt, .pth, or a list of checkpoints"}
+ANY_FORM = ".safetensors, .pt, .ckpt, a folder of save_pretrained, .onnx, or an address"
+FORMS = {"gnq": ".safetensors, .pt, .ckpt, a folder of save_pretrained, or a list of checkpoints"}
 """Of what form a given model may be."""
 WHOSE = "  # write your model's own here"
 

@@ -53,7 +53,7 @@ def target_options(function: F) -> F:
             metavar="FILE|ADDRESS",
             shell_complete=files,
             multiple=True,
-            help="Audit a model of yours: its weights (.safetensors, .pt, .pth), of the architecture in the plan's "
+            help="Audit a model of yours: its weights (.safetensors, .pt, .ckpt, …), of the architecture in the plan's "
             "section model, a program (TorchScript, .onnx), an address (http://…) or recorded answers (.parquet); "
             "repeated: checkpoints of one training, in order. Short for --set target.weights=…",
         ),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from audits.credentials import without_mask
 from audits.data.ids import Points
 from audits.errors import BadInput
+from audits.targets.forms import PART, file_and_part
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
 from orchestrator.engine.given_files import STAGE, digest_of, target_of
@@ -94,8 +95,11 @@ class GivenJobs(KeyedJobs):
                 return {**lists, **reading, "form": form, "weights": self.told(file)}
 
     def told(self, name: str) -> str:
-        """Return a rule as it is, or the sha256 of a file."""
-        return name if is_rule(name) else digest_of(name, self.the_target.sha256.get(name))
+        """Return a rule as it is, or the sha256 of a file, with the part of it that is meant."""
+        if is_rule(name):
+            return name
+        part = file_and_part(name)[1]
+        return digest_of(name, self.the_target.sha256.get(name)) + ("" if part is None else PART + part)
 
     def told_list(self, name: str) -> str:
         """Return a rule as it is, or of a file its sha256 and all else that decides which points it names."""

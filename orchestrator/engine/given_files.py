@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from audits.errors import BadInput
+from audits.targets.folders import weight_files
+from audits.targets.forms import file_and_part
 from orchestrator.engine.store.places import ANSWERS
 from orchestrator.engine.store.store import default_store_uri
 
@@ -66,8 +68,8 @@ def record_of(plan: BasePlan, served: Served) -> str:
 
 
 def digest_of(name: str, known: str | None = None) -> str:
-    """Return the sha256 (hex) of a file; ``known``: what it must be, and what it is taken for when it is gone."""
-    path = Path(name).expanduser()
+    """Return the sha256 (hex) of a file, whichever part is named; ``known``: what it must be, taken if it is gone."""
+    path = Path(file_and_part(name)[0]).expanduser()
     try:
         if path.is_dir():
             return folder_sha256(path) if known is None else matching(name, folder_sha256(path), known)
@@ -90,9 +92,9 @@ def matching(name: str, found: str, known: str | None) -> str:
 
 
 def folder_sha256(path: Path) -> str:
-    """Return the sha256 of the names and contents of all Parquet files in the folder of a record."""
+    """Return the sha256 of the names and contents of a folder's Parquet files, of a record, or else of its weights."""
     found = hashlib.sha256()
-    for file in sorted(path.rglob("*.parquet")):
+    for file in sorted(path.rglob("*.parquet")) or weight_files(path, str(path)):
         about = file.stat()
         found.update(f"{file.relative_to(path)} {file_sha256(file, about.st_mtime_ns, about.st_size)}\n".encode())
     return found.hexdigest()

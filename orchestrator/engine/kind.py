@@ -254,6 +254,11 @@ class Finished:
     main: str = ""
 
 
+def nothing_beforehand(plan: Any, jobs: Sequence[Job], device: str) -> tuple[str, ...]:
+    """Return no lines about what jobs will take."""
+    return ()
+
+
 def unknown_beforehand(plan: Any) -> tuple[str, ...]:
     """Return no names of numbers by which settings are compared: they are not known before there is a result."""
     return ()
@@ -291,7 +296,8 @@ class Kind:
     ``judged`` reads its scores table for ``orch score`` and ``orch compare``, which refuse the kind without it; so does
     ``orch tune`` without ``selection``. ``published(design)``: the models that it judges, for ``--log-models``, which
     is refused without it. ``stand_ins(plan)``: the number that a field which is null stands for, by path, where that is
-    known; ``plan``: path → value.
+    known; ``plan``: path → value. ``before(plan, jobs, device)``: lines for the terminal of a run that is about to do
+    ``jobs``, where they will take long.
     """
 
     place: str
@@ -319,6 +325,7 @@ class Kind:
     compared: Callable[[Any], Sequence[str]] = unknown_beforehand
     published: Callable[[Any], Sequence[Published]] = nothing_published
     stand_ins: StandIns = nothing_stands_in
+    before: Callable[[Any, Sequence[Job], str], Sequence[str]] = nothing_beforehand
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         return load, (self.place,)

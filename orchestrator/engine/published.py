@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from audits.errors import BadInput
-from audits.models.base import MODELS
+from audits.models.base import MODELS, without_numbers
 from orchestrator.engine.jobs.job import Reference
 
 if TYPE_CHECKING:
@@ -72,10 +72,8 @@ def bytes_of(models: Sequence[Published]) -> int:
 
 def shaped(model: Published) -> nn.Module:
     """Return an untrained model of the same shapes, without numbers where its code can do without."""
-    import torch
-
     try:
-        with torch.device("meta"):
+        with without_numbers():
             return model.build()
     except BadInput:  # it may be the device that a user's own code cannot do with
         return model.build()

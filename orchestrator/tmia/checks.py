@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
 from audits.models import MODELS
+from audits.models.base import without_numbers
 from audits.tmia.attacks import ATTACKS
 from audits.tmia.design import warnings_of
 from audits.tmia.selectors import SELECTORS
@@ -267,13 +268,11 @@ def check_star(plan: TmiaPlan, candidates: set[str], students: set[str]) -> None
 
 def check_layers(plan: TmiaPlan, facts: Description, other: Description) -> None:
     """Refuse a transfer that the architecture does not allow: shapes of images, or too many frozen layers."""
-    import torch
-
     if not (facts.shape and facts.classes and other.shape and other.classes):
         return
     model = plan.model.architecture()
     before, after = (facts, other) if plan.audit.mode == "II" else (other, facts)
-    with torch.device("meta"):  # shapes alone
+    with without_numbers():
         teacher = model.build(before.shape, len(before.classes), 0)
         student_of(
             teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),

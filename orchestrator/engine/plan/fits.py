@@ -9,7 +9,7 @@ from audits.data.groups import read_groups
 from audits.data.ids import Points, folder_of
 from audits.data.tensors import WHERE
 from audits.errors import BadInput, did_you_mean
-from audits.models.base import MODELS
+from audits.models.base import MODELS, without_numbers
 from audits.models.own import tried
 from audits.training.own import called
 from audits.training.private import check_private
@@ -82,10 +82,8 @@ def build_without_numbers(model: Model, shape: tuple[int, ...], classes: int) ->
 
     One of the user's own is tried out besides, on the CPU if its code cannot do without numbers.
     """
-    import torch
-
     architecture = model.architecture()
     if MODELS.is_own(model.name):
         return tried(architecture, shape, classes)
-    with torch.device("meta"):
+    with without_numbers():
         return architecture.build(shape, classes, seed=0)

@@ -49,8 +49,9 @@ Weights = Annotated[Any, PlainValidator(checked_weights), PlainSerializer(writte
 class Checkpoints(Section):
     """A given model, or several checkpoints of its training: it is never trained here.
 
-    ``weights``: a state dict (.safetensors, .pt, .pth) of the architecture in the section ``model``, or several, the
-    checkpoints of one training in their order. ``members``: which points of the data set it was trained on, a rule
+    ``weights``: a state dict (.safetensors, .pt, .ckpt, …, a folder of save_pretrained) of the architecture in the
+    section ``model``, or several, the checkpoints of one training in their order; of several sets in a file
+    FILE#PART names one. ``members``: which points of the data set it was trained on, a rule
     (all, even, odd, START:STOP) or a file of ids (.txt, .csv, .npy). ``steps``: optimiser steps taken before each
     checkpoint, for sums over steps; without it each checkpoint counts once.
     """
@@ -68,9 +69,11 @@ class Checkpoints(Section):
 class Target(Section):
     """A given model: it is never trained here. Kinds of audits add what else they need to know about it.
 
-    ``weights``: its file, a state dict (.safetensors, .pt, .pth) of the architecture in the section ``model``, or a
-    program that makes logits: TorchScript (.pt, .ts, .torchscript), ONNX (.onnx). Or, with ``served``, the address
-    (http, https) of a server that is asked instead, a table of its answers (.parquet), or the folder of a record.
+    ``weights``: its file, a state dict (.safetensors, .pt, .ckpt, …, a folder of save_pretrained) of the architecture
+    in the section ``model``, or a program that makes logits: TorchScript (.pt, .ts, .torchscript), ONNX (.onnx).
+    FILE#PART names one of several sets of weights in a file, or of several outputs of a program. Or, with ``served``,
+    the address (http, https) of a server that is asked instead, a table of its answers (.parquet), or the folder of a
+    record.
     ``members``: which points of the data set it was trained on, a rule (all, even, odd, START:STOP) or a file of ids
     (.txt, .csv, .npy). ``non_members``: which points it has not seen, null for all others. ``sha256``: the digest of
     each file, by its name, as a run found it and wrote it down; a file that is not the one of the plan is refused.

@@ -21,6 +21,7 @@ from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting
+from orchestrator.engine.run.within import reported
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.run.workers import AS_THEY_COME
 from orchestrator.engine.setting import Setting, plans_of
@@ -98,6 +99,8 @@ class Crew:
             done = needed[stage] - left[stage]
             self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")
         if todo:
+            for line in self.kind.before(self.plan, todo, self.design.device):
+                self.terminal.line(line)
             self.populate(todo, plans_of(settings), title)
         return {"models": models, "reused": models - made, "trained": made}
 
@@ -115,10 +118,16 @@ class Crew:
     def carry_out(self, jobs: Sequence[Job], plans: Sequence[BasePlan], title: str, workers: Workers) -> None:
         """Do jobs of ``plans`` on ``workers`` and show how far they are."""
         stage_of = {job.key: job.stage for job in jobs}
-        with self.terminal.stage(title, len(jobs)) as advance, self.terminal.quiet():
+        names = {job.key: " ".join([job.stage, *([job.kind] if job.kind else [])]) for job in jobs}
+        here = self.plan.compute.address is None
+        with (
+            self.terminal.stage(title, len(jobs)) as advance,
+            self.terminal.quiet(),
+            reported(names, self.terminal.line) if here else nullcontext("") as within,
+        ):
             do_jobs(
                 jobs,
-                self.contexts(plans),
+                replace(self.contexts(plans), within=within),
                 workers,
                 on_progress=advance,
                 is_done=lambda key: self.store.has(stage_of[key], key),

@@ -10,10 +10,11 @@ from audits.errors import BadInput
 from audits.own.permission import require_permission_for_programs
 from audits.queries.served.record import identity, recorded
 from audits.targets.answering import Answering
-from audits.targets.forms import PROGRAMS
+from audits.targets.checkpoint_files import check_bytes
+from audits.targets.forms import PROGRAMS, file_and_part
 from audits.targets.programs import RUNS
 from audits.targets.recorded import check_columns, of_points, of_record
-from audits.targets.weights import Weights, check_bytes, read_weights, with_weights
+from audits.targets.weights import Weights, read_weights, with_weights
 from audits.training.loop import accuracy
 from orchestrator.engine.given import IDS
 from orchestrator.engine.given_files import record_of
@@ -58,7 +59,7 @@ def check_target(plan: BasePlan, shaped: Callable[[], nn.Module], classes: int) 
         if form == "address" and target.served is not None:
             endpoint_of(target)
             record_of(plan, target.served)
-        elif Path(name).expanduser().exists() or name not in target.sha256:
+        elif Path(file_and_part(name)[0]).expanduser().exists() or name not in target.sha256:
             check_file(name, form, target, shaped, reading)
 
 
@@ -152,7 +153,7 @@ def program_file(name: str, form: str) -> bytes:
 
 def program_bytes(name: str) -> bytes:
     """Return what the file of a program holds."""
-    path = Path(name).expanduser()
+    path = Path(file_and_part(name)[0]).expanduser()
     try:
         check_bytes(path, name)
         return path.read_bytes()

@@ -21,6 +21,7 @@ from orchestrator.engine.kind import Kind, load
 from orchestrator.engine.own_code import OwnCode
 from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.room import OutOfMemory, no_room, with_room
+from orchestrator.engine.run.within import followed
 from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
@@ -53,7 +54,8 @@ class OpenContexts:
     ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
     store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
     each once (none: nobody claims). ``code``: that of users' own which the plans reach; every worker must have it
-    too. ``credentials`` are those of the masked addresses in the plans.
+    too. ``credentials`` are those of the masked addresses in the plans. ``within``: the folder of this machine in
+    which jobs say how far they are ("": nowhere).
     """
 
     kind: Kind
@@ -65,6 +67,7 @@ class OpenContexts:
     owner: Owner | None = None
     code: OwnCode = field(default_factory=OwnCode)
     credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
+    within: str = field(default="", compare=False)
 
     def __call__(self, mates: Team = ALONE) -> Callable[[Any], None]:
         """Return the function that does a job, or helps the first of ``mates`` to do it."""
@@ -84,10 +87,11 @@ class OpenContexts:
 
     def do(self, context: WorkerContext[Any], job: Job) -> None:
         """Do ``job``; raises Elsewhere while another driver on the same store does it."""
-        if self.owner is None:
-            context.perform(job)
-        else:
-            do_once(context.store, job.stage, job.key, self.owner, lambda: context.perform(job))
+        with followed(self.within, job.key):
+            if self.owner is None:
+                context.perform(job)
+            else:
+                do_once(context.store, job.stage, job.key, self.owner, lambda: context.perform(job))
 
     def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
         """Return the context of one plan; ``lately``: what the process keeps in memory, for all its contexts."""

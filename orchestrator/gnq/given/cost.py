@@ -1,4 +1,4 @@
-"""The cost of a GNQ plan with a target before it runs: passes over points, and the factorisation of a matrix."""
+"""The cost of a GNQ plan with a target before it runs: its looks, tried on a few points where they will take long."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from audits.training.recipe import Recipe
 from audits.uniqueness.scores import needs_gram
 from orchestrator.engine.cost.timing import LOOK, TrainingProbe
 from orchestrator.engine.queries import Queries
+from orchestrator.gnq.given.outlook import of_look
 
 if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job
@@ -22,7 +23,10 @@ PAIRS = 1000
 
 
 class GivenProbe(TrainingProbe):
-    """Seconds per unit, guessed from a few training steps, which a look at as many points is worth some of."""
+    """Seconds of wide looks, tried on a few points; others are worth some training steps, a few of which are timed.
+
+    A stated throughput of training is used for all of them.
+    """
 
     makes_models = ()
 
@@ -33,6 +37,14 @@ class GivenProbe(TrainingProbe):
     def points(self) -> int:
         """Return the points of the step that is timed: the plan has no training set of its own."""
         return BATCH.batch_size
+
+    def seconds(self, job: Job) -> float:
+        """Return the seconds that a job takes on one worker."""
+        if job.stage == "look" and self.timings.images_per_second is None:
+            found = of_look(self.plan, self.device, job)
+            if found is not None:
+                return found.seconds
+        return super().seconds(job)
 
     def steps(self, job: Job, recipe: Recipe) -> float:
         """Return the work of a job in training steps: a look is worth some, for each mode."""

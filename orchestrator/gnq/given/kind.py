@@ -8,6 +8,7 @@ from orchestrator.gnq.given.checks import check_data, checked
 from orchestrator.gnq.given.cost import GivenProbe, queries
 from orchestrator.gnq.given.headline import HEADLINE
 from orchestrator.gnq.given.jobs import GivenJobs
+from orchestrator.gnq.given.outlook import before
 from orchestrator.gnq.given.plan import KIND as NAME
 from orchestrator.gnq.given.result import compared, comparison, metrics, summed_up
 from orchestrator.gnq.given.stages.given import bring
@@ -42,4 +43,5 @@ KIND = Kind(
     headline=HEADLINE,
     page="orchestrator.gnq.given.page.page:PAGE",
     making=("to train", "looking"),
+    before=before,
 )

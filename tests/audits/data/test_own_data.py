@@ -76,6 +76,9 @@ LABELS = np.array([0, 1, 0, 1])
         ((IMAGES[:, 0], LABELS), r"needed: \(N, C, H, W\)"),
         ((np.zeros((4, 5, 5, 3), np.uint8), LABELS), "channels first"),
         ((IMAGES.astype(np.int32), LABELS), "inputs are int32"),
+        ((np.array([[1, 2**24 + 1]] * 4), LABELS), "above 16777216 would be rounded"),
+        ((np.array([[1, 2**63]] * 4, np.uint64), LABELS), "would be rounded"),
+        ((IMAGES[:, 0, 0], LABELS), "ids or counts give int64, of pixels floats"),
         ((np.zeros(4), LABELS), r"inputs have shape \(4,\)"),
         ((np.zeros((0, 3)), np.zeros(0, int)), r"inputs have shape \(0, 3\)"),
         ((np.array([[1.0, np.nan]] * 4), LABELS), "4 input values are NaN"),
@@ -148,6 +151,19 @@ def test_a_user_may_return_tensors_and_data_sets() -> None:
     whole = checked("python:own:data", Dataset("mine", IMAGES, LABELS, ("a", "b"), (0.0, 1.0), fingerprint="made up"))
     assert whole.classes == ("a", "b")
     assert whole.fingerprint == Dataset("other", IMAGES, LABELS, ("a", "b"), (0.0, 1.0)).fingerprint
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
+def test_whole_numbers_are_read_as_what_they_are(dtype: type) -> None:
+    tokens = np.array([[0, 5, 101], [7, 0, 127], [1, 1, 1], [2, 3, 4]], dtype)
+    own = checked("python:own:data", (tokens, LABELS))
+    assert own.inputs.dtype == np.float32 and own.inputs.tolist() == tokens.tolist()
+    assert own.value_range is None, "as texts are held, not as pixels are"
+
+
+def test_the_largest_ids_stay_apart() -> None:
+    tokens = np.array([[2**24 - 1], [2**24], [0], [1]])
+    assert checked("python:own:data", (tokens, LABELS)).inputs.astype(np.int64).tolist() == tokens.tolist()
 
 
 COLOURS = np.random.default_rng(0).integers(0, 256, (4, 5, 6, 3), dtype=np.uint8)

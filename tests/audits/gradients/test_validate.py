@@ -82,6 +82,41 @@ class Detached(nn.Module):
             return self.head(x)
 
 
+class Half(nn.Module):
+    """Two layers, the first of which ``how`` keeps autograd from, in one of its two calls if ``twice``."""
+
+    def __init__(self, how: Callable[..., torch.Tensor], twice: bool = False, frozen: bool = False) -> None:
+        super().__init__()
+        self.body, self.head, self.unused = nn.Linear(6, 6), nn.Linear(6, CLASSES), nn.Linear(6, 2)
+        self.how, self.twice = how, twice
+        self.body.requires_grad_(not frozen)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.how(self.body, x)
+        return self.head((found + self.body(x) if self.twice else found).relu())
+
+
+@torch.no_grad()
+def without_grad(body: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return body(x)
+
+
+@torch.inference_mode()
+def inferred(body: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return body(x)
+
+
+HALVES: dict[str, Callable[..., torch.Tensor]] = {
+    "no_grad": without_grad,
+    "inference": lambda body, x: inferred(body, x).clone(),
+    "detached": lambda body, x: body(x).detach(),
+    "data": lambda body, x: body(x).relu().data,
+    "weights": lambda body, x: F.linear(x, body.weight.detach(), body.bias.data),
+    "one weight": lambda body, x: F.linear(x, body.weight.detach(), body.bias),
+    "numpy": lambda body, x: torch.from_numpy(body(x).detach().numpy()),
+}
+
+
 class Recomputed(nn.Module):
     """Computes a layer again while it goes back."""
 
@@ -184,6 +219,27 @@ def test_models_without_a_gradient_of_each_point_are_refused(name: str, ask: Cal
     with pytest.raises(BadInput, match=says) as caught:
         ask(build(), drawn(4, 6), labels(4))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("how", HALVES)
+def test_a_model_that_autograd_reaches_in_part_is_refused_unless_that_part_is_frozen(how: str, twice: bool) -> None:
+    layer_is_called = how not in ("weights", "one weight")
+    if layer_is_called or not twice:
+        with pytest.raises(BadInput, match=r"get no gradient \(.*body.*\).*requires_grad_\(False\)") as caught:
+            gram(Half(HALVES[how], twice), drawn(4, 6), labels(4))
+        assert "unused" not in str(caught.value) and "head" not in str(caught.value)
+    assert gram(Half(HALVES[how], twice, frozen=True), drawn(4, 6), labels(4)).diagonal().gt(0).all()
+
+
+def test_a_layer_that_the_answer_does_not_depend_on_and_a_hard_gate_are_allowed() -> None:
+    def gated(body: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return x * (body(x) > 0)
+
+    model = Half(gated)
+    K = gram(model, drawn(4, 6), labels(4))
+    G = slow_gradients(model.double(), drawn(4, 6).double(), labels(4))
+    assert torch.allclose(K, G @ G.T)
 
 
 def signed(*signs: int) -> torch.Tensor:

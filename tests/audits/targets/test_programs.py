@@ -12,7 +12,8 @@ from torch import nn
 from audits.errors import BadInput
 from audits.queries.served.reading import Reading
 from audits.targets.answering import Answering
-from audits.targets.programs import answers_of, onnx
+from audits.targets.forms import form_by_name, form_of
+from audits.targets.programs import answers_of, onnx, tensor_of, torchscript
 
 helper = pytest.importorskip("onnx.helper")
 pytest.importorskip("onnxruntime")
@@ -59,7 +60,10 @@ def test_what_is_no_graph_of_one_file_and_one_output_is_refused(tmp_path: Path, 
         (graph(outside="weights.bin").SerializeToString(), r"keeps its weights in other files.*save it as one file"),
         (graph(outside=str(tmp_path / "weights.bin")).SerializeToString(), "keeps its weights in other files"),
         (graph(outside=f"../{tmp_path.name}/weights.bin").SerializeToString(), "keeps its weights in other files"),
-        (graph(outputs=2).SerializeToString(), "returns logits: tensor.float., more: tensor"),
+        (
+            graph(outputs=2).SerializeToString(),
+            r"returns logits: tensor.float., more: .*m\.onnx#logits or m\.onnx#more",
+        ),
         (b"no graph", "is no ONNX graph that onnxruntime reads"),
     ):
         with pytest.raises(BadInput, match=rf"target\.weights: m\.onnx {says}"):
@@ -69,3 +73,31 @@ def test_what_is_no_graph_of_one_file_and_one_output_is_refused(tmp_path: Path, 
         model(torch.zeros(2, 1, 5, 5))
     with pytest.raises(BadInput, match="5 scores for an input; there are 7 classes"):
         Answering(model.ask, Reading(7, "logits"), "m.onnx")(torch.zeros(2, 1, 3, 4))
+
+
+def test_one_of_several_outputs_is_named_behind_the_file() -> None:
+    data = graph(outputs=2).SerializeToString()
+    x = torch.rand(3, 1, 3, 4, generator=torch.Generator().manual_seed(0))
+    for name in ("m.onnx#logits", "m.onnx#more"):
+        assert form_by_name(name) == "onnx"
+        assert torch.allclose(onnx(data, name)(x), NET(x), atol=1e-6)
+    with pytest.raises(BadInput, match=r"m\.onnx#loss returns logits"):
+        onnx(data, "m.onnx#loss")
+
+
+class Two(nn.Module):
+    """Features, and logits."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.flatten(1), x.flatten(1) * 2
+
+
+def test_one_of_several_values_of_a_script_is_named_behind_the_file(tmp_path: Path) -> None:
+    torch.jit.script(Two()).save(str(tmp_path / "m.pt"))
+    data, x = (tmp_path / "m.pt").read_bytes(), torch.rand(3, 2, 2)
+    assert form_of(f"{tmp_path / 'm.pt'}#1") == "torchscript"
+    assert torch.equal(torchscript(data, "m.pt#1")(x), x.flatten(1) * 2)
+    for name in ("m.pt", "m.pt#2", "m.pt#logits"):
+        with pytest.raises(BadInput, match=r"returns 2 values \(0, 1\).*m\.pt#0"):
+            torchscript(data, name)(x)
+    assert torch.equal(tensor_of({"loss": None, "logits": x}, "m.pt#logits"), x)

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from audits.errors import BadInput
+from audits.gradients.gram import gram
 from audits.models import MODELS, make_model
+from audits.models.own import tried
 from audits.own.permission import asking
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.payloads import pack_weights, unpack_weights
@@ -177,3 +179,36 @@ def test_other_audits_take_the_same_model(folder: Path, tmp_path: Path, kind: st
     plan = smallest_plan(kind, tmp_path / "store", **values)
     check_against_data(plan)
     assert audited(plan, tmp_path / "out").scores.num_rows > 0
+
+
+def test_a_function_that_loads_its_own_weights_warns_of_nothing(folder: Path, recwarn: pytest.WarningsRecorder) -> None:
+    torch.manual_seed(0)
+    torch.save(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10)).state_dict(), folder / "own.pt")
+    (folder / "loading.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def net(classes):\n    model = nn.Sequential(nn.Flatten(), nn.Linear(64, classes))\n"
+        f"    model.load_state_dict(torch.load({str(folder / 'own.pt')!r}, weights_only=True))\n"
+        "    return model\n"
+    )
+    architecture = make_model("python:loading:net", {})
+    tried(architecture, SHAPE, CLASSES)
+    assert not [each for each in recwarn if "meta" in str(each.message)]
+    assert torch.equal(architecture.build(SHAPE, CLASSES, 0)[1].weight, torch.load(folder / "own.pt")["1.weight"])
+
+
+def test_an_embedding_reads_points_as_the_ids_that_they_are(folder: Path) -> None:
+    (folder / "words.py").write_text(
+        "from torch import nn\n"
+        "def net(classes):\n"
+        "    return nn.Sequential(nn.Embedding(30, 4), nn.Flatten(), nn.Linear(12, classes))\n"
+    )
+    architecture = make_model("python:words:net", {})
+    tried(architecture, (3,), CLASSES)
+    model = architecture.build((3,), CLASSES, 0)
+    points = torch.tensor([[0.0, 29.0, 5.0], [1.0, 1.0, 2.0]])
+    assert torch.equal(model(points), model(points.long()))
+    y = torch.tensor([0, 1])
+    assert torch.equal(gram(model, points, y), gram(model, points.long(), y)), "read by its rule all the same"
+    for wrong in (0.5, 30.0, -1.0):
+        with pytest.raises(BadInput, match=f"python:words:net: an input is {wrong}"):
+            model(torch.full((1, 3), wrong))

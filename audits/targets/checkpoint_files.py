@@ -1,0 +1,130 @@
+"""What the file of a checkpoint holds, read without running any of it.
+
+safetensors holds tensors alone, and torch reads its own format with ``weights_only=True``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+import torch
+from numpy._core.multiarray import scalar
+
+from audits.errors import BadInput
+from audits.targets.folders import weight_files
+from audits.targets.forms import READ
+
+SAFETENSORS = ".safetensors"
+MOST_BYTES = 2**35
+"""Of one file, unpacked: 32 GiB, a model of eight billion float32 parameters."""
+UNSUPPORTED = "Unsupported operand"
+"""What torch says of bytes that are no pickle; in others it names what is more than tensors."""
+GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
+"""Where torch names a class that it does not load."""
+SAVE = "torch.save(model.state_dict(), 'weights.pt')"
+RECORDS: list[Any] = [
+    argparse.Namespace,
+    scalar,
+    np.dtype,
+    *(type(np.dtype(name)) for name in ("bool", "int32", "int64", "float32", "float64")),
+]
+"""Plain values that stand beside the weights in many checkpoints, and whose making runs nothing: settings, scores."""
+
+
+def read_held(path: Path, file: str) -> Any:
+    """Return what the file or folder ``path``, which a plan calls ``file``, holds: tensors in dicts and lists.
+
+    Raises BadInput for one that is not there, is too large, is of another kind, or holds what only code can load.
+    """
+    if path.is_dir():
+        tensors: dict[str, Any] = {}
+        for each in weight_files(path, file):
+            held = read_held(each, f"{file}: {each.name}")
+            if not isinstance(held, dict):
+                raise BadInput(f"{file}: {each.name} holds a {type(held).__name__}; allowed: {READ}")
+            tensors |= held
+        return tensors
+    if path.suffix == ".onnx":
+        raise BadInput(
+            f"{file} is an ONNX graph, whose layers and gradients cannot be read; save the weights where the model was "
+            f"made: {SAVE}"
+        )
+    check_bytes(path, file)
+    return read_safetensors(path, file) if is_safetensors(path) else read_checkpoint(path, file)
+
+
+def check_bytes(path: Path, file: str) -> None:
+    """Refuse a file that is not there, or that would become too large."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb"):
+            pass
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                size = max(size, sum(entry.file_size for entry in archive.infolist()))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if size > MOST_BYTES:
+        raise BadInput(f"{file} holds {size / 2**30:.0f} GiB; allowed: up to {MOST_BYTES / 2**30:.0f} GiB")
+
+
+def is_safetensors(path: Path) -> bool:
+    """Say whether a file is safetensors by its ending, or by its first bytes: the length of a header, and its brace."""
+    with path.open("rb") as opened:
+        first = opened.read(9)
+    return path.suffix.lower() == SAFETENSORS or (first[8:] == b"{" and first[4:8] == bytes(4))
+
+
+def read_safetensors(path: Path, file: str) -> dict[str, torch.Tensor]:
+    """Return the tensors of a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise BadInput(
+            f"{file} is not safetensors ({one_line(error)}); save it with safetensors.torch.save_file"
+        ) from None
+
+
+def read_checkpoint(path: Path, file: str) -> Any:
+    """Return what torch.save wrote, nothing of which is run."""
+    try:
+        with warnings.catch_warnings(), torch.serialization.safe_globals(RECORDS):
+            warnings.simplefilter("ignore")  # of a TorchScript archive, which is refused below
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if UNSUPPORTED in str(error):
+            raise not_saved(file, error) from None
+        named = GLOBAL.search(str(error))
+        raise BadInput(
+            f"{file} holds more than tensors, such as a whole pickled model{f' ({named[1]})' if named else ''}, and "
+            f"reading that runs code of the file; save the weights alone where the model was made: {SAVE}"
+        ) from None
+    except Exception as error:  # of torch's reader, whose errors have no class of their own
+        if "TorchScript" in str(error):
+            raise BadInput(
+                f"{file} is a TorchScript program, whose layers and gradients cannot be read; save the weights where "
+                f"the model was made: {SAVE}"
+            ) from None
+        raise not_saved(file, error) from None
+
+
+def not_saved(file: str, error: Exception) -> BadInput:
+    """Return the error of a file that torch.save did not write, or not to its end."""
+    said = UNSUPPORTED if UNSUPPORTED in str(error) else one_line(error)
+    return BadInput(f"{file} cannot be read as a file of torch.save ({said}); allowed: {READ}; {SAVE} writes one")
+
+
+def one_line(error: Exception) -> str:
+    """Return the first sentence of what an error says."""
+    return shorten(" ".join(str(error).split()).partition(". ")[0], 120, placeholder=" …") or type(error).__name__

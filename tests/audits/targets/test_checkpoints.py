@@ -1,0 +1,249 @@
+"""Checkpoints as trainings leave them: the right weights are read, whatever is beside them; two sets never mix."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
+from audits.errors import BadInput
+from audits.targets.forms import file_and_part, form_of
+from audits.targets.weights import read_weights
+
+State = dict[str, torch.Tensor]
+
+
+def net(seed: int = 1) -> nn.Module:
+    """Return a network with a norm, whose running mean is a buffer."""
+    torch.manual_seed(seed)
+    found = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
+    found[1].running_mean.copy_(torch.rand(4))
+    return found
+
+
+def state(seed: int = 1) -> State:
+    return net(seed).state_dict()
+
+
+def prefixed(prefix: str, tensors: State) -> State:
+    return {prefix + name: value for name, value in tensors.items()}
+
+
+def reads(path: Path | str, seed: int = 1, module: nn.Module | None = None) -> tuple[str, ...]:
+    """Assert that the weights of ``state(seed)`` are read; return the notes."""
+    found = read_weights(str(path), net() if module is None else module)
+    assert all(torch.equal(found.state[name], value) for name, value in state(seed).items())
+    return found.notes
+
+
+EXTRA: dict[str, tuple[Callable[[], Any], str]] = {
+    "a loss": (lambda: {"state_dict": {**prefixed("model.", state()), "criterion.weight": torch.ones(2)}}, "criterion"),
+    "a loss in the model": (lambda: {**state(), "loss_fn.pos_weight": torch.ones(2)}, "loss_fn.pos_weight"),
+    "SWA": (lambda: AveragedModel(net()).state_dict(), "n_averaged"),
+    "thop": (lambda: {**state(), "total_ops": torch.zeros(1), "0.total_params": torch.zeros(1)}, "0.total_params"),
+    "a counter": (lambda: {**state(), "3.num_batches_tracked": torch.tensor(2)}, "3.num_batches_tracked"),
+}
+
+
+@pytest.mark.parametrize("what", EXTRA)
+def test_tensors_of_a_training_are_left_out_by_name(tmp_path: Path, what: str) -> None:
+    make, named = EXTRA[what]
+    torch.save(make(), tmp_path / "w.pt")
+    notes = reads(tmp_path / "w.pt")
+    assert len(notes) == 1 and named in notes[0]
+
+
+WRAPPED: dict[str, Callable[[], Any]] = {
+    "DDP of a compiled model": lambda: prefixed("module._orig_mod.", state()),
+    "a compiled DDP": lambda: {"model": prefixed("_orig_mod.module.", state())},
+    "a part in DataParallel": lambda: {name.replace("3.", "3.module."): value for name, value in state().items()},
+    "FSDP": lambda: prefixed("_fsdp_wrapped_module.", state()),
+    "DeepSpeed": lambda: {"module": state(), "optimizer": None, "global_steps": 3},
+    "a dict a layer": lambda: {"model": {place: layer.state_dict() for place, layer in net().named_children()}},
+    "two levels": lambda: {"model": {"state_dict": state()}, "epoch": 3},
+    "an optimiser": lambda: {"net": state(), "optimizer": {"state": {0: {"exp_avg": torch.ones(3)}}, "lr": 0.1}},
+    "settings and scores": lambda: {
+        "args": argparse.Namespace(lr=0.1, path="x"),
+        "best": np.float64(0.5),
+        "state_dict": state(),
+    },
+    "the same twice": lambda: {"model": state(), "best": state()},
+}
+
+
+@pytest.mark.parametrize("what", WRAPPED)
+def test_weights_are_found_in_what_trainings_save(tmp_path: Path, what: str) -> None:
+    torch.save(WRAPPED[what](), tmp_path / "w.pt")
+    reads(tmp_path / "w.pt")
+
+
+@pytest.mark.parametrize(
+    "name", ["w.ckpt", "w.pth.tar", "w.pt.tar", "w.bin", "w.model", "w.PT", "w", "epoch=3-v1.ckpt"]
+)
+def test_the_ending_of_a_file_decides_nothing(tmp_path: Path, name: str) -> None:
+    torch.save(state(), tmp_path / name)
+    assert form_of(str(tmp_path / name)) == "weights"
+    assert not reads(tmp_path / name)
+    save_file(state(), tmp_path / name)
+    assert not reads(tmp_path / name)
+    torch.jit.script(net()).save(str(tmp_path / name))
+    assert form_of(str(tmp_path / name)) == "torchscript"
+
+
+TWO: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "timm": (lambda: {"state_dict": state(), "state_dict_ema": state(2)}, "state_dict", "state_dict_ema"),
+    "torchvision": (lambda: {"model": state(), "model_ema": AveragedModel(net(2)).state_dict()}, "model", "model_ema"),
+    "Lightning": (
+        lambda: {"state_dict": prefixed("net.", state()) | prefixed("ema_net.", state(2))},
+        "state_dict/net",
+        "state_dict/ema_net",
+    ),
+    "a callback": (
+        lambda: {"state_dict": state(2), "current_model_state": state()},
+        "current_model_state",
+        "state_dict",
+    ),
+    "a plain one with a copy": (lambda: state() | prefixed("ema.", state(2)), ".", "ema"),
+    "a list in order": (
+        lambda: {"model": state(), "ema": {"decay": 0.9, "shadow_params": list(net(2).parameters())}},
+        "model",
+        "ema/shadow_params",
+    ),
+    "parameters alone": (
+        lambda: {"model": state(), "ema": {"shadow": dict(net(2).named_parameters())}},
+        "model",
+        "ema/shadow",
+    ),
+    "an optimiser's": (
+        lambda: {"state_dict": state(), "optimizer_states": [{"ema": list(net(2).parameters())}]},
+        "state_dict",
+        "optimizer_states/0/ema",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TWO)
+def test_one_of_two_sets_of_weights_is_chosen_never_guessed(tmp_path: Path, what: str) -> None:
+    make, plain, averaged = TWO[what]
+    held = make()
+    file = tmp_path / "w.pt"
+    torch.save(torch.utils._pytree.tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, held), file)
+    with pytest.raises(BadInput) as refused:
+        read_weights(str(file), net())
+    assert f"{file}#{plain}" in str(refused.value) and f"{file}#{averaged}" in str(refused.value)
+    (said,) = reads(f"{file}#{plain}")
+    assert averaged in said
+    found = read_weights(f"{file}#{averaged}", net())
+    for name, value in net(2).named_parameters():
+        assert torch.equal(found.state[name], value)
+    assert any(averaged in note for note in found.notes)
+
+
+def test_buffers_that_averaged_parameters_lack_are_named(tmp_path: Path) -> None:
+    averaged = {name: value.detach() for name, value in net(2).named_parameters()}
+    torch.save({"model": state(), "ema": averaged}, tmp_path / "w.pt")
+    found = read_weights(f"{tmp_path / 'w.pt'}#ema", net())
+    assert torch.equal(found.state["1.running_mean"], state()["1.running_mean"])
+    assert any("1.running_mean" in note for note in found.notes)
+
+
+def test_two_sets_that_differ_in_a_buffer_or_in_precision_are_two(tmp_path: Path) -> None:
+    other = {**state(), "1.running_mean": torch.ones(4)}
+    half = {name: value.half() if value.is_floating_point() else value for name, value in state().items()}
+    for second in (other, half):
+        torch.save({"model": state(), "best": second}, tmp_path / "w.pt")
+        with pytest.raises(BadInput, match="2 sets of weights"):
+            read_weights(str(tmp_path / "w.pt"), net())
+        reads(f"{tmp_path / 'w.pt'}#model")
+
+
+def test_a_layer_too_many_is_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "w.pt"
+    torch.save({**state(), "4.weight": torch.ones(2, 2)}, file)
+    with pytest.raises(BadInput, match=r"all of its 9 tensors, and 1 not in the architecture \(4\.weight\)"):
+        read_weights(str(file), net())
+    torch.save({**prefixed("model.", state()), "temperature": torch.tensor(2.0)}, file)
+    with pytest.raises(BadInput, match=rf"1 not in the architecture \(temperature\).*write {file}#model"):
+        read_weights(str(file), net())
+    assert "temperature" in " ".join(reads(f"{file}#model"))
+    with pytest.raises(BadInput, match="no weights of the architecture under 'teacher'"):
+        read_weights(f"{file}#teacher", net())
+
+
+class Tied(nn.Module):
+    """Two layers of one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
+        self.b.weight = self.a.weight
+
+
+def test_a_tied_weight_may_stand_once_and_never_as_two(tmp_path: Path) -> None:
+    weight = torch.rand(3, 3)
+    save_file({"b.weight": weight}, tmp_path / "w.safetensors")
+    with torch.device("meta"):
+        shaped = Tied()
+    found = read_weights(str(tmp_path / "w.safetensors"), shaped)
+    assert torch.equal(found.state["a.weight"], weight)
+    torch.save({"a.weight": weight, "b.weight": weight + 1}, tmp_path / "w.pt")
+    with pytest.raises(BadInput, match=r"a\.weight and b\.weight differ"):
+        read_weights(str(tmp_path / "w.pt"), shaped)
+
+
+def test_a_folder_of_save_pretrained_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    save_file(state(), tmp_path / "model.safetensors")
+    torch.save({"step": 3}, tmp_path / "optimizer.bin")
+    assert form_of(str(tmp_path)) == "weights"
+    reads(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    for place, names in enumerate((["0.weight", "0.bias"], [name for name in state() if name[0] != "0"])):
+        torch.save({name: state()[name] for name in names}, tmp_path / f"part-{place}.bin")
+    mapped = {name: f"part-{int(name[0] != '0')}.bin" for name in state()}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": mapped}))
+    reads(tmp_path)
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"0.weight": "../w.bin"}}))
+    with pytest.raises(BadInput, match="is not in the folder"):
+        read_weights(str(tmp_path), net())
+    (tmp_path / "pytorch_model.bin.index.json").unlink()
+    with pytest.raises(BadInput, match=r"3 files of weights.*allowed: a folder of save_pretrained"):
+        read_weights(str(tmp_path), net())
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(BadInput, match="adapter"):
+        read_weights(str(tmp_path), net())
+
+
+def test_a_file_may_have_the_mark_of_a_part_in_its_name(tmp_path: Path) -> None:
+    torch.save(state(), tmp_path / "run#3.pt")
+    reads(tmp_path / "run#3.pt")
+    assert file_and_part("gone/run#3.pt") == ("gone/run#3.pt", None)
+    assert file_and_part("gone/run.pt#ema/shadow") == ("gone/run.pt", "ema/shadow")
+    assert file_and_part("https://host/m.pt#ema") == ("https://host/m.pt#ema", None)
+
+
+names = st.sampled_from(["module", "_orig_mod", "model", "net", "ema", "0", "weights_of", "état"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(prefix=st.lists(names, max_size=3), nest=st.lists(names, max_size=3), order=st.permutations(list(state())))
+def test_any_prefix_in_any_order_reads_the_same(
+    tmp_path_factory: pytest.TempPathFactory, prefix: list[str], nest: list[str], order: list[str]
+) -> None:
+    held: Any = {"".join(f"{part}." for part in prefix) + name: state()[name] for name in order}
+    for key in nest:
+        held = {key: held, "epoch": 3}
+    file = tmp_path_factory.mktemp("w") / "w.pt"
+    torch.save(held, file)
+    reads(file)
