@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cases.waiting import wait_for
 
-ABSENT = "" if shutil.which("chromedriver") and shutil.which("chromium") else "chromium and chromedriver are not here"
+BROWSER = pytest.mark.needs("chromedriver", "chromium")
 PATIENCE = 400.0
 """Seconds for a command, on a busy machine."""
 SHOWN = "return location.protocol === 'file:' && document.readyState === 'complete'"
