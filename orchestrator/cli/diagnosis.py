@@ -21,6 +21,7 @@ from audits.credentials import hide, mask
 from audits.errors import BadInput
 from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import data_sets
+from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.engine.store.faults import StoreSilent
 from orchestrator.engine.store.patience import SHORT
 from orchestrator.engine.store.store import Store, default_store_uri
@@ -182,11 +183,12 @@ def tracking() -> Iterator[Finding]:
         yield Finding("ok", "tracking", "a database in the output folder (MLFLOW_TRACKING_URI is not set)")
     elif uri.startswith(("http://", "https://")):
         yield server(uri)
-    elif uri.startswith(("file:", "/", ".")):
-        fix = "use sqlite:///PATH or a server's http:// address"
-        yield Finding("FAIL", "tracking", f"{mask(uri)}: MLflow no longer takes folders", fix)
     else:
-        yield Finding("ok", "tracking", mask(uri))
+        try:
+            yield Finding("ok", "tracking", str(chosen_uri(None)))
+        except BadInput as error:
+            what, _, fix = str(error).partition("; ")
+            yield Finding("FAIL", "tracking", what, fix)
 
 
 def health_request(uri: str) -> urllib.request.Request:

@@ -19,6 +19,7 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
 from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.own_code import code_of
+from orchestrator.engine.plan.files import is_there
 from orchestrator.engine.run.choice import choice_of
 from orchestrator.kinds import kind_named, load_plan, texts_of
 
@@ -77,7 +78,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     require_common_store(plan)
     require_no_secret([*words, *([swept.text] if swept else ())], plan)
     sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
-    is_file = source is not None and Path(source).exists() and (swept is not None or values["source"] is not None)
+    is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
     allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
     sent = {**values, "source": PLAN if is_file else values["source"]}

@@ -17,6 +17,7 @@ from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.engine.plan.wording import how_many
+from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         for problem in error.problems:
             click.echo(f"orch: {problem}", err=True)
         raise click.exceptions.Exit(2) from None
+    chosen_uri(plan.tracking.uri)
     if plan.data.groups is not None:
         open_design(plan).borders()  # sizes of groups decide whether they can be dealt
     about_data = describe(plan.data.name, plan.data.root).notes

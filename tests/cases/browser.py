@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
+import os
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.cases.programs import MACHINE
 from tests.cases.waiting import wait_for
 
-ABSENT = "" if shutil.which("chromedriver") and shutil.which("chromium") else "chromium and chromedriver are not here"
+BROWSER = pytest.mark.needs("chromedriver", "chromium")
 PATIENCE = 400.0
 """Seconds for a command, on a busy machine."""
 SHOWN = "return location.protocol === 'file:' && document.readyState === 'complete'"
@@ -89,13 +92,17 @@ class Browser:
 def browser(folder: Path) -> Iterator[Browser]:
     """Start a browser with a profile of its own in ``folder``."""
     driver = subprocess.Popen(
-        ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ["chromedriver", "--port=0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PATH": MACHINE.path},  # chromium may be a script, which starts programs of its own
     )
     try:
         assert driver.stdout is not None
         said = next(line for line in driver.stdout if "started successfully" in line)
         address = f"http://127.0.0.1:{said.rstrip('.' + chr(10)).rpartition(' ')[2]}"
-        options = {"binary": shutil.which("chromium"), "args": [*FLAGS, f"--user-data-dir={folder}"]}
+        options = {"binary": MACHINE.find("chromium"), "args": [*FLAGS, f"--user-data-dir={folder}"]}
         limits = dict.fromkeys(("script", "pageLoad"), int(PATIENCE * 1000))
         wanted = {
             "timeouts": limits,

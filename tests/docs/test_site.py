@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from docs.from_code.hooks import EMPTY_HEAD, folder, made
-from tests.cases.browser import ABSENT, browser
+from tests.cases.browser import BROWSER, browser
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # MkDocs takes some 20 seconds
@@ -90,7 +90,7 @@ def test_no_table_has_an_empty_head(site: Path) -> None:
     assert [str(page) for page in site.rglob("*.html") if EMPTY_HEAD.search(page.read_text())] == []
 
 
-@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+@BROWSER
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_site_opened_as_a_file_can_be_searched(site: Path, tmp_path: Path, width: int) -> None:
     with browser(tmp_path) as window:

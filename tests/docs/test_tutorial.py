@@ -28,6 +28,7 @@ def test_its_files_make_a_model_that_its_plan_takes(
         assert main(line.split()) == 0, capsys.readouterr()
 
 
+@pytest.mark.needs("bash")
 def test_it_is_a_script_of_bash() -> None:
     subprocess.run(["bash", "-n", "-c", script({})], check=True)
     assert sum(len(step.shown) for step in steps()) > 5

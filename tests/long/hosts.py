@@ -19,29 +19,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
+from tests.cases.programs import MACHINE
 from tests.long.host_scripts import HOST, SSHD_CONFIG, SWITCH
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = Path(sys.executable).parent.resolve() / Path(sys.executable).name
-TOOLS = ("unshare", "nsenter", "ip", "mount", "sshd", "ssh", "ssh-keygen", "rsync", "curl")
+NEEDS_HOSTS = pytest.mark.needs(
+    "bash", "unshare", "nsenter", "ip", "mount", "hostname", "sshd", "ssh", "ssh-keygen", "rsync", "curl"
+)
+PATH_THERE = f"{PYTHON.parent}:/usr/sbin:/usr/bin:/sbin:/bin"
 READY_SECONDS = 20.0
 
 
 def missing() -> str:
-    """Return what keeps this machine from making hosts; empty if nothing does."""
+    """Return what keeps this machine from making hosts, apart from programs; empty if nothing does."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "namespaces need Linux and root"
-    if absent := [tool for tool in TOOLS if find(tool) is None]:
-        return f"not installed: {', '.join(absent)}"
     if PYTHON.is_relative_to("/tmp"):
         return "the Python environment lies in /tmp, which hosts have of their own"
-    probe = ["unshare", "--net", "--pid", "--mount", "--fork", "true"]
-    return "" if subprocess.run(probe, capture_output=True, check=False).returncode == 0 else "no namespaces here"
-
-
-def find(tool: str) -> str | None:
-    """Return the path of a program; those for root only are found, too."""
-    return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if unshare := MACHINE.find("unshare"):
+        probe = [unshare, "--net", "--pid", "--mount", "--fork", "true"]
+        return "" if subprocess.run(probe, capture_output=True, check=False).returncode == 0 else "no namespaces here"
+    return ""
 
 
 @dataclass
@@ -55,7 +56,7 @@ class Host:
 
     def command(self, line: str, environment: Mapping[str, str] | None = None) -> list[str]:
         """Return the arguments that run a line of shell on the host."""
-        values = {"HOME": "/srv/home", "PATH": f"{PYTHON.parent}:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+        values = {"HOME": "/srv/home", "PATH": PATH_THERE, "LANG": "C.UTF-8"}
         given = [f"{name}={value}" for name, value in {**values, **(environment or {})}.items()]
         enter = ["nsenter", "--target", str(self.pid), "--net", "--pid", "--mount", "--uts", "--ipc"]
         return [*enter, "env", "--chdir=/srv/home", "--ignore-environment", *given, "bash", "-c", line]
@@ -127,11 +128,12 @@ class Hosts:
         temporary.chmod(0o1777)
         environment = {
             **os.environ,
+            "PATH": PATH_THERE,
             "FOLDER": str(self.folder),
             "CHECKOUT": str(ROOT),
             "NAME": name,
             "ADDRESS": self.address(name),
-            "SSHD": str(find("sshd")),
+            "SSHD": os.path.realpath(str(MACHINE.find("sshd"))),
         }
         spaces = ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--fork", "bash", "-c", HOST]
         process = self._popen(["nsenter", "--target", str(self._switch_pid), "--net", "--pid", *spaces], environment)

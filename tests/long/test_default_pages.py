@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases.browser import ABSENT, Browser, browser
+from tests.cases.browser import BROWSER, Browser, browser
 from tests.cases.page_checks import HEIGHT, OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, no_table_is_cut
 from tests.cases.page_checks import the_first_screen_is_the_verdict as first_screen
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600), pytest.mark.skipif(bool(ABSENT), reason=ABSENT)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600), BROWSER]
 
 ORCH = (sys.executable, "-m", "orchestrator.cli.main")
 COMMANDS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.long.hosts import ROOT, Hosts, alive, missing
+from tests.long.hosts import NEEDS_HOSTS, ROOT, Hosts, alive, missing
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [pytest.mark.long, NEEDS_HOSTS, pytest.mark.skipif(bool(missing()), reason=missing())]
 NAMES = ("laptop", "head")
 SSH = "ssh -i /srv/keys/client -o StrictHostKeyChecking=no -o ConnectTimeout=2"
 

@@ -14,13 +14,14 @@ import yaml
 from orchestrator.cli.node_report import source_digest
 from orchestrator.kinds import load_plan
 from tests.cases.runs import audited
-from tests.long.hosts import Host, Hosts, missing
+from tests.long.hosts import NEEDS_HOSTS, Host, Hosts, missing
 from tests.long.local_cluster import NAMES, last_lines, nodes, ray_processes, wait_until, write_config
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.cluster,
     pytest.mark.timeout(1200),
+    NEEDS_HOSTS,
     pytest.mark.skipif(bool(missing()), reason=missing()),
 ]
 PLAN = {"split.targets": 4, "recipe.epochs": 400}

@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.needs("mount", "umount"),
     pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted, which root may"),
 ]
 

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 import urllib3
 
-from tests.cases.browser import ABSENT, Browser, browser
+from tests.cases.browser import BROWSER, Browser, browser
 from tests.cases.ports import free_ports
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.skipif(bool(ABSENT), reason=ABSENT)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), BROWSER]
 
 BIN = Path(sys.executable).parent
 VARIED = ("audit.search.epsilon", "audit.search.beta")

@@ -15,7 +15,7 @@ import pytest
 from tests.cases.tutorial import END, PAGE, follow, missing, steps
 from tests.docs.commands import ROOT, files_of
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.needs("bash")]
 MOST_SECONDS = 15 * 60
 SEEDS = range(10)
 """Fixed before any of them was tried; the page's own is the first."""

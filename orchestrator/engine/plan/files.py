@@ -195,8 +195,18 @@ def file_text(path: Path, what: str) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not a text file (byte {error.start} is not UTF-8); {what} is YAML text") from None
+    except IsADirectoryError:
+        raise folder_given(path, what) from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def folder_given(folder: Path, what: str) -> BadInput:
+    """Return the error of a folder where a file is wanted, ``what`` in words (a plan, a sweep)."""
+    word = what.removeprefix("a ")
+    own = folder / f"{word}.yaml"
+    near = f"the {word} of the run in it is {own}" if own.is_file() else f"give a file, or a name of orch ls {word}s"
+    return BadInput(f"{folder} is a folder, not {what}; {near}")
 
 
 def is_told_as_sweep(value: Any) -> bool:
@@ -253,15 +263,28 @@ def read_plan(source: str | None) -> dict[str, Any]:
     if source is None:
         return shipped_plan(DEFAULT_PLAN)
     path = Path(source)
-    if path.exists():
+    if is_there(path):
         return read_plan_file(path)
     plans = shipped_plans()
     if source in plans:
         return shipped_plan(source)
     if source in SWEEPS:
         raise sweep_given(source)
+    if path.is_dir():
+        raise folder_given(path, "a plan")
     near = did_you_mean(source, [*plans, *(str(file) for file in nearby_plans(path))])
     raise BadInput(f"no plan {source!r}{near}: neither a file nor a shipped plan; shipped: {', '.join(plans)}")
+
+
+def is_there(path: Path) -> bool:
+    """Say whether ``path`` is something to be read, as a folder is not; raises BadInput where that cannot be found out.
+
+    A pipe is, such as a shell makes of ``<(…)``.
+    """
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError as error:  # of a name that is too long, or a folder that may not be looked into
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def nearby_plans(path: Path) -> list[Path]:

@@ -15,6 +15,8 @@ from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.plan.files import (
     DEFAULT_PLAN,
     file_text,
+    folder_given,
+    is_there,
     is_told_as_sweep,
     nearby_plans,
     parse_yaml,
@@ -37,13 +39,16 @@ def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
     ``changes``: fields of a sweep file to put in the place of those that are written. Raises BadInput.
     """
     path = Path(name)
-    if path.suffix in SUFFIXES or path.is_file():
-        if not path.exists():
+    there = is_there(path)
+    if (path.suffix in SUFFIXES and not path.is_dir()) or there:
+        if not there:
             near = did_you_mean(name, [*map(str, nearby_plans(path)), *SWEEPS])
             raise BadInput(f"no sweep file {name!r}{near}; `orch ls sweeps` lists those that come with the package")
         return read_sweep_file(path, path.stem, changes)
     if name not in SWEEPS and name in shipped_plans():
         raise BadInput(f"{name} is a plan, not a sweep; sweep it with: orch sweep NAME {name} (`orch ls sweeps`)")
+    if name not in SWEEPS and path.is_dir():
+        raise folder_given(path, "a sweep")
     found = SWEEPS[name]
     if not changes:
         return found

@@ -34,7 +34,6 @@ from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_models import ToLog
 from orchestrator.engine.run.tracking_server import TrackingFailed
 from orchestrator.engine.run.tracking_stopped import Kept
-from orchestrator.engine.run.tracking_uri import resolve_uri
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.inventory import size_text
@@ -139,7 +138,6 @@ class Run:
         self.gates = gates
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild, self.pictures, self.aggregate_only = rebuild, pictures and not aggregate_only, aggregate_only
-        resolve_uri(plan.tracking.uri, out)
         check_published(kind, plan)
         plan = with_digests(plan)
         self.store = Store(plan.compute.store or default_store_uri())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -10,36 +11,69 @@ from audits.credentials import mask, reveal
 from audits.errors import BadInput, did_you_mean
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
+ALLOWED = "sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
+FIELD, VARIABLE = "tracking.uri", "MLFLOW_TRACKING_URI"
+SERVER = re.compile(r"[\w.-]+:\d+(/.*)?")
 
 
-def check_uri(uri: str | None) -> None:
-    """Raise BadInput for a tracking URI that cannot work (scheme, server address, folder); contacts no server."""
-    if uri is None:
-        return
+def chosen_uri(uri: str | None) -> str | None:
+    """Return the URI in use, masked: that of the plan, else of MLFLOW_TRACKING_URI; None where neither names one.
+
+    Raises BadInput for one that cannot work; contacts no server.
+    """
+    name, chosen = (FIELD, uri) if uri else (VARIABLE, os.environ.get(VARIABLE))
+    if not chosen:
+        return None
+    check_uri(chosen := mask(chosen), name)
+    return chosen
+
+
+def check_uri(uri: str, name: str = FIELD) -> None:
+    """Raise BadInput for a tracking URI that cannot work (scheme, server address, folder); contacts no server.
+
+    ``name``: the field or variable that gives it.
+    """
     uri = mask(uri)
+    given = f"{name} {uri!r}"
     parts = urlsplit(reveal(uri))
     scheme = parts.scheme.split("+")[0]
+    if scheme not in SCHEMES and SERVER.fullmatch(uri):
+        raise BadInput(f"{given} names no scheme; write http://{uri}, or https://{uri}")
+    if scheme == "file" or not scheme or len(scheme) == 1:  # the drive of a path
+        raise _file_store(given, Path(unquote(parts.path) if scheme == "file" else uri), name)
     if scheme not in SCHEMES:
-        shown = "a plain path" if not scheme or len(scheme) == 1 else f"scheme {scheme!r}"
-        raise BadInput(
-            f"tracking.uri {uri!r} has {shown}{did_you_mean(scheme, SCHEMES)}; "
-            "allowed: sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
-        )
+        raise BadInput(f"{given} has scheme {scheme!r}{did_you_mean(scheme, SCHEMES)}; allowed: {ALLOWED}")
     if scheme in ("http", "https") and not parts.hostname:
-        raise BadInput(f"tracking.uri {uri!r} names no host; write http://host:port")
+        raise BadInput(f"{given} names no host; write http://host:port")
     if scheme == "sqlite":
-        _check_sqlite(uri, Path(parts.path.removeprefix("/")))
+        if parts.netloc or (parts.path and not parts.path.startswith("/")):
+            raise BadInput(
+                f"{given} has no three slashes; write sqlite:///folder/file.db, or sqlite:////absolute/file.db"
+            )
+        _check_sqlite(given, Path(parts.path.removeprefix("/")))
 
 
-def _check_sqlite(uri: str, file: Path) -> None:
+def _file_store(given: str, folder: Path, name: str) -> BadInput:
+    """Return the error of a folder of runs, with the database to take in its place."""
+    database = folder.absolute().with_name("mlflow.db")
+    way = "leave it out for a database in the output folder" if name == FIELD else "unset it"
+    return BadInput(
+        f"{given} is a file store, which MLflow refuses from 3.13 on; {way}, or give sqlite:///{database} "
+        f"(mlflow migrate-filestore moves old runs there); also allowed: {ALLOWED.partition(', ')[2]}"
+    )
+
+
+def _check_sqlite(given: str, file: Path) -> None:
     """Refuse a database that does not name a file in a folder that can be written."""
     if not file.name:
-        raise BadInput(f"tracking.uri {uri!r} names no file; write sqlite:////absolute/path/mlflow.db")
+        raise BadInput(f"{given} names no file; write sqlite:////absolute/path/mlflow.db")
+    if file.is_dir():
+        raise BadInput(f"{given}: {file} is a folder; name a file in it, such as sqlite:///{file / 'mlflow.db'}")
     folder = file.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise BadInput(f"tracking.uri {uri!r}: {file.parent} is not a folder that can be written")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise BadInput(f"{given}: {file.parent} is not a folder that can be written")
 
 
 def resolve_uri(uri: str | None, out: Path) -> str:
@@ -47,14 +81,13 @@ def resolve_uri(uri: str | None, out: Path) -> str:
 
     Raises BadInput for one that cannot work, such as that of a folder whose name an address cannot hold.
     """
-    chosen = uri or os.environ.get("MLFLOW_TRACKING_URI")
-    if not chosen:
-        file = out.resolve() / "mlflow.db"
-        if "?" in str(file) or unquote(str(file)) != str(file):
-            raise BadInput(
-                f"{file.parent} cannot hold the database of MLflow, in whose address a '?' or a '%41' means something "
-                "else; give --out another name, or tracking.uri"
-            )
-        chosen = f"sqlite:///{file}"
-    check_uri(chosen := mask(chosen))
+    if chosen := chosen_uri(uri):
+        return chosen
+    file = out.resolve() / "mlflow.db"
+    if "?" in str(file) or unquote(str(file)) != str(file):
+        raise BadInput(
+            f"{file.parent} cannot hold the database of MLflow, in whose address a '?' or a '%41' means something "
+            "else; give --out another name, or tracking.uri"
+        )
+    check_uri(chosen := mask(f"sqlite:///{file}"))
     return chosen

@@ -134,6 +134,7 @@ def finish(screen: Screen) -> None:
     screen.end()
 
 
+@pytest.mark.needs("bash")
 def test_bash_completes_what_is_typed(place: Path) -> None:
     screen = shell(place, "bash", "--norc", "--noprofile", "-i")
     screen.type('eval "$(orch completion bash)"; echo rea""dy\n')
@@ -152,6 +153,7 @@ def test_bash_completes_what_is_typed(place: Path) -> None:
     finish(screen)
 
 
+@pytest.mark.needs("zsh")
 def test_zsh_completes_what_is_typed(place: Path) -> None:
     screen = shell(place, "zsh", "-f", "-i")
     screen.type('autoload -Uz compinit; compinit -u -D; eval "$(orch completion zsh)"; echo rea""dy\n')
@@ -172,6 +174,7 @@ def test_zsh_completes_what_is_typed(place: Path) -> None:
     finish(screen)
 
 
+@pytest.mark.needs("fish")
 def test_fish_takes_the_script_and_completes(place: Path) -> None:
     script = 'orch completion fish | source; complete --do-complete "orch audit mia --fail-above auc"'
     environment = {

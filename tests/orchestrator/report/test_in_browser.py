@@ -13,13 +13,13 @@ from orchestrator.engine.gate import gates_of, judged
 from orchestrator.kinds import kind_named, load_plan, plan_from
 from orchestrator.report.result import read_result
 from tests.cases.apollo_result import write_run, write_whole_run
-from tests.cases.browser import ABSENT, Browser, browser
+from tests.cases.browser import BROWSER, Browser, browser
 from tests.cases.page_checks import OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, the_first_screen_is_the_verdict
 from tests.cases.runs import audited
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(ABSENT), reason=ABSENT)]
+pytestmark = [pytest.mark.slow, BROWSER]
 
 MODES = {"I": {"audit.mode": "I"}, "II": {"audit.mode": "II", "signal": 0.0}}
 NOISE = {f"σ={value}": {"recipe.noise_multiplier": value} for value in (0.1, 0.2, 0.4, 0.8, 1.6)}

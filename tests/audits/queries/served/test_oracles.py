@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -312,7 +311,7 @@ def test_a_token_goes_to_the_server_and_nowhere_else(
     assert token not in repr(labels.endpoint)
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate")
+@pytest.mark.needs("openssl")
 def test_a_certificate_is_checked_and_an_own_one_can_be_given(tmp_path: Path) -> None:
     pair = [str(tmp_path / name) for name in ("key.pem", "certificate.pem")]
     words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"

@@ -14,6 +14,8 @@ import pytest
 import urllib3
 
 from audits.errors import BadInput
+from orchestrator.cli import diagnosis
+from orchestrator.cli.main import main
 from orchestrator.engine.run import tracking_server
 from orchestrator.engine.run.summary import page_of
 from orchestrator.engine.run.tracking import log_result
@@ -194,8 +196,17 @@ def test_a_file_that_is_no_database_is_a_tracking_failure(run, tmp_path):
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("file:///tmp/mlruns", "scheme 'file'"),
-        ("mlruns", "a plain path"),
+        ("file:///srv/a%20b/mlruns", "file store.*sqlite:////srv/a b/mlflow.db"),
+        ("file:mlruns", "file store.*sqlite:////.*/mlflow.db"),
+        ("FILE:///srv/mlruns", "file store.*sqlite:////srv/mlflow.db"),
+        ("./mlruns", "file store.*sqlite:////.*/mlflow.db"),
+        ("/srv/mlruns/", "file store.*sqlite:////srv/mlflow.db"),
+        ("mlruns", "file store"),
+        ("databricks://profile", "scheme 'databricks'"),
+        ("tracker:5000", "write http://tracker:5000"),
+        ("127.0.0.1:5000/", "write http://127.0.0.1:5000/"),
+        ("sqlite:mlflow.db", "three slashes"),
+        ("sqlite://mlflow.db", "three slashes"),
         ("htp://host:5000", "did you mean 'http'"),
         ("http://", "names no host"),
         ("sqlite://", "names no file"),
@@ -212,6 +223,23 @@ def test_a_database_below_a_file_is_refused(tmp_path):
     with pytest.raises(BadInput, match="not a folder that can be written"):
         check_uri(f"sqlite:///{tmp_path}/taken/mlflow.db")
     check_uri(f"sqlite:///{tmp_path}/new/folder/mlflow.db")
+    with pytest.raises(BadInput, match=f"{tmp_path} is a folder; name a file in it"):
+        check_uri(f"sqlite:///{tmp_path}")
+
+
+@pytest.mark.parametrize("uri", ["./mlruns", "file:///srv/mlruns", "sqlite:mlflow.db"])
+def test_validate_and_doctor_refuse_what_a_run_refuses(uri, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["validate", "mia-smoke", "--set", f"tracking.uri={uri}"]) == 2
+    assert f"tracking.uri '{uri}'" in capsys.readouterr().err
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert main(["validate", "mia-smoke"]) == 2
+    assert f"MLFLOW_TRACKING_URI '{uri}'" in capsys.readouterr().err
+    assert main(["validate", "mia-smoke", "--set", "tracking.uri=http://host:5000"]) == 0
+    assert main(["audit", "mia", "mia-smoke", "--out", "out"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not list(tmp_path.iterdir())
+    (finding,) = diagnosis.tracking()
+    assert finding.status == "FAIL" and "sqlite:///" in finding.fix
 
 
 def test_uri_comes_from_the_plan_then_the_environment_then_the_output(tmp_path, monkeypatch):
