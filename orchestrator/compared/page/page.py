@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from orchestrator.compared.rows import CompareResult, DifferenceRow, PairRow
+from orchestrator.compared.rows import SHADOWS_TOO, CompareResult, DifferenceRow, PairRow
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, left
 from orchestrator.report.numbers import DASH, entry, number, percent, small_p
 from orchestrator.report.sentence import Sentence
@@ -49,18 +49,20 @@ def main_grid(run: CompareResult) -> Grid:
         own = [row for row in run.table if (row.first, row.second) == (pair.first, pair.second)]
         body = tuple(_line(row, several) for row in own)
         groups.append(Group(f"{pair.second} − {pair.first}", body, pair.reason))
-    return Grid("differences", "Differences", columns, tuple(groups), "runs")
+    held = dict.fromkeys(row.over for row in run.table if row.over != SHADOWS_TOO and not row.identical)
+    caption = f"† over {' or '.join(held)}: never called statistically significant" if held else ""
+    return Grid("differences", "Differences", columns, tuple(groups), "runs", caption=caption)
 
 
 def _line(row: DifferenceRow, several: bool) -> tuple[Entry, ...]:
-    star = "*" if row.differs else ""
+    mark = "*" if row.differs else "" if row.over == SHADOWS_TOO or row.identical else "†"
     p = DASH if row.p_holm is None else small_p(row.p_holm)
     return (
         Entry(f"{row.setting}/{row.both}" if several else row.both),
         Entry(row.name),
         Entry(number(row.first_value)),
         Entry(number(row.second_value)),
-        entry(row.difference, signed=True, mark=star),
+        entry(row.difference, signed=True, mark=mark),
         Entry(p, tone=bold(row.differs)),
         Entry("identical scores" if row.identical else row.over),
     )
