@@ -16,17 +16,20 @@ def numbered(one: Judged, other: Judged) -> tuple[Judged, Judged]:
 
     "1" and "01" are two names, 1 and "1" are one; whole numbers of any size stay what they are.
     """
-    targets = _numbers(one.target, other.target)
-    points = (None, None) if one.point is None or other.point is None else _numbers(one.point, other.point)
-    clusters = (None, None)
-    if one.cluster is not None and other.cluster is not None:
-        clusters = _numbers(one.cluster, other.cluster)
-    elif one.cluster is not None or other.cluster is not None:
-        clusters = _numbers(one.unit, other.unit)
-    return (
-        replace(one, target=targets[0], point=points[0], cluster=clusters[0]),
-        replace(other, target=targets[1], point=points[1], cluster=clusters[1]),
+    targets, units = _numbers(one.target, other.target), _numbers(one.unit, other.unit)
+    none = np.zeros(0, np.int64)
+    points = _numbers(none if one.point is None else one.point, none if other.point is None else other.point)
+    clusters = units if one.cluster is not None or other.cluster is not None else (None, None)
+    first, second = (
+        replace(
+            each,
+            target=targets[place],
+            point=None if each.point is None else points[place],
+            cluster=clusters[place],
+        )
+        for place, each in enumerate((one, other))
     )
+    return first, second
 
 
 def _numbers(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -145,6 +145,8 @@ def test_scores_from_elsewhere_are_compared(tmp_path: Path, capsys: pytest.Captu
         words = ["--member", "member", "--score", "score", "--group", "target", "--point", "point_id", "--fpr", "0.1"]
         assert main(["score", str(tmp_path / f"{name}.json"), *words, "--out", str(tmp_path / name)]) == 0
         folders.append(str(tmp_path / name))
+    prints = [json.loads(Path(folder, "result.json").read_text())["fingerprints"] for folder in folders]
+    assert prints[0] == prints[1] and prints[0]["data"] is None and {*prints[0]["members"]} == {"base"}
     capsys.readouterr()
     result = compared(capsys, *folders)
     assert {row.name for row in result.table} == {"auc", "tpr at 10 %", "fpr at 10 %"}

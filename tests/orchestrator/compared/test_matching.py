@@ -43,9 +43,10 @@ def test_single_methods_are_compared_and_controls_are_no_tests(
 def test_what_is_not_compared_is_said_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = run(tmp_path / "a", "apollo", methods(identity=0.0, ssd=1.0, boundary=0.5), contents="a")
     second = run(tmp_path / "b", "apollo", methods(identity=0.0, scrub=0.0, finetune=0.2), contents="a")
-    assert main(["compare", first, second]) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("Only in a, not compared: method ssd, method boundary.")
+    assert main(["compare", first, second, "--out", str(tmp_path / "out")]) == 0
+    shown, page = capsys.readouterr().out, (tmp_path / "out" / "report.html").read_text()
+    left_out = "Only in a, not compared: method ssd, method boundary."
+    assert shown.startswith(left_out) and page.index(left_out) < page.index("All differences")
     result = compared(capsys, first, second)
     assert result.verdict is not None and result.identical and result.pairs[0].controls_only
     assert result.verdict.headline.startswith("Only in a, not compared") and "this is the same audit" not in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +80,13 @@ def test_numbers_of_any_size_stay_apart() -> None:
     assert by_size[0].point is not None and len(set(by_size[0].point.tolist())) == 2
 
 
+def test_points_that_one_side_alone_names_keep_their_names() -> None:
+    bare = Judged("base", "loss", np.zeros(2), np.array([True, False]), np.array(["m", "n"], object))
+    first, second = numbered(said(["01", "1", "01"]), bare)
+    assert second.point is None and first.point is not None and len(set(first.point.tolist())) == 2
+    assert {*first.target.tolist()} & {*second.target.tolist()} == {second.target.tolist()[0]}
+
+
 def test_fingerprints_tell_points_members_and_contents_apart() -> None:
     def prints(*asked: Judged) -> dict[str, dict[str, str]]:
         return questions((each.setting, each.target, each.point, each.member) for each in asked)  # type: ignore[misc]
@@ -105,12 +111,6 @@ def test_groups_of_long_numbers_are_two_targets(tmp_path: Path, capsys: pytest.C
         table = {key: value[: 2 * POINTS] for key, value in rows(place, place).items()}
         table["target"] = [f"1234567890123456789{each}" for each in table["target"]]
         table["point_id"] = [f"{each:04d}" for each in table["point_id"]]
-        (tmp_path / f"{name}.json").write_text(json.dumps(table))
-        words = ["--member", "member", "--score", "score", "--group", "target", "--point", "point_id"]
-        assert main(["score", str(tmp_path / f"{name}.json"), *words, "--out", str(tmp_path / name)]) == 0
-        folders.append(str(tmp_path / name))
-    document = json.loads((tmp_path / "a" / "result.json").read_text())
-    assert document["fingerprints"]["data"] is None and {*document["fingerprints"]["members"]} == {"base"}
-    capsys.readouterr()
+        folders.append(run(tmp_path / name, "score", table))
     result = compared(capsys, *folders)
     assert {(row.shared_targets, row.shared_points) for row in result.table} == {(2, POINTS)}
