@@ -84,7 +84,14 @@ class DifferenceRow:
     @property
     def both(self) -> str:
         """The attack, by both its names where the sides call it differently."""
-        return self.attack if self.second_attack is None else f"{self.attack} → {self.second_attack}"
+        if self.second_attack is None:
+            return self.attack
+        (one, _, attack), (other, _, other_attack) = (
+            name.rpartition(".") for name in (self.attack, self.second_attack)
+        )
+        if attack == other_attack:
+            return f"{one} → {other}: {attack}"
+        return f"{self.attack} → {self.second_attack}"
 
 
 @dataclass(frozen=True, kw_only=True)
