@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from audits.data.dataset import Dataset
 from audits.statistics.judged import Judged
 from orchestrator.cli.main import main
 from orchestrator.compared.names import numbered
+from orchestrator.engine.data import data_of
 from orchestrator.engine.run.fingerprints import questions
+from orchestrator.kinds import kind_named, load_plan
+from tests.cases.runs import audited
 from tests.orchestrator.compared.made_up import POINTS, TARGETS, compared, rows, run
 
 NAMES = st.text(alphabet="01+-. eE٣\0é", max_size=4) | st.integers(0, 10**20).map(str)
@@ -114,3 +118,25 @@ def test_groups_of_long_numbers_are_two_targets(tmp_path: Path, capsys: pytest.C
         folders.append(run(tmp_path / name, "score", table))
     result = compared(capsys, *folders)
     assert {(row.shared_targets, row.shared_points) for row in result.table} == {(2, POINTS)}
+
+
+def test_audits_of_a_file_that_was_written_anew_are_not_paired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def toy_audit(out: str, seed: int) -> str:
+        drawing = np.random.default_rng(seed)
+        labels = np.arange(200) % 4
+        inputs = drawing.normal(size=(200, 8)).astype(np.float32)
+        file = tmp_path / "d.npz"
+        np.savez(file, inputs=inputs, labels=labels)
+        values = {"data.name": f"npz:{file}", "compute.workers": 0, "compute.store": str(tmp_path / "store")}
+        data_of.cache_clear()  # a process reads a data set once
+        audited(load_plan(kind_named("toy").default_plan, values=values), tmp_path / out)
+        return str(tmp_path / out)
+
+    first, anew = toy_audit("a", 1), toy_audit("b", 2)
+    capsys.readouterr()
+    result = compared(capsys, first, anew)
+    assert {(row.paired, row.shared_points) for row in result.table} == {("nothing", 0)}
+    prints = [json.loads(Path(folder, "result.json").read_text())["fingerprints"] for folder in (first, anew)]
+    assert prints[0]["data"] != prints[1]["data"] and prints[0]["members"] == prints[1]["members"]
