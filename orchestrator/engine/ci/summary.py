@@ -35,8 +35,15 @@ def summary(
     return "\n\n".join(blocks) + "\n"
 
 
+def summary_of_error(command: str, message: str, code: int) -> str:
+    """Return the summary of a ``command`` that ended with an error and an exit ``code``, and so has no result."""
+    return (
+        f"## {plain(command)}: exit code {code}\n\n{plain(message)}\n\nPage: none, since the command did not finish.\n"
+    )
+
+
 def is_summary(data: bytes) -> bool:
-    """Say whether a file is one that ``summary`` made, by its head and its last line."""
+    """Say whether a file is one that is made here, by its head and its last line."""
     return data.startswith(b"## ") and data.rstrip().rpartition(b"\n")[2].startswith(b"Page: ")
 
 
