@@ -70,13 +70,15 @@ def number_table(headline: Headline, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def height(line: Line, metric: str) -> float:
-    """Return a number of a line, less than any other where it was not measured."""
+    """Return a number of a line, less than any other where it was not measured or is void."""
     value = line.values.get(metric)
-    return -1.0 if value is None or not is_number(value) else value
+    return -1.0 if value is None or not is_number(value) or line.is_void(metric) else value
 
 
 def number(line: Line, metric: str) -> str:
     """Return a number of a line as the table has it."""
+    if line.is_void(metric):
+        return "void"
     value = line.values.get(metric)
     return "–" if value is None or not is_number(value) else f"{value:.3f}"
 
