@@ -15,6 +15,7 @@ import torch
 from audits.arrays import Ids
 from audits.data.tensors import as_float
 from audits.errors import BadInput
+from audits.queries.served.json_path import Unreadable
 from audits.queries.served.keys import input_keys
 from audits.queries.served.reading import Reading
 from audits.queries.served.record import SCHEMA, recorded
@@ -79,6 +80,21 @@ def check_columns(file: str, reading: Reading) -> None:
         raise BadInput(f"target.weights: {file} has the columns {', '.join(names[:8])}; needed: {ID}, and answers")
     if reading.gives == "labels" and LABEL not in names:
         raise lacking(file, names, LABEL, reading)
+
+
+def check_answers(file: str, points: int, reading: Reading, names: Sequence[str]) -> None:
+    """Refuse a Parquet file that ``of_points`` refuses, and answers that ``reading`` cannot read.
+
+    ``points``: how many the data set has, 0 where that is not known yet.
+    """
+    check_columns(file, reading)
+    table = read(file, lambda table: table.read())
+    if points:
+        ids_of(table, file, points)
+    try:
+        reading.check(answers_of(table, file, reading, names))
+    except Unreadable as error:
+        raise BadInput(f"target.weights: {file} answered {error} (target.served)") from None
 
 
 def read(file: str, part: Callable[[pq.ParquetFile], T]) -> T:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.catalogue import describe
 from audits.errors import BadInput
 from audits.own.permission import require_permission_for_programs
 from audits.queries.served.record import identity, recorded
 from audits.targets.answering import Answering
 from audits.targets.forms import PROGRAMS
 from audits.targets.programs import RUNS
-from audits.targets.recorded import check_columns, of_points, of_record
+from audits.targets.recorded import check_answers, of_points, of_record
 from audits.targets.weights import Weights, check_bytes, read_weights, with_weights
 from audits.training.loop import accuracy
 from orchestrator.engine.given import IDS
@@ -58,11 +59,12 @@ def check_target(plan: BasePlan, shaped: Callable[[], nn.Module], classes: int) 
             endpoint_of(target)
             record_of(plan, target.served)
         elif Path(name).expanduser().exists() or name not in target.sha256:
-            check_file(name, form, target, shaped, reading)
+            check_file(name, form, plan, shaped, reading)
 
 
-def check_file(name: str, form: Form, target: Target, shaped: Callable[[], nn.Module], reading: Reading) -> None:
+def check_file(name: str, form: Form, plan: BasePlan, shaped: Callable[[], nn.Module], reading: Reading) -> None:
     """Refuse a file of a given model that cannot be read, or does not fit."""
+    target: Target = plan.target  # type: ignore[attr-defined]  # of kinds that know targets
     match form:
         case "weights":
             weights_of(name, target, shaped())
@@ -73,7 +75,8 @@ def check_file(name: str, form: Form, target: Target, shaped: Callable[[], nn.Mo
         case "record":
             recorded(Path(name).expanduser())
         case "answers":
-            check_columns(name, reading)
+            facts = describe(plan.data.name, plan.data.root)
+            check_answers(name, facts.points or 0, reading, facts.classes)
 
 
 def model_given(
