@@ -180,9 +180,7 @@ def holm_overview(rows: Sequence[Row], level: float = 0.95) -> dict[str, Any]:
             "alpha": round(1.0 - level, 12),
             "tests": len(family),
             "above": [name for name, row in family.items() if row["above_chance"]],
-            "below": [
-                name for name, row in family.items() if row["auc_p_holm"] <= 1.0 - level and not row["above_chance"]
-            ],
+            "below": [name for name, row in family.items() if row["auc_p_holm"] <= 1.0 - level and row["auc"] <= 0.5],
         }
         for setting, family in families.items()
     }

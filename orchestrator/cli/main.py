@@ -12,6 +12,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
@@ -137,21 +138,27 @@ def main(argv: list[str] | None = None) -> int:
         return BAD_INPUT
     except BrokenPipeError:
         close_stdout()
+        leave_for_ci(arguments, "the reader of standard output is gone", PIPE_CLOSED)
         return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
-        return stopped(session, end=argv is None)
+        return stopped(session, arguments, end=argv is None)
     except Exception as error:
         if told_to_end():  # the terminal may be gone, and so what the command wrote to
-            return stopped(session, end=argv is None)
+            return stopped(session, arguments, end=argv is None)
         if os.environ.get("ORCH_DEBUG") == "1":
             raise
-        return explain(error, session)
+        text, code = explained(error, session)
+        complain(text)
+        leave_for_ci(arguments, text, code)
+        return code
 
 
-def stopped(session: Session, *, end: bool) -> int:
+def stopped(session: Session, arguments: Sequence[str], *, end: bool) -> int:
     """Say that the command is interrupted and return its exit code, or ``end`` the process with it."""
     began = session.log is not None
-    complain(f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}")
+    text = f"stopped{'; finished models are kept; run the same command again to go on' if began else ''}"
+    complain(text)
+    leave_for_ci(arguments, text, exit_code())
     if end:
         end_at_once()
     return exit_code()
@@ -206,16 +213,20 @@ def invoke(arguments: list[str], session: Session) -> int:
     return DONE
 
 
-def explain(error: Exception, session: Session) -> int:
-    """Print one line about ``error`` and return the exit code; a traceback goes to a log file that the line names."""
+def explained(error: Exception, session: Session) -> tuple[str, int]:
+    """Return one line about ``error`` and the exit code; a traceback goes to a log file that the line names."""
     if isinstance(error, click.ClickException):
-        complain(f"{error.format_message()}{elsewhere(error)}{see_help(error)}")
-        return BAD_INPUT
+        return f"{error.format_message()}{elsewhere(error)}{see_help(error)}", BAD_INPUT
     if isinstance(error, BadInput):
-        complain(str(error))
-        return BAD_INPUT
-    complain(f"{first_line(error)} (log: {write_traceback(error, session.log)})")
-    return BROKE
+        return str(error), BAD_INPUT
+    return f"{first_line(error)} (log: {write_traceback(error, session.log)})", BROKE
+
+
+def leave_for_ci(arguments: Sequence[str], text: str, code: int) -> None:
+    """Write why a command did not finish into the files for CI that its command line names, if any."""
+    if any(word.partition("=")[0] in ("--junit", "--summary") for word in arguments):
+        unfinished = importlib.import_module("orchestrator.cli.unfinished")
+        unfinished.leave_for_ci(group, arguments, one_line(text), code)
 
 
 def elsewhere(error: click.ClickException) -> str:
@@ -265,7 +276,12 @@ def write_traceback(error: Exception, log: Path | None) -> str:
 def complain(text: str) -> None:
     """Print one line on standard error, whatever ``text`` holds, without secrets."""
     with unless_gone():
-        click.echo(f"orch: {' '.join(hide(text).split())}", err=True)
+        click.echo(f"orch: {one_line(text)}", err=True)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line, without secrets."""
+    return " ".join(hide(text).split())
 
 
 def close_stdout() -> None:

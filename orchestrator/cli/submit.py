@@ -19,12 +19,12 @@ from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.errors import BadInput
-from orchestrator.cli.gating import clear, write_for_ci
+from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
 from orchestrator.engine.own_code import own_code
-from orchestrator.engine.run.output_folder import RESULT_FILE, claim_folder
+from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
 
 BROKE = 3
 OWN_CODES = (0, 1, 2, BROKE, *EXIT_CODES)
@@ -53,6 +53,7 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
     if attach:
         if words:
             raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
+        work = None
         ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
     else:
         require_form(address)
@@ -63,10 +64,20 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         name = start(server, work)
         click.echo(f"job {name} at {address}", err=work.as_json)
         ended = follow(server, name, work.out, as_json=work.as_json)
-        if ended.status == "SUCCEEDED" or ended.code == 1:  # else what lies there is of an earlier run
-            file = work.out / RESULT_FILE
-            write_for_ci(json.loads(file.read_text(encoding="utf-8")), work.out, work.junit, work.summary)
-    raise click.exceptions.Exit(exit_code(ended))
+    code = exit_code(ended)
+    if work is not None:
+        write_files(work, code)
+    raise click.exceptions.Exit(code)
+
+
+def write_files(work: Work, code: int) -> None:
+    """Write the files for CI of a job that ended with ``code``: its result, or that it has none."""
+    if code in (0, 1):  # else what lies there is of an earlier run
+        file = work.out / RESULT_FILE
+        write_for_ci(json.loads(file.read_text(encoding="utf-8")), work.out, work.junit, work.summary)
+    else:
+        text = f"the job did not finish; what it printed and {work.out / LOG_FILE} say why"
+        leave_error(f"orch submit {work.words[0]}", text, code, work.junit, work.summary)
 
 
 def start(server: JobServer, work: Work) -> str:

@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+BROKEN = ("void", "null_fpr_off", "fpr_off")
+"""Flags of the rows of any audit that say that a promised rate is broken."""
+PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
+"""Metrics that mean nothing where a promised rate is not kept."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -20,6 +25,15 @@ class Line:
     where: str
     worst: bool
     access: str = ""
+
+    @property
+    def void(self) -> bool:
+        """Whether a promised rate of the line is broken."""
+        return any(self.values.get(name) for name in BROKEN)
+
+    def is_void(self, metric: str) -> bool:
+        """Say whether a number of the line must not be quoted, since it rests on a promised rate that is broken."""
+        return self.void and metric in PROMISED
 
 
 @dataclass(frozen=True)
@@ -42,8 +56,6 @@ FIT = ControlName("fit of own models")
 Doubt = Literal["truth", "cells", "power"]
 Told = tuple[str, float | None, float | None, float | None]
 """An attack, and its AUC with the ends of the interval."""
-PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
-"""Metrics that mean nothing where a promised rate is not kept."""
 
 
 @dataclass(frozen=True)

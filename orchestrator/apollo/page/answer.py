@@ -81,8 +81,8 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
     model points are told apart only where the interval over its shadows says so, too.
     """
     own = [row for row in rows if row.unlearner == unlearner and row.access != "oracle"]
-    differ = [row for row in own if row.above_chance]
-    above = [row for row in differ if run.leaks(row)]
+    above = [row for row in own if run.leaks(row)]
+    differ = [row for row in own if run.unsure(row)]
     subject = f"Given model (by {words(unlearner)})" if run.given else heading(unlearner)
     nothing = Finding(setting=setting, subject=subject, level=UNTOLD, why="no attack has a result", chance=0.5)
     if above:

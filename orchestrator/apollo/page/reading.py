@@ -55,6 +55,10 @@ class ApolloRun:
         """Say whether a row shows a leak: above chance; of a given model the interval over shadows says so, too."""
         return row.above_chance and (row.auc.above(0.5) or not self.given)
 
+    def unsure(self, row: AttackRow) -> bool:
+        """Say whether points of a given model tell more than chance, but the interval over its shadows does not."""
+        return self.given and not self.leaks(row) and float(row.auc) > 0.5 and row.auc_p_holm <= 1.0 - self.level
+
     @cached_property
     def rates(self) -> list[float]:
         """The promised false-positive rates, that of most tables first."""

@@ -140,7 +140,7 @@ def _unlearner(run: ApolloRun, name: str) -> Sentence:
     )
     head = f"Given model, by shadows of {words(name)}" if run.given else heading(name)
     if not above:
-        said = "No attack is above chance." if not any(row.above_chance for row in rows) else "No leak can be told."
+        said = "No attack is above chance." if not any(run.unsure(row) for row in rows) else "No leak can be told."
         return Sentence("plain", head, f"{said}{_nulls(run, rows)}{note}")
     found = "; ".join(_strongest(above, access) for access in sorted({row.access for row in above}, key=access_level))
     return Sentence("leak", head, f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
@@ -157,8 +157,8 @@ def _strongest(above: list[AttackRow], access: str) -> str:
 def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
     """Return a sentence that names the attacks without a result, and those significantly below chance."""
     null = [words(row.attack) for row in rows if not differs(run, row)]
-    below = [words(row.attack) for row in rows if differs(run, row) and not row.above_chance]
-    unsure = [words(row.attack) for row in rows if row.above_chance and not run.leaks(row)]
+    below = [words(row.attack) for row in rows if differs(run, row) and not (row.above_chance or run.unsure(row))]
+    unsure = [words(row.attack) for row in rows if run.unsure(row)]
     text = f" Null: {', '.join(null)}." if null else ""
     text += f" Above chance, but not by the interval over shadows: {', '.join(unsure)}." if unsure else ""
     return text + (f" Below chance: {', '.join(below)}." if below else "")

@@ -37,18 +37,20 @@ def of_one_target(
     """Return rows of ``summary.summarise`` with intervals and p-values of rates over points and shadows.
 
     Where a setting joins several audits of the model (``pooled``), each with shadows and candidates of its own, the
-    ends are means of theirs: as if their errors were one and the same, for the model is.
+    ends are means of theirs: as if their errors were one and the same, for the model is. A row is above chance only if
+    its interval says so, too.
     """
     kept, found = left_out(settings, store), {place(cell): cell for cell in cells(scores)}
     told = [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
+    told = [row | {"above_chance": row["above_chance"] and row["auc_low"] > 0.5} for row in told]
     return [row | judged_with_shadows(row, level) if row["unlearner"] == RETRAIN.term else row for row in told]
 
 
 def judged_with_shadows(row: Row, level: float) -> Row:
     """Return the p-value of a row of the control ``retrain``: no less than its interval, over shadows too, has it.
 
-    Permutations of points hold the shadows still. Of the control alone, which voids every finding where it fails: that
-    the points of a model are told apart is judged by the points.
+    Permutations of points hold the shadows still. Of the control alone, which voids every finding where it fails: the
+    p-value of other rows is that of the points, beside which their interval decides.
     """
     return {"auc_p": area_p(row["auc_p"], (row["auc"], row["auc_low"], row["auc_high"]), level)}
 

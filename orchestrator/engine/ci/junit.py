@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -18,7 +18,27 @@ def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
     A limit that is not passed is a failure, one that is inconclusive an error, a control that failed a failure.
     """
     name = str(document["name"])
-    cases = [*limit_cases(name, gate), *control_cases(name, gate)]
+    root, suite = suites(name, [*limit_cases(name, gate), *control_cases(name, gate)], document.get("seconds") or 0)
+    properties = ET.Element("properties")
+    for key in ("kind", "plan_hash", "seed"):
+        if key in document:
+            ET.SubElement(properties, "property", {"name": key, "value": str(document[key])})
+    suite.insert(0, properties)
+    if warning := trial_warning(document):
+        ET.SubElement(suite, "system-out").text = clean(warning)
+    return written(root)
+
+
+def junit_of_error(command: str, message: str, code: int) -> bytes:
+    """Return the XML file of a ``command`` that has no result: one test case, an error with the exit ``code``."""
+    case = test_case("orch", command)
+    tell(case, "error", f"exit code {code}", message)
+    root, _ = suites(command, [case], 0)
+    return written(root)
+
+
+def suites(name: str, cases: Sequence[ET.Element], seconds: float) -> tuple[ET.Element, ET.Element]:
+    """Return the root of an XML file and its one suite, which holds ``cases``."""
     counts = {
         "tests": len(cases),
         "failures": sum(case.find("failure") is not None for case in cases),
@@ -26,14 +46,13 @@ def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
     }
     told = {key: str(value) for key, value in counts.items()}
     root = ET.Element("testsuites", {"name": "orch", **told})
-    suite = ET.SubElement(root, "testsuite", {"name": name, **told, "time": str(document.get("seconds") or 0)})
-    properties = ET.SubElement(suite, "properties")
-    for key in ("kind", "plan_hash", "seed"):
-        if key in document:
-            ET.SubElement(properties, "property", {"name": key, "value": str(document[key])})
+    suite = ET.SubElement(root, "testsuite", {"name": clean(name), **told, "time": str(seconds)})
     suite.extend(cases)
-    if warning := trial_warning(document):
-        ET.SubElement(suite, "system-out").text = clean(warning)
+    return root, suite
+
+
+def written(root: ET.Element) -> bytes:
+    """Return an XML file."""
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return text + b"\n"

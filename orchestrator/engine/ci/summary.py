@@ -35,8 +35,15 @@ def summary(
     return "\n\n".join(blocks) + "\n"
 
 
+def summary_of_error(command: str, message: str, code: int) -> str:
+    """Return the summary of a ``command`` that ended with an error and an exit ``code``, and so has no result."""
+    return (
+        f"## {plain(command)}: exit code {code}\n\n{plain(message)}\n\nPage: none, since the command did not finish.\n"
+    )
+
+
 def is_summary(data: bytes) -> bool:
-    """Say whether a file is one that ``summary`` made, by its head and its last line."""
+    """Say whether a file is one that is made here, by its head and its last line."""
     return data.startswith(b"## ") and data.rstrip().rpartition(b"\n")[2].startswith(b"Page: ")
 
 
@@ -63,13 +70,15 @@ def number_table(headline: Headline, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def height(line: Line, metric: str) -> float:
-    """Return a number of a line, less than any other where it was not measured."""
+    """Return a number of a line, less than any other where it was not measured or is void."""
     value = line.values.get(metric)
-    return -1.0 if value is None or not is_number(value) else value
+    return -1.0 if value is None or not is_number(value) or line.is_void(metric) else value
 
 
 def number(line: Line, metric: str) -> str:
     """Return a number of a line as the table has it."""
+    if line.is_void(metric):
+        return "void"
     value = line.values.get(metric)
     return "–" if value is None or not is_number(value) else f"{value:.3f}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.catalogue import describe
 from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.own.permission import require_permission_for_programs
@@ -13,12 +14,13 @@ from audits.targets.answering import Answering
 from audits.targets.checkpoint_files import check_bytes
 from audits.targets.forms import PROGRAMS, file_and_part
 from audits.targets.programs import RUNS
-from audits.targets.recorded import check_columns, of_points, of_record
+from audits.targets.recorded import answers_in, check_columns, of_points, of_record
 from audits.targets.weights import Weights, read_weights, with_weights
 from audits.training.loop import accuracy
 from orchestrator.engine.given import IDS
 from orchestrator.engine.given_files import record_of
 from orchestrator.engine.plan.errors import under
+from orchestrator.engine.plan.fits import points_in
 from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.run.models import METRICS, model_files
 from orchestrator.engine.run.opened import ANSWERS, BYTES, PROGRAM, ask_of, endpoint_of, reading_of
@@ -60,11 +62,12 @@ def check_target(plan: BasePlan, shaped: Callable[[], nn.Module], classes: int) 
             endpoint_of(target)
             record_of(plan, target.served)
         elif Path(file_and_part(name)[0]).expanduser().exists() or name not in target.sha256:
-            check_file(name, form, target, shaped, reading)
+            check_file(name, form, plan, shaped, reading)
 
 
-def check_file(name: str, form: Form, target: Target, shaped: Callable[[], nn.Module], reading: Reading) -> None:
+def check_file(name: str, form: Form, plan: BasePlan, shaped: Callable[[], nn.Module], reading: Reading) -> None:
     """Refuse a file of a given model that cannot be read, or does not fit."""
+    target: Target = plan.target  # type: ignore[attr-defined]  # of kinds that know targets
     match form:
         case "weights":
             weights_of(name, target, shaped())
@@ -76,6 +79,9 @@ def check_file(name: str, form: Form, target: Target, shaped: Callable[[], nn.Mo
             recorded(Path(name).expanduser())
         case "answers":
             check_columns(name, reading)
+            facts = describe(plan.data.name, plan.data.root)
+            if facts.points:  # of a set that is not there they may not be known
+                answers_in(name, points_in(plan.data, facts), reading, facts.classes)
 
 
 def model_given(

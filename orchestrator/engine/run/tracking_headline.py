@@ -9,9 +9,6 @@ from typing import Any
 from orchestrator.engine.gate import is_number
 from orchestrator.engine.kind import Kind
 
-HELD_WHEN_VOID = ("auc", "found_fpr")
-"""Beginnings of metrics that may be quoted of a line whose promised rate is broken."""
-
 
 @dataclass(frozen=True)
 class TrackedHeadline:
@@ -32,11 +29,7 @@ def headline_of(kind: Kind, document: Mapping[str, Any], setting: str) -> Tracke
     counted = [line for line in kind.headline.lines(of_setting(document, setting)) if line.worst]
     numbers, worst = {}, ""
     for metric in kind.headline.summary:
-        known = [
-            line
-            for line in counted
-            if is_number(line.values.get(metric)) and (metric.startswith(HELD_WHEN_VOID) or not line.values.get("void"))
-        ]
+        known = [line for line in counted if is_number(line.values.get(metric)) and not line.is_void(metric)]
         if known:
             most = max(known, key=lambda line: line.values[metric] or 0.0)
             numbers[metric] = float(most.values[metric] or 0.0)

@@ -73,17 +73,24 @@ def findings(run: MiaRun, setting: str) -> list[Finding]:
 def finding(run: MiaRun, row: MiaRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
     things = noun(run.result.plan)
+    unsure = by_points_alone(row, run.level)
     return Finding(
         setting=row.setting,
         subject=f"from {ACCESS.get(row.access, row.access)}",
         text=f"training {things} can be recognised ({number_of(row.auc)})" if row.above_chance else "",
-        level=LEAK if row.above_chance else NONE_SEEN,
+        level=LEAK if row.above_chance else UNTOLD if unsure else NONE_SEEN,
+        why=f"its shadows disagree too much to judge it ({words(row.attack)}, {number_of(row.auc)})" if unsure else "",
         attack=row.attack,
         access=row.access,
         value=row.auc,
         chance=0.5,
-        seen_from=None if row.above_chance else seen_from(run, row, tests),
+        seen_from=None if row.above_chance or unsure else seen_from(run, row, tests),
     )
+
+
+def by_points_alone(row: MiaRow, level: float) -> bool:
+    """Say whether points tell members from others, but an interval over points and shadows does not."""
+    return not row.above_chance and float(row.auc) > 0.5 and row.auc_p_holm <= 1.0 - level
 
 
 def seen_from(run: MiaRun, row: MiaRow, tests: int) -> float | None:

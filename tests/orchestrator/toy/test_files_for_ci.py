@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -82,17 +83,22 @@ def test_controls_are_test_cases_and_what_they_leave_open_is_an_error(bench: Ben
     assert cases(xml) == {"controls power": "failure", "controls null": "passed"}
 
 
-def test_no_file_of_an_earlier_run_is_left_where_a_run_breaks(
+def test_a_run_that_breaks_leaves_its_error_and_nothing_of_an_earlier_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr("orchestrator.cli.audit.run_audit", fail)
-    xml = bench.place / "stale.xml"
-    xml.write_bytes(junit({"name": "stale"}, GateResult()))
-    assert bench.command("audit", "toy", "--out", str(bench.place / "broken"), "--junit", str(xml)) == 3
-    assert not xml.exists()
+    xml, text = bench.place / "stale.xml", bench.place / "stale.md"
+    words = ("--out", str(bench.place / "broken"), "--junit", str(xml), "--summary", str(text))
+    raised: BaseException
+    for raised, code in ((RuntimeError("no more <luck>"), 3), (KeyboardInterrupt(), 130), (BrokenPipeError(), 141)):
+        monkeypatch.setattr("orchestrator.cli.audit.run_audit", Mock(side_effect=raised))
+        monkeypatch.setattr("orchestrator.cli.main.close_stdout", lambda: None)
+        xml.write_bytes(junit({"name": "stale"}, GateResult()))
+        assert bench.command("audit", "toy", *words) == code
+        assert cases(xml) == {"orch audit": "error"}
+        (error,) = ET.parse(xml).getroot().iter("error")
+        assert error.attrib["type"] == f"exit code {code}"
+        assert text.read_text().startswith(f"## audit: exit code {code}\n".replace("audit", "orch audit"))
+        assert str(raised) in error.attrib["message"]
     capsys.readouterr()
     for place in (bench.place, Path("/proc/none/orch.xml")):
         assert bench.command("audit", "toy", "--junit", str(place)) == 2

@@ -11,7 +11,7 @@ import pytest
 
 from audits.errors import BadInput
 from orchestrator.cli import cache, diagnosis
-from orchestrator.cli.main import BROKE, explain, main
+from orchestrator.cli.main import BROKE, explained, main
 from orchestrator.cli.session import Session
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.faults import StoreSilent, StoreUnusable
@@ -89,15 +89,13 @@ def test_pauses_grow_and_end_after_a_minute(caplog: pytest.LogCaptureFixture) ->
     assert re.fullmatch(r"the store s3://bucket/store does not answer \(.*\); trying again for 5\d s", record.message)
 
 
-def test_a_store_that_stays_away_ends_the_command_with_3(
-    server: str, bucket: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_stays_away_ends_the_command_with_3(server: str, bucket: str) -> None:
     with proxy_before(server, lambda *_: 500) as proxy:
         store, _ = hurried(uri(proxy.place, bucket))
         with pytest.raises(StoreSilent) as error:
             store.put("train", KEY, {}, FILES)
-    assert explain(error.value, Session()) == BROKE
-    assert capsys.readouterr().err.startswith(f"orch: the store s3://{bucket}/some/store did not answer for 60 s: ")
+    text, code = explained(error.value, Session())
+    assert code == BROKE and text.startswith(f"the store s3://{bucket}/some/store did not answer for 60 s: ")
     assert "secret" not in str(error.value)
 
 
