@@ -18,6 +18,8 @@ from orchestrator.apollo.plan import CONTROLS
 from orchestrator.engine.given import GivenJobs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from audits.apollo.design.partition import Member, Partition, Split
     from audits.arrays import Ids
     from audits.data.dataset import Dataset
@@ -135,6 +137,11 @@ class ApolloDesign(GivenJobs):
         """The plan's unlearning methods by label."""
         return {entry.label: entry for entry in self.plan.unlearning}
 
+    @cached_property
+    def names_in_seeds(self) -> dict[str, str]:
+        """The names by which the plan's unlearning methods draw at random, by label."""
+        return names_in_seeds(self.plan.unlearning)
+
     @abstractmethod
     def before(self, member: Member, entry: UnlearningMethod) -> Reference | None:
         """Return where the model stands that ``unlearned`` was made of; None where nobody has it."""
@@ -224,3 +231,17 @@ class ApolloDesign(GivenJobs):
 def is_target_like(member: Member) -> bool:
     """Is this model made as targets are? The auditor's ranking population is; shadows are the attacker's."""
     return member.role in ("target", "ranking")
+
+
+def names_in_seeds(methods: Sequence[UnlearningMethod]) -> dict[str, str]:
+    """Return label → the name by which a method draws at random: its own, whatever ``as`` calls it.
+
+    A mere rename so draws nothing anew. Where a plan has one method with the same settings several times, the others
+    are repetitions, which draw by the names that they were given.
+    """
+    found = {}
+    for entry in methods:
+        same = [each for each in methods if (each.method, each.settings) == (entry.method, entry.settings)]
+        first = next((each for each in same if each.given_label is None), same[0])
+        found[entry.label] = type(entry)(method=entry.method).label if entry == first else entry.label
+    return found

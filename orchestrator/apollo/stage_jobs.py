@@ -71,7 +71,7 @@ class StageJobs(RankingJobs):
             "count": len(member.forget),
             "method": entry.method,
             "settings": entry.settings,
-            "label": entry.label,
+            "label": self.names_in_seeds[entry.label],
             "seed": self.plan.seed,
             **self.fitting(member),
             "member": member.name,
