@@ -120,6 +120,7 @@ def mlflow_server(model: Path, port: int) -> Iterator[None]:
             server.wait()
 
 
+@pytest.mark.needs("bash")  # MLflow starts its server by it
 @pytest.mark.long
 def test_mlflows_own_server_answers_as_the_model_does(capsys: pytest.CaptureFixture[str], unused_port: int) -> None:
     import mlflow
@@ -143,6 +144,7 @@ def test_mlflows_own_server_answers_as_the_model_does(capsys: pytest.CaptureFixt
     assert torch.equal(found, label_oracle(net).ask(x[:, None], ids))
 
 
+@pytest.mark.needs("bash")  # MLflow starts its server by it
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(unused_port: int) -> None:

@@ -278,6 +278,7 @@ def test_a_faulty_answer_is_asked_again_or_refused(
     assert scores(fault) == wanted and served() == rows(f"{fault}-answers")
 
 
+@pytest.mark.needs("bash")  # MLflow starts its server by it
 def test_mlflows_server_gives_the_bits_of_the_weights(place: Path, port: int) -> None:
     import mlflow
 
