@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from audits.data.catalogue import load
 from audits.data.groups import read_groups
 from audits.data.ids import Points
+from audits.data.source import parse
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
@@ -18,12 +20,48 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound="BasePlan")
 
 
-@cache
+Named = tuple[str, str | None, str | None]
+Stamp = tuple[tuple[str, int, int], ...]
+_LOADED: dict[Named, tuple[Stamp, Dataset]] = {}
+
+
 def data_of(name: str, root: str | None, groups: str | None = None) -> Dataset:
-    """Return the data set, loaded once per process; ``groups``: the file that says which points belong together."""
-    if groups is None:
-        return load(name, root)
-    found = data_of(name, root, None)
+    """Return the data set, read once per process as long as its files stay what they are.
+
+    ``groups``: the file that says which points belong together.
+    """
+    named, stamp = (name, root, groups), stamp_of(name, root, groups)
+    if named not in _LOADED or _LOADED[named][0] != stamp:
+        _LOADED[named] = stamp, read_grouped(name, root, groups) if groups else load(name, root)
+    return _LOADED[named][1]
+
+
+def forget_data() -> None:
+    """Read every data set again when it is next asked for, as users' code that returned it may have been edited."""
+    _LOADED.clear()
+
+
+def stamp_of(name: str, root: str | None, groups: str | None) -> Stamp:
+    """Return path, time and size of the files of a data set that a path names, and of its groups.
+
+    Of a folder these are the folder itself and what is in it, but not what is in folders in it.
+    """
+    request = parse(name, root)
+    paths = [request.local_path()] if request.place else []
+    if groups is not None:
+        paths.append(Path(groups).expanduser())
+    found = []
+    for path in paths:
+        with suppress(OSError, ValueError):
+            for each in (path, *(sorted(path.iterdir()) if path.is_dir() else ())):
+                about = each.stat()
+                found.append((str(each.absolute()), about.st_mtime_ns, about.st_size))
+    return tuple(found)
+
+
+def read_grouped(name: str, root: str | None, groups: str) -> Dataset:
+    """Return the data set in the groups that the file ``groups`` says."""
+    found = data_of(name, root)
     if found.groups is not None:
         raise BadInput(f"data.groups is {groups!r}, but {name} returns groups of its own; give them in one place")
     return found.grouped(read_groups(groups, Points.of(found, root)))

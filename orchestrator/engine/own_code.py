@@ -12,7 +12,7 @@ from audits.errors import BadInput
 from audits.own import sources
 from audits.own.code import search_first, taken_apart
 from audits.own.permission import Named, is_own
-from orchestrator.engine.data import data_of
+from orchestrator.engine.data import forget_data
 from orchestrator.engine.jobs.code_version import forget_users_code, reached, source, tops_of
 
 
@@ -23,7 +23,7 @@ def follow_edits() -> None:
     """
     if sources.forget_edited():
         forget_users_code()
-        data_of.cache_clear()
+        forget_data()
 
 
 def code_of(value: Any, root: Path | None = None) -> Iterator[Named]:

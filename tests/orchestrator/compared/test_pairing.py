@@ -15,7 +15,6 @@ from audits.data.dataset import Dataset
 from audits.statistics.judged import Judged
 from orchestrator.cli.main import main
 from orchestrator.compared.names import numbered
-from orchestrator.engine.data import data_of
 from orchestrator.engine.run.fingerprints import questions
 from orchestrator.kinds import kind_named, load_plan
 from tests.cases.runs import audited
@@ -130,7 +129,6 @@ def test_audits_of_a_file_that_was_written_anew_are_not_paired(
         file = tmp_path / "d.npz"
         np.savez(file, inputs=inputs, labels=labels)
         values = {"data.name": f"npz:{file}", "compute.workers": 0, "compute.store": str(tmp_path / "store")}
-        data_of.cache_clear()  # a process reads a data set once
         audited(load_plan(kind_named("toy").default_plan, values=values), tmp_path / out)
         return str(tmp_path / out)
 
