@@ -18,7 +18,8 @@ from orchestrator.apollo.split_checks import split_problems
 from orchestrator.apollo.target_checks import check_points, sizes_of, target_problems, target_warnings
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.errors import PlanProblems
-from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of, points_in
+from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of
+from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.plan.teams import team_problems

@@ -20,7 +20,7 @@ from orchestrator.cli.completing import kinds as kind_names
 from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, Parts, text_of
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.files import parse_yaml
-from orchestrator.engine.plan.fits import points_in
+from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.plan.sections import Data
 from orchestrator.kinds import check_against_data, plan_from
 

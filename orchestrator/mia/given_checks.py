@@ -12,7 +12,8 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.given_pool import half_of_pool
 from audits.targets.members import read_members
 from orchestrator.engine.plan.errors import shown
-from orchestrator.engine.plan.fits import build_without_numbers, class_indices, points_in
+from orchestrator.engine.plan.fits import build_without_numbers, class_indices
+from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.run.given import check_target as check_model
 from orchestrator.mia.plan import NULLS_NEEDED, GivenTarget, MiaPlan, Split

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.plan.fits import build_without_numbers, points_in
+from orchestrator.engine.plan.fits import build_without_numbers
+from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.run.given import check_target as check_model
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from audits.data.catalogue import describe, load
+from audits.data.catalogue import describe
 from audits.data.groups import read_groups
-from audits.data.ids import Points, folder_of
 from audits.data.tensors import WHERE
 from audits.errors import BadInput, did_you_mean
 from audits.models.base import MODELS, without_numbers
@@ -14,6 +13,7 @@ from audits.models.own import tried
 from audits.training.own import called
 from audits.training.private import check_private
 from orchestrator.engine.plan.errors import shown, under
+from orchestrator.engine.plan.points import points_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +56,6 @@ def facts_of(data: Data, absent: bool) -> Description:
     if data.groups is not None and facts.points:
         read_groups(data.groups, points_in(data, facts))
     return facts
-
-
-def points_in(data: Data, facts: Description) -> Points:
-    """Return the points of a data set as lists name them; its names are read only if a list has some."""
-    return Points(facts.points, lambda: load(data.name, data.root).names, folder_of(data.name, data.root))
 
 
 def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:

@@ -20,7 +20,7 @@ from audits.training.loop import accuracy
 from orchestrator.engine.given import IDS
 from orchestrator.engine.given_files import record_of
 from orchestrator.engine.plan.errors import under
-from orchestrator.engine.plan.fits import points_in
+from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.run.models import METRICS, model_files
 from orchestrator.engine.run.opened import ANSWERS, BYTES, PROGRAM, ask_of, endpoint_of, reading_of

@@ -31,7 +31,7 @@ from orchestrator.engine.run.output_folder import (
 )
 from orchestrator.engine.run.search_checks import head_of, samples_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
-from orchestrator.engine.run.tracking_uri import resolve_uri
+from orchestrator.engine.run.tracking_uri import chosen_uri, database_in
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -49,7 +49,8 @@ def taken(
     data, which shows when it looks at its journal; it makes the claim then. Raises BadInput for the folder of another
     run, unless ``force``, for one in which another command is at work, and where the run could not be tracked.
     """
-    resolve_uri(plan.tracking.uri, folder)
+    if not chosen_uri(plan.tracking.uri):
+        database_in(folder)
     search = sweep.search if sweep is not None and sweep.search is not None and sweep.search.adaptive else None
     if not force:
         refuse_other_goal(folder, goal)

@@ -83,11 +83,16 @@ def resolve_uri(uri: str | None, out: Path) -> str:
     """
     if chosen := chosen_uri(uri):
         return chosen
+    check_uri(own := database_in(out))
+    return own
+
+
+def database_in(out: Path) -> str:
+    """Return the URI, masked, of the database in an output folder, which need not exist yet."""
     file = out.resolve() / "mlflow.db"
     if "?" in str(file) or unquote(str(file)) != str(file):
         raise BadInput(
             f"{file.parent} cannot hold the database of MLflow, in whose address a '?' or a '%41' means something "
             "else; give --out another name, or tracking.uri"
         )
-    check_uri(chosen := mask(f"sqlite:///{file}"))
-    return chosen
+    return mask(f"sqlite:///{file}")

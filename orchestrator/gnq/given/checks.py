@@ -14,7 +14,8 @@ from audits.uniqueness.scores import MODES, needs_gram
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed
 from orchestrator.engine.plan.errors import PlanProblems, shown, under
-from orchestrator.engine.plan.fits import build_without_numbers, facts_of, points_in
+from orchestrator.engine.plan.fits import build_without_numbers, facts_of
+from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.gnq.given.plan import Audit, GivenPlan
 

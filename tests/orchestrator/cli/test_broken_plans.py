@@ -142,7 +142,7 @@ def test_a_broken_plan_is_one_line_and_exit_code_2(
         (["audit", "apolo"], "did you mean 'apollo'?"),
         (["audit", "apollo", "nowhere.yaml"], "nowhere.yaml"),
         (["audit", "apollo", "apollo-fashion"], "did you mean 'apollo-fashion14'?"),
-        (["audit", "apollo", "."], "cannot be read"),
+        (["audit", "apollo", "."], "folder"),
         (["audit", "apollo", "--set", "split.shadow=16"], "did you mean 'shadows'?"),
         (["audit", "apollo", "--set", "shadows"], "path=value"),
         (["audit", "apollo", "--workers", "many"], "or auto"),
