@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.arrays import Bools
-from audits.data.ids import Written
-from audits.data.membership_words import ALLOWED, COLUMNS, membership_of
+from audits.data.ids import Written, number_of
+from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILES = (".txt", ".csv", ".tsv", ".parquet", ".npy", ".json")
 ID = "id"
-INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+INDEX = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 """Columns that pandas writes where a row's number is kept: named by nothing, or by what stands for it."""
 MOST_BYTES = 2**30
 COMMENT = re.compile(r"(^|\s+)#.*")
@@ -169,6 +169,12 @@ def said(table: pa.Table, name: str, what: str) -> Bools:
     """Return whether each row of a column says member; raises BadInput for what says neither."""
     texts: Sequence[str] = texts_of(table, name, what)
     words = {text: membership_of(text) for text in dict.fromkeys(texts)}
+    number = next((text for text in words if name == SPLIT and number_of(text) is not None), None)
+    if number is not None:
+        raise BadInput(
+            f"{what}: column {name!r} has {number!r}, which stands for train in some lists and for test in others; "
+            "write train and test, or call a column of 0/1 member"
+        )
     odd = [text for text, word in words.items() if word is None]
     if odd:
         count = sum(words[text] is None for text in texts)

@@ -147,3 +147,15 @@ def test_names_of_files_are_members_as_their_ids_are(tmp_path: Path) -> None:
     assert read_members(str(tmp_path / "list.txt"), points).tolist() == [1, 2, 3]
     with pytest.raises(BadInput, match="has id 3 twice"):
         read_members(str(tmp_path / "list.csv"), points)
+
+
+@pytest.mark.parametrize("numbers", [[0, 0, 1, 1], [0, 1, 1, 2], [1.0, 1.0, 0.0, 0.0]])
+def test_numbers_of_a_split_say_nothing_since_0_is_train_in_some_lists_and_1_in_others(
+    tmp_path: Path, numbers: list[float]
+) -> None:
+    lines = "".join(f"{point},{number}\n" for point, number in enumerate(numbers))
+    (tmp_path / "ids.csv").write_text(f"id,split\n{lines}")
+    pq.write_table(pa.table({"id": range(4), "split": numbers}), tmp_path / "ids.parquet")
+    for name in ("ids.csv", "ids.parquet"):
+        with pytest.raises(BadInput, match=r"'split' has '[01].*write train and test"):
+            read_members(str(tmp_path / name), 9)
