@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
-from audits.data.features import doubts, features
+from audits.data.features import doubts, features, values_of
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.user import LAYOUT, checked, told
+from audits.data.user import LAYOUT, as_float32, checked, told
 from audits.errors import BadInput, did_you_mean
 from audits.own.code import first_line
 
@@ -154,11 +154,14 @@ def inputs_of(request: Request, table: pa.Table, column: str) -> npt.NDArray[Any
             f"data set {request.name!r}: inputs are {values.type}; needed: encoded images or lists of numbers"
         )
     try:
-        return np.asarray(values.to_pylist(), dtype=np.float32)
+        found = np.asarray(values.to_pylist())
     except (TypeError, ValueError):
+        found = np.empty(0, object)
+    if found.dtype.kind not in "iufb":
         raise BadInput(
             f"data set {request.name!r}: rows of {column} have several shapes, or hold something else than numbers"
-        ) from None
+        )
+    return as_float32(request.name, found)
 
 
 def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.uint8]:
@@ -186,20 +189,19 @@ def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.
 
 
 def numbers_of(request: Request, table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return all ``columns`` of numbers as (N, F)."""
+    """Return all ``columns`` of numbers as (N, F); large whole numbers are rounded (``features.doubts``)."""
     import pyarrow as pa
 
-    other = [
-        name
-        for name in columns
-        if not (pa.types.is_integer(kind := table.schema.field(name).type) or pa.types.is_floating(kind))
-    ]
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    other = [name for name in columns if not any(is_kind(table.schema.field(name).type) for is_kind in numeric)]
     if other or not columns:
         raise BadInput(
             f"data set {request.name!r}: no column is called {', '.join(USUAL_INPUTS)}, and not all others are numbers "
             f"({', '.join(other[:3]) or 'there are none'}); name the column with ?{INPUTS}=COLUMN"
         )
-    return np.stack([table[name].to_numpy().astype(np.float32) for name in columns], axis=1)
+    found = (values_of(table, name) for name in columns)
+    floats = [as_float32(request.name, each) if each.dtype.kind == "f" else each.astype(np.float32) for each in found]
+    return np.stack(floats, axis=1)
 
 
 def _load(request: Request) -> Dataset:
