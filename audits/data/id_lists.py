@@ -32,11 +32,12 @@ COMMENT = re.compile(r"(^|\s+)#.*")
 class Listed:
     """Points (n,) as a file lists them, and what a second column says of them.
 
-    ``member``: (n,), whether each is a member; None where the file does not say.
+    ``member``: (n,), whether each is a member; None where the file does not say. ``comments``: lines that are skipped.
     """
 
     points: Written
     member: Bools | None = None
+    comments: Sequence[str] = ()
 
 
 def read_list(file: str, what: str) -> Listed | Bools:
@@ -60,7 +61,8 @@ def read_list(file: str, what: str) -> Listed | Bools:
                 return from_table(table_of(path, what), what, headed=path.suffix == ".parquet")
             case ".json":
                 return Listed(from_json(json.loads(text_of(path, what)), what))
-        return Listed(lines_of(text_of(path, what)))
+        text = text_of(path, what)
+        return Listed(lines_of(text), comments=re.findall(r"^#.*", text, re.MULTILINE))
     except BadInput:
         raise
     except (OSError, ValueError, RecursionError) as error:

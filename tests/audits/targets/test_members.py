@@ -159,3 +159,12 @@ def test_numbers_of_a_split_say_nothing_since_0_is_train_in_some_lists_and_1_in_
     for name in ("ids.csv", "ids.parquet"):
         with pytest.raises(BadInput, match=r"'split' has '[01].*write train and test"):
             read_members(str(tmp_path / name), 9)
+
+
+def test_a_comment_that_is_the_name_of_a_point_is_refused(tmp_path: Path) -> None:
+    points = Points(4, lambda: ["#1/a.png", "#1/b.png", "c/a.png", "c/b.png"])
+    (tmp_path / "ids.txt").write_text("c/a.png\n#1/a.png\n2 # a comment\n")
+    with pytest.raises(BadInput, match=r"'#1/a.png', a comment and the name of a point; write \./#1/a.png"):
+        read_members(str(tmp_path / "ids.txt"), points)
+    (tmp_path / "ids.txt").write_text("c/a.png\n./#1/a.png\n#c/b.png\n# a/b\n")
+    assert read_members(str(tmp_path / "ids.txt"), points).tolist() == [0, 2]
