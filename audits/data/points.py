@@ -23,7 +23,7 @@ FORMS = (
     "inputs and labels as arrays or tensors, (inputs, labels); a data set of torch or torchvision; a DataLoader; a "
     "Dataset or TensorSet; the path of an .npz file"
 )
-INPUTS, LABELS, GROUPS = ("inputs", "x", "images", "data"), ("labels", "y", "targets"), ("groups",)
+INPUTS, LABELS, GROUPS = ("inputs", "x", "images", "data"), ("labels", "y", "targets"), ("groups", "group")
 LAYOUTS = ("channels_first", "channels_last")
 MOST_CHANNELS = 4  # of images that people hold with channels last
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.features import doubts, features, values_of
+from audits.data.ids import number_of
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
 from audits.data.user import LAYOUT, as_float32, checked, told
@@ -127,6 +128,17 @@ def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArr
     return values.to_numpy(zero_copy_only=False).astype(np.int64), noted_names(table.schema, column)
 
 
+def order_noted(name: str, classes: Sequence[str]) -> tuple[str, ...]:
+    """Return a note where classes are whole numbers as text, in another order than theirs: 10 before 2."""
+    place = next((place for place, each in enumerate(classes) if number_of(each) not in (None, place)), None)
+    if place is None or sorted(classes, key=lambda each: number_of(each) or 0) == list(classes):
+        return ()
+    return (
+        f"warning: {name}: labels are texts, in whose order classes stand: class {place} is {classes[place]!r}; write "
+        "labels as whole numbers if the model was trained on these",
+    )
+
+
 def noted_names(schema: pa.Schema, column: str) -> tuple[str, ...] | None:
     """Return the names of the classes that ``datasets`` noted in the schema, if it did."""
     try:
@@ -219,11 +231,11 @@ def _load(request: Request) -> Dataset:
         )
     labels, names = labels_of(request, table, label)
     given = chosen(request, INPUTS, USUAL_INPUTS, columns)
-    notes: tuple[str, ...] = ()
+    notes = order_noted(request.name, names or ())
     if given is None:
-        kept, notes = features(request.name, table, label, set(request.options.get(KEEP, "").split(",")) - {""})
+        kept, left_out = features(request.name, table, label, set(request.options.get(KEEP, "").split(",")) - {""})
         inputs = numbers_of(request, table, kept)
-        notes += doubts(request.name, table, kept, labels)
+        notes += (*left_out, *doubts(request.name, table, kept, labels))
     else:
         inputs = inputs_of(request, table, given)
     encoded = inputs.dtype == np.uint8

@@ -134,6 +134,14 @@ def test_images_with_channels_first_and_features_are_read_as_they_are(shape: tup
     assert found.shape == shape[1:] and found.notes == ()
 
 
+@pytest.mark.parametrize("key", ["groups", "group"])
+def test_an_npz_file_may_hold_groups(tmp_path: Path, key: str) -> None:
+    names = np.array(["01", "1", "01", "1 "])
+    np.savez(tmp_path / "own.npz", **{"inputs": np.ones((4, 2)), "labels": LABELS, key: names})
+    groups = load("npz:own.npz", tmp_path).groups
+    assert groups is not None and groups.tolist() == [0, 1, 0, 2]
+
+
 def test_floats_that_would_become_infinite_are_refused() -> None:
     inputs = np.ones((4, 2))
     inputs[1, 0] = -1e39

@@ -201,3 +201,15 @@ def test_numbers_that_float32_cannot_hold_are_refused(tmp_path, columns, says):
     pq.write_table(pa.table({**columns, "label": Y}), tmp_path / "t.parquet")
     with pytest.raises(BadInput, match=says):
         load(f"table:{tmp_path}/t.parquet")
+
+
+@pytest.mark.parametrize(("classes", "noted"), [(12, True), (10, False)])
+def test_classes_in_the_order_of_texts_are_noted_where_numbers_have_another(tmp_path, classes, noted):
+    labels = np.arange(ROWS) % classes
+    table = pa.table({"a": A, "label": labels.astype(str)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = load(f"table:{tmp_path}/t.parquet")
+    assert [found.classes[label] for label in found.labels] == labels.astype(str).tolist()
+    assert len(found.notes) == noted and all("class 2 is '10'" in note for note in found.notes)
+    pq.write_table(table.set_column(1, "label", pa.array(labels)), tmp_path / "t.parquet")
+    assert load(f"table:{tmp_path}/t.parquet").notes == ()
