@@ -48,8 +48,8 @@ class ClassFolders:
             yield f"{self.beside} images that are in no class folder are left out, as by torchvision's ImageFolder"
         if shared := self.shared():
             yield (
-                f"all class folders ({shown(self.classes)}) hold sub-folders of the same names ({shown(shared)}); if these "
-                "are the classes, name one of the folders above them"
+                f"all class folders ({shown(self.classes)}) hold sub-folders of the same names ({shown(shared)}); if "
+                "these are the classes, name one of the folders above them"
             )
         if self.empty:
             yield f"{self.empty} hidden folders without an image are no classes"

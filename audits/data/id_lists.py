@@ -118,10 +118,30 @@ def table_of(path: Path, what: str) -> pa.Table:
         if path.suffix != ".parquet":
             return text_table(path, what, "\t" if path.suffix == ".tsv" else ",")
         with pq.ParquetFile(path) as file:
-            return file.read()
+            names = file.schema_arrow.names
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise BadInput(f"{what} has several columns called {twice!r}; give each column a name of its own")
+            return with_range(file.read())
     except (OSError, pa.ArrowException) as error:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
         raise BadInput(f"{what} cannot be read: {said}") from None
+
+
+def with_range(table: pa.Table) -> pa.Table:
+    """Return a table with the named index that pandas kept as a range alone, where it has rows and no such column."""
+    import pyarrow as pa
+
+    try:
+        found = json.loads((table.schema.metadata or {})[b"pandas"])["index_columns"]
+        (name, ids), *_ = [
+            (each["name"], range(each["start"], each["stop"], each["step"])) for each in found if isinstance(each, dict)
+        ]
+    except (KeyError, TypeError, ValueError):
+        return table
+    if not isinstance(name, str) or name in table.column_names or (table.num_columns and len(ids) != len(table)):
+        return table
+    return table.append_column(name, pa.array(ids, pa.int64())) if table.num_columns else pa.table({name: ids})
 
 
 def from_table(table: pa.Table, what: str, headed: bool = True) -> Listed:

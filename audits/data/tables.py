@@ -223,6 +223,8 @@ def _load(request: Request) -> Dataset:
         raise told(request, None, HOW).missing()
     table = read_table(path)
     columns: list[str] = table.column_names
+    if twice := next((name for name in columns if columns.count(name) > 1), None):
+        raise BadInput(f"data set {request.name!r} has several columns called {twice!r}; give each a name of its own")
     label = chosen(request, LABELS, USUAL_LABELS, columns)
     if label is None:
         raise BadInput(

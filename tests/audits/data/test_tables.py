@@ -213,3 +213,9 @@ def test_classes_in_the_order_of_texts_are_noted_where_numbers_have_another(tmp_
     assert len(found.notes) == noted and all("class 2 is '10'" in note for note in found.notes)
     pq.write_table(table.set_column(1, "label", pa.array(labels)), tmp_path / "t.parquet")
     assert load(f"table:{tmp_path}/t.parquet").notes == ()
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path):
+    pq.write_table(pa.table([A, A, Y], names=["a", "a", "label"]), tmp_path / "t.parquet")
+    with pytest.raises(BadInput, match="several columns called 'a'"):
+        load(f"table:{tmp_path}/t.parquet")
