@@ -46,6 +46,11 @@ class ClassFolders:
             yield f"files with other endings are left out, as by torchvision's ImageFolder: {counted(self.others)}"
         if self.beside:
             yield f"{self.beside} images that are in no class folder are left out, as by torchvision's ImageFolder"
+        if shared := self.shared():
+            yield (
+                f"all class folders ({shown(self.classes)}) hold sub-folders of the same names ({shown(shared)}); if "
+                "these are the classes, name one of the folders above them"
+            )
         if self.empty:
             yield f"{self.empty} hidden folders without an image are no classes"
         if hidden := sum(any(part.startswith(".") for part in file.split("/")) for file in self.files):
@@ -53,6 +58,17 @@ class ClassFolders:
                 f"{hidden} of {len(self.files)} images are hidden, or in hidden folders; they count, as for "
                 "torchvision's ImageFolder"
             )
+
+    def shared(self) -> list[str]:
+        """Return the names of the sub-folders of every class, if there are two or more and no image is beside them."""
+        inside: list[set[str]] = [set() for _ in self.classes]
+        for file, label in zip(self.files, self.labels, strict=True):
+            parts = file.split("/")
+            if len(parts) < 3:
+                return []
+            inside[label].add(parts[1])
+        common = sorted(set.intersection(*inside))
+        return common if len(common) > 1 else []
 
 
 def read_class_folders(root: Path) -> ClassFolders:
@@ -142,6 +158,11 @@ def counted(others: Counter[str]) -> str:
     named = [f"{name} {count}" for name, count in ordered[:NAMED]]
     rest = sum(count for _, count in ordered[NAMED:])
     return ", ".join([*named, *([f"others {rest}"] if rest else [])])
+
+
+def shown(names: Sequence[str]) -> str:
+    """Return some names on one line."""
+    return ", ".join(map(repr, names[:NAMED])) + (", …" if len(names) > NAMED else "")
 
 
 def refuse_parts(root: Path, names: Sequence[str]) -> None:

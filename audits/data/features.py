@@ -60,28 +60,41 @@ def index_of_pandas(schema: pa.Schema) -> set[str]:
 
 
 def doubts(name: str, table: pa.Table, columns: Sequence[str], labels: npt.NDArray[np.int64]) -> tuple[str, ...]:
-    """Return a line for each kind of doubtful feature: a constant, a row number or other key, or the label again.
+    """Return a line for each kind of doubtful feature: a constant, a key of rows, the label again, or merged numbers.
 
     ``columns`` of the ``table`` are numbers; ``labels``: (N,). They stay features.
     """
-    constant, keys, again = [], [], []
+    constant, keys, again, merged = [], [], [], []
     for column in columns:
-        values = table[column].to_numpy()
+        values = values_of(table, column)
         found = np.unique(values)
+        whole = bool((found == np.rint(found)).all())
         if len(found) < 2:
             constant.append(column)
-        elif len(found) == len(values) and (values == np.rint(values)).all():
+        elif len(found) == len(values) and whole:
             keys.append(column)
         elif is_label(values, labels):
             again.append(column)
+        elif whole and len(np.unique(found.astype(np.float32))) < len(found):
+            merged.append(column)
     said = (
         (constant, "the same in every row: no feature"),
         (keys, "a whole number of its own in every row: a key of rows rather than a feature"),
         (again, "the label in other words: a model that reads it needs no other feature"),
+        (merged, "rounded to float32, so that different whole numbers become one; subtract the smallest"),
     )
     return tuple(
         f"warning: {name}: {listed(each)} {what}; leave it out unless it is meant" for each, what in said if each
     )
+
+
+def values_of(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    """Return a column of numbers (N,), NaN where one is missing; bools are 0 and 1."""
+    import pyarrow as pa
+
+    column = table[name]
+    found: npt.NDArray[Any] = (column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column).to_numpy()
+    return found
 
 
 def is_label(values: npt.NDArray[Any], labels: npt.NDArray[np.int64]) -> bool:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.arrays import Bools
-from audits.data.ids import Written
-from audits.data.membership_words import ALLOWED, COLUMNS, membership_of
+from audits.data.ids import Written, number_of
+from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILES = (".txt", ".csv", ".tsv", ".parquet", ".npy", ".json")
 ID = "id"
-INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+INDEX = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 """Columns that pandas writes where a row's number is kept: named by nothing, or by what stands for it."""
 MOST_BYTES = 2**30
 COMMENT = re.compile(r"(^|\s+)#.*")
@@ -32,11 +32,12 @@ COMMENT = re.compile(r"(^|\s+)#.*")
 class Listed:
     """Points (n,) as a file lists them, and what a second column says of them.
 
-    ``member``: (n,), whether each is a member; None where the file does not say.
+    ``member``: (n,), whether each is a member; None where the file does not say. ``comments``: lines that are skipped.
     """
 
     points: Written
     member: Bools | None = None
+    comments: Sequence[str] = ()
 
 
 def read_list(file: str, what: str) -> Listed | Bools:
@@ -60,7 +61,8 @@ def read_list(file: str, what: str) -> Listed | Bools:
                 return from_table(table_of(path, what), what, headed=path.suffix == ".parquet")
             case ".json":
                 return Listed(from_json(json.loads(text_of(path, what)), what))
-        return Listed(lines_of(text_of(path, what)))
+        text = text_of(path, what)
+        return Listed(lines_of(text), comments=re.findall(r"^#.*", text, re.MULTILINE))
     except BadInput:
         raise
     except (OSError, ValueError, RecursionError) as error:
@@ -116,10 +118,30 @@ def table_of(path: Path, what: str) -> pa.Table:
         if path.suffix != ".parquet":
             return text_table(path, what, "\t" if path.suffix == ".tsv" else ",")
         with pq.ParquetFile(path) as file:
-            return file.read()
+            names = file.schema_arrow.names
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise BadInput(f"{what} has several columns called {twice!r}; give each column a name of its own")
+            return with_range(file.read())
     except (OSError, pa.ArrowException) as error:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
         raise BadInput(f"{what} cannot be read: {said}") from None
+
+
+def with_range(table: pa.Table) -> pa.Table:
+    """Return a table with the named index that pandas kept as a range alone, where it has rows and no such column."""
+    import pyarrow as pa
+
+    try:
+        found = json.loads((table.schema.metadata or {})[b"pandas"])["index_columns"]
+        (name, ids), *_ = [
+            (each["name"], range(each["start"], each["stop"], each["step"])) for each in found if isinstance(each, dict)
+        ]
+    except (KeyError, TypeError, ValueError):
+        return table
+    if not isinstance(name, str) or name in table.column_names or (table.num_columns and len(ids) != len(table)):
+        return table
+    return table.append_column(name, pa.array(ids, pa.int64())) if table.num_columns else pa.table({name: ids})
 
 
 def from_table(table: pa.Table, what: str, headed: bool = True) -> Listed:
@@ -169,6 +191,12 @@ def said(table: pa.Table, name: str, what: str) -> Bools:
     """Return whether each row of a column says member; raises BadInput for what says neither."""
     texts: Sequence[str] = texts_of(table, name, what)
     words = {text: membership_of(text) for text in dict.fromkeys(texts)}
+    number = next((text for text in words if name == SPLIT and number_of(text) is not None), None)
+    if number is not None:
+        raise BadInput(
+            f"{what}: column {name!r} has {number!r}, which stands for train in some lists and for test in others; "
+            "write train and test, or call a column of 0/1 member"
+        )
     odd = [text for text, word in words.items() if word is None]
     if odd:
         count = sum(words[text] is None for text in texts)

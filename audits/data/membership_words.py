@@ -7,8 +7,10 @@ NON_MEMBER_WORDS = frozenset(
     {"0", "0.0", "false", "no", "out", "non-member", "nonmember", "non_member", "non member", "non-members"}
     | {"test", "testing", "val", "valid", "validation", "dev", "holdout"}
 )
-ALLOWED = "0/1, true/false, yes/no, in/out, member/non-member, or train against test, val or another part"
-COLUMNS = ("member", "is_member", "membership", "split")
+ALLOWED = "0/1, true/false, yes/no, in/out, member/non-member, or train against test or val"
+SPLIT = "split"
+"""Of which numbers say nothing: 0 is the training part of CelebA and WILDS, and 1 that of CUB-200."""
+COLUMNS = ("member", "is_member", "membership", SPLIT)
 """Columns that say which points were trained on."""
 
 

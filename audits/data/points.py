@@ -23,7 +23,7 @@ FORMS = (
     "inputs and labels as arrays or tensors, (inputs, labels); a data set of torch or torchvision; a DataLoader; a "
     "Dataset or TensorSet; the path of an .npz file"
 )
-INPUTS, LABELS, GROUPS = ("inputs", "x", "images", "data"), ("labels", "y", "targets"), ("groups",)
+INPUTS, LABELS, GROUPS = ("inputs", "x", "images", "data"), ("labels", "y", "targets"), ("groups", "group")
 LAYOUTS = ("channels_first", "channels_last")
 MOST_CHANNELS = 4  # of images that people hold with channels last
 
@@ -137,9 +137,12 @@ def channels_first(inputs: npt.NDArray[Any], layout: str | None, name: str) -> n
 def is_channels_last(shape: Sequence[int]) -> bool:
     """Say whether a shape is (N, H, W, C): it ends in a number of channels, and has none in the second place.
 
-    Many channels of a few square values, (N, 512, 1, 1), are features of a model.
+    Square images have any number of channels: (N, 64, 64, 13). Many channels of a few square values, (N, 512, 1, 1),
+    are features of a model.
     """
-    return len(shape) == 4 and shape[3] <= MOST_CHANNELS < shape[1] and shape[2] != shape[3]
+    if len(shape) != 4 or shape[1] <= MOST_CHANNELS or shape[2] == shape[3]:
+        return False
+    return shape[3] <= MOST_CHANNELS or shape[1] == shape[2]
 
 
 def is_ambiguous(shape: Sequence[int]) -> bool:

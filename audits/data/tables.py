@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
-from audits.data.features import doubts, features
+from audits.data.features import doubts, features, values_of
+from audits.data.ids import number_of
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.user import LAYOUT, checked, told
+from audits.data.user import LAYOUT, as_float32, checked, told
 from audits.errors import BadInput, did_you_mean
 from audits.own.code import first_line
 
@@ -127,6 +128,17 @@ def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArr
     return values.to_numpy(zero_copy_only=False).astype(np.int64), noted_names(table.schema, column)
 
 
+def order_noted(name: str, classes: Sequence[str]) -> tuple[str, ...]:
+    """Return a note where classes are whole numbers as text, in another order than theirs: 10 before 2."""
+    place = next((place for place, each in enumerate(classes) if number_of(each) not in (None, place)), None)
+    if place is None or sorted(classes, key=lambda each: number_of(each) or 0) == list(classes):
+        return ()
+    return (
+        f"warning: {name}: labels are texts, in whose order classes stand: class {place} is {classes[place]!r}; write "
+        "labels as whole numbers if the model was trained on these",
+    )
+
+
 def noted_names(schema: pa.Schema, column: str) -> tuple[str, ...] | None:
     """Return the names of the classes that ``datasets`` noted in the schema, if it did."""
     try:
@@ -154,11 +166,14 @@ def inputs_of(request: Request, table: pa.Table, column: str) -> npt.NDArray[Any
             f"data set {request.name!r}: inputs are {values.type}; needed: encoded images or lists of numbers"
         )
     try:
-        return np.asarray(values.to_pylist(), dtype=np.float32)
+        found = np.asarray(values.to_pylist())
     except (TypeError, ValueError):
+        found = np.empty(0, object)
+    if found.dtype.kind not in "iufb":
         raise BadInput(
             f"data set {request.name!r}: rows of {column} have several shapes, or hold something else than numbers"
-        ) from None
+        )
+    return as_float32(request.name, found)
 
 
 def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.uint8]:
@@ -186,20 +201,19 @@ def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.
 
 
 def numbers_of(request: Request, table: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return all ``columns`` of numbers as (N, F)."""
+    """Return all ``columns`` of numbers as (N, F); large whole numbers are rounded (``features.doubts``)."""
     import pyarrow as pa
 
-    other = [
-        name
-        for name in columns
-        if not (pa.types.is_integer(kind := table.schema.field(name).type) or pa.types.is_floating(kind))
-    ]
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    other = [name for name in columns if not any(is_kind(table.schema.field(name).type) for is_kind in numeric)]
     if other or not columns:
         raise BadInput(
             f"data set {request.name!r}: no column is called {', '.join(USUAL_INPUTS)}, and not all others are numbers "
             f"({', '.join(other[:3]) or 'there are none'}); name the column with ?{INPUTS}=COLUMN"
         )
-    return np.stack([table[name].to_numpy().astype(np.float32) for name in columns], axis=1)
+    found = (values_of(table, name) for name in columns)
+    floats = [as_float32(request.name, each) if each.dtype.kind == "f" else each.astype(np.float32) for each in found]
+    return np.stack(floats, axis=1)
 
 
 def _load(request: Request) -> Dataset:
@@ -209,6 +223,8 @@ def _load(request: Request) -> Dataset:
         raise told(request, None, HOW).missing()
     table = read_table(path)
     columns: list[str] = table.column_names
+    if twice := next((name for name in columns if columns.count(name) > 1), None):
+        raise BadInput(f"data set {request.name!r} has several columns called {twice!r}; give each a name of its own")
     label = chosen(request, LABELS, USUAL_LABELS, columns)
     if label is None:
         raise BadInput(
@@ -217,11 +233,11 @@ def _load(request: Request) -> Dataset:
         )
     labels, names = labels_of(request, table, label)
     given = chosen(request, INPUTS, USUAL_INPUTS, columns)
-    notes: tuple[str, ...] = ()
+    notes = order_noted(request.name, names or ())
     if given is None:
-        kept, notes = features(request.name, table, label, set(request.options.get(KEEP, "").split(",")) - {""})
+        kept, left_out = features(request.name, table, label, set(request.options.get(KEEP, "").split(",")) - {""})
         inputs = numbers_of(request, table, kept)
-        notes += doubts(request.name, table, kept, labels)
+        notes += (*left_out, *doubts(request.name, table, kept, labels))
     else:
         inputs = inputs_of(request, table, given)
     encoded = inputs.dtype == np.uint8

@@ -61,7 +61,7 @@ def text_table(path: Path, what: str, separator: str = ",") -> pa.Table:
     import pyarrow.csv as arrow
 
     text = text_of(path, what).lstrip("\r\n")
-    head = heading(text, separator)
+    head = heading(text, separator, what)
     if not head:
         raise BadInput(f"{what} is empty; the first line names the columns")
     if len(head) == 1:
@@ -86,7 +86,13 @@ def text_table(path: Path, what: str, separator: str = ",") -> pa.Table:
         raise BadInput(f"{what} cannot be read as a table: {said[:160]}") from None
 
 
-def heading(text: str, separator: str) -> list[str]:
-    """Return the cells of the first line without the spaces around them; none of an empty text."""
+def heading(text: str, separator: str, what: str) -> list[str]:
+    """Return the cells of the first line without the spaces around them; none of an empty text.
+
+    Raises BadInput, which calls the text ``what``, for a cell that is longer than any name.
+    """
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    return [name.strip() for name in next(rows, [])]
+    try:
+        return [name.strip() for name in next(rows, [])]
+    except csv.Error as error:
+        raise BadInput(f"{what} has no heading ({error}); is a quotation mark never closed?") from None

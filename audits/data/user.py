@@ -89,7 +89,7 @@ def _inputs(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if inputs.dtype.kind == "f":
         if not np.isfinite(inputs).all():
             raise BadInput(f"{name}: {np.count_nonzero(~np.isfinite(inputs))} input values are NaN or infinite")
-        return np.ascontiguousarray(inputs, dtype=np.float32)
+        return as_float32(name, inputs)
     if inputs.dtype != np.uint8:
         return _whole_numbers(name, inputs)
     if inputs.ndim != 4:
@@ -106,13 +106,26 @@ def _whole_numbers(name: str, inputs: npt.NDArray[Any]) -> npt.NDArray[np.float3
         raise BadInput(
             f"{name}: inputs are {inputs.dtype} of shape {inputs.shape}; allowed: uint8 images, floats, or ids (N, T)"
         )
-    largest = max(abs(int(inputs.min())), abs(int(inputs.max())))
-    if largest > EXACT:
+    return as_float32(name, inputs)
+
+
+def as_float32(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return numbers as float32; refuse finite ones that it cannot hold, and whole-number types that it would round."""
+    if values.dtype.kind in "iu" and values.size:
+        largest = max(abs(int(values.min())), abs(int(values.max())))
+        if largest > EXACT:
+            raise BadInput(
+                f"{name}: inputs are {values.dtype} up to {largest}, and whole numbers above {EXACT} would be rounded; "
+                "number ids from 0 on, or give numbers as floats, scaled"
+            )
+    with np.errstate(over="ignore"):
+        found = np.ascontiguousarray(values, dtype=np.float32)
+    if values.dtype.itemsize > found.dtype.itemsize and (lost := np.isinf(found) & np.isfinite(values)).any():
         raise BadInput(
-            f"{name}: inputs are {inputs.dtype} up to {largest}, and whole numbers above {EXACT} would be rounded; "
-            "number ids from 0 on, or give numbers as floats, scaled"
+            f"{name}: {np.count_nonzero(lost)} input values are beyond {np.finfo(np.float32).max:.2g}, the largest "
+            "float32; scale them"
         )
-    return np.ascontiguousarray(inputs, dtype=np.float32)
+    return found
 
 
 def _load(request: Request) -> Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,7 @@ def from_file(members: str, points: Points, field: str) -> Ids:
         if len(found) != points.count:
             raise BadInput(f"{what} is an array of {len(found)} bools; the data set has {points.count} points")
         return np.flatnonzero(found).astype(np.int64)
+    refuse_commented(found.comments, points, what)
     ids = points.ids(found.points, what)
     if found.member is None:
         return ids
@@ -71,3 +73,12 @@ def from_file(members: str, points: Points, field: str) -> Ids:
         raise BadInput(f"{what} says of {wanted.sum()} of {len(ids)} points that they are {says}; needed: {LEAST}")
     said: Ids = ids[wanted]
     return said
+
+
+def refuse_commented(comments: Sequence[str], points: Points, what: str) -> None:
+    """Refuse a list of which a line is a comment, since it begins with #, and the name of a point as well."""
+    maybe = [line.rstrip() for line in comments if "/" in line]
+    names = set(points.names() or ()) if maybe else ()
+    both = next((line for line in maybe if line in names), None)
+    if both is not None:
+        raise BadInput(f"{what} has the line {both!r}, a comment and the name of a point; write ./{both} for the point")

@@ -139,7 +139,14 @@ def answers_of(table: pa.Table, file: str, reading: Reading, names: Sequence[str
     fitting = [
         each for each in (numbered, named) if len(each) == reading.classes and set(each) <= set(table.column_names)
     ]
+    if own and fitting and set(named) == set(numbered):
+        fitting = [named]  # the plan says what the digits mean
     if len(fitting) == 2 and numbered != named:
+        if set(named) == set(numbered):
+            raise BadInput(
+                f"target.weights: {file} has the columns {numbered[0]} to {numbered[-1]}, and classes of the data are "
+                f"called so in another order; say what they are by target.served.class_names ({{{named[0]!r}: 0, …}})"
+            )
         raise BadInput(
             f"target.weights: {file} has a column for each class by its index and by its name, {numbered[0]} and "
             f"{named[0]} for the first; keep those of one kind"

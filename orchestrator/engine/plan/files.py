@@ -19,6 +19,8 @@ DEFAULT_PLAN = "apollo-fashion14"
 # YAML 1.1, which PyYAML speaks, reads 2e-3 and 1e5 as text; YAML 1.2 and everybody else read numbers.
 EXPONENT_NUMBER = re.compile(r"^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+$")
 
+# YAML 1.1 reads 010 as 8 and 10:50 as 650 (base 60); YAML 1.2 and everybody else do not.
+NO_NUMBER = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
 
 MOST_BYTES = 2**21
 """Of the text of a plan; the ids of 100 000 points to forget take about half of it."""
@@ -54,6 +56,8 @@ class PlanRules:
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Return the value of ``node``; what its type does not have (the date 2020-13-45) is refused by its place."""
+        if isinstance(node, yaml.ScalarNode) and not node.style and NO_NUMBER.fullmatch(node.value):
+            return node.value
         try:
             return super().construct_object(node, deep)  # type: ignore[misc]  # of the loader
         except ValueError as error:

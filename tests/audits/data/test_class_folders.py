@@ -280,3 +280,20 @@ def test_imagenet_has_the_ids_of_image_folder_part_by_part(tmp_path: Path) -> No
     names = [(f"{part}/{file}", label) for part, files in parts for file, label in files]
     assert list(zip(found.names or (), found.labels.tolist(), strict=True)) == names and len(names) == 16
     assert any(".txt 2" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("files", "noted"),
+    [
+        (["Training/a/1", "Training/b/1", "PublicTest/a/1", "PublicTest/b/1", "PublicTest/c/1"], True),
+        (["cat/day/1", "cat/night/1", "dog/day/1", "dog/5"], False),
+        (["cat/day/1", "dog/day/1"], False),
+        (["cat/tabby/1", "cat/siam/1", "dog/pug/1", "dog/husky/1"], False),
+    ],
+)
+def test_class_folders_with_the_same_folders_inside_are_noted(tmp_path: Path, files: list[str], noted: bool) -> None:
+    for file in files:
+        painted(tmp_path / f"{file}.png")
+    notes = [note for note in describe(f"folder:{tmp_path}").notes if "sub-folders of the same names" in note]
+    assert len(notes) == noted
+    assert all("'a', 'b'" in note and "'Training'" in note for note in notes)

@@ -101,7 +101,9 @@ NUMBERS = ["uint8", "float32", "float64", "float16"]
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("shape", [(4, 8, 8, 1), (4, 8, 8, 3), (4, 8, 8, 4), (4, 5, 9, 2), (4, 28, 3, 1)])
+@pytest.mark.parametrize(
+    "shape", [(4, 8, 8, 1), (4, 8, 8, 3), (4, 8, 8, 4), (4, 5, 9, 2), (4, 28, 3, 1), (4, 9, 9, 13)]
+)
 def test_images_with_channels_last_are_refused_in_one_line_whatever_their_numbers(
     shape: tuple[int, ...], dtype: str, tmp_path: Path
 ) -> None:
@@ -130,6 +132,21 @@ def test_images_with_channels_last_are_refused_in_one_line_whatever_their_number
 def test_images_with_channels_first_and_features_are_read_as_they_are(shape: tuple[int, ...], dtype: str) -> None:
     found = checked("own", (np.ones(shape, dtype), LABELS))
     assert found.shape == shape[1:] and found.notes == ()
+
+
+@pytest.mark.parametrize("key", ["groups", "group"])
+def test_an_npz_file_may_hold_groups(tmp_path: Path, key: str) -> None:
+    names = np.array(["01", "1", "01", "1 "])
+    np.savez(tmp_path / "own.npz", **{"inputs": np.ones((4, 2)), "labels": LABELS, key: names})
+    groups = load("npz:own.npz", tmp_path).groups
+    assert groups is not None and groups.tolist() == [0, 1, 0, 2]
+
+
+def test_floats_that_would_become_infinite_are_refused() -> None:
+    inputs = np.ones((4, 2))
+    inputs[1, 0] = -1e39
+    with pytest.raises(BadInput, match=r"1 input values are beyond .* float32"):
+        checked("own", (inputs, LABELS))
 
 
 @pytest.mark.parametrize("shape", [(4, 8, 3), (4, 28, 28), (4, 3), (4, 8, 8, 8, 3)])

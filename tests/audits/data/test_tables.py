@@ -160,9 +160,10 @@ def test_columns_to_keep_that_are_not_there_are_refused(tmp_path):
     "values",
     [
         np.full(ROWS, 7), np.full(ROWS, 0.5), np.arange(ROWS)[::-1] + 2**24, np.arange(ROWS) * 2.0, Y, 2 - Y,
-        np.array([0.5, -1.0, 8.0])[Y],
+        np.array([0.5, -1.0, 8.0])[Y], 2**24 + np.arange(ROWS) // 2, 2.0**24 + np.arange(ROWS) // 2,
     ],
-    ids=["constant", "constant float", "row numbers", "whole floats", "labels", "labels turned", "labels in floats"],
+    ids=["constant", "constant float", "row numbers", "whole floats", "labels", "labels turned", "labels in floats",
+         "numbers that float32 merges", "floats that float32 merges"],
 )  # fmt: skip
 def test_columns_that_are_doubtful_features_are_warned_of_and_stay(tmp_path, values):
     pq.write_table(pa.table({"a": A, "odd": values, "b": B, "label": Y}), tmp_path / "t.parquet")
@@ -175,3 +176,46 @@ def test_ordinary_columns_are_no_doubt(tmp_path):
     counts, coarse = np.arange(ROWS) // 2, Y // 2  # twice each; one value for two labels
     pq.write_table(pa.table({"a": A, "n": counts, "coarse": coarse, "label": Y}), tmp_path / "t.parquet")
     assert load(f"table:{tmp_path}/t.parquet").notes == ()
+
+
+def test_columns_of_bools_are_features_of_0_and_1(tmp_path):
+    pq.write_table(pa.table({"a": A, "c_x": np.arange(ROWS) % 2 == 0, "label": Y}), tmp_path / "t.parquet")
+    found = load(f"table:{tmp_path}/t.parquet")
+    assert found.shape == (2,) and found.inputs[:4, 1].tolist() == [1, 0, 1, 0] and found.notes == ()
+    missing = pa.array([None, *[True, False, False] * (ROWS // 3)])
+    pq.write_table(pa.table({"a": A, "c_x": missing, "label": Y}), tmp_path / "t.parquet")
+    with pytest.raises(BadInput, match="1 input values are NaN"):
+        load(f"table:{tmp_path}/t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"x": [[2**24 + 1, 2]] * ROWS}, "would be rounded"),
+        ({"x": [["1", "2"]] * ROWS}, "something else than numbers"),
+        ({"x": [[1e300, 2]] * ROWS}, "40 input values are beyond .* float32"),
+        ({"a": A, "b": np.full(ROWS, -1e300)}, "40 input values are beyond .* float32"),
+    ],
+)
+def test_numbers_that_float32_cannot_hold_are_refused(tmp_path, columns, says):
+    pq.write_table(pa.table({**columns, "label": Y}), tmp_path / "t.parquet")
+    with pytest.raises(BadInput, match=says):
+        load(f"table:{tmp_path}/t.parquet")
+
+
+@pytest.mark.parametrize(("classes", "noted"), [(12, True), (10, False)])
+def test_classes_in_the_order_of_texts_are_noted_where_numbers_have_another(tmp_path, classes, noted):
+    labels = np.arange(ROWS) % classes
+    table = pa.table({"a": A, "label": labels.astype(str)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = load(f"table:{tmp_path}/t.parquet")
+    assert [found.classes[label] for label in found.labels] == labels.astype(str).tolist()
+    assert len(found.notes) == noted and all("class 2 is '10'" in note for note in found.notes)
+    pq.write_table(table.set_column(1, "label", pa.array(labels)), tmp_path / "t.parquet")
+    assert load(f"table:{tmp_path}/t.parquet").notes == ()
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path):
+    pq.write_table(pa.table([A, A, Y], names=["a", "a", "label"]), tmp_path / "t.parquet")
+    with pytest.raises(BadInput, match="several columns called 'a'"):
+        load(f"table:{tmp_path}/t.parquet")

@@ -66,3 +66,11 @@ def test_lines_before_the_heading_and_single_columns_do(tmp_path: Path) -> None:
     file.write_bytes(b"\r\n\n id \r\n007\n\n7\n")
     assert text_table(file, "").to_pydict() == {"id": ["007", "7"]}
     assert text_of(file, "").splitlines()[-1] == "7"
+
+
+@pytest.mark.parametrize("text", ['"id\n' + "1\n" * 100_000, "id," + "x" * 200_000 + "\n1,2\n"])
+def test_a_heading_without_an_end_costs_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(BadInput, match="quotation mark") as caught:
+        text_table(tmp_path / "t.csv", "t.csv")
+    assert "\n" not in str(caught.value)

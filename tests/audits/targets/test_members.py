@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -147,3 +148,40 @@ def test_names_of_files_are_members_as_their_ids_are(tmp_path: Path) -> None:
     assert read_members(str(tmp_path / "list.txt"), points).tolist() == [1, 2, 3]
     with pytest.raises(BadInput, match="has id 3 twice"):
         read_members(str(tmp_path / "list.csv"), points)
+
+
+@pytest.mark.parametrize("numbers", [[0, 0, 1, 1], [0, 1, 1, 2], [1.0, 1.0, 0.0, 0.0]])
+def test_numbers_of_a_split_say_nothing_since_0_is_train_in_some_lists_and_1_in_others(
+    tmp_path: Path, numbers: list[float]
+) -> None:
+    lines = "".join(f"{point},{number}\n" for point, number in enumerate(numbers))
+    (tmp_path / "ids.csv").write_text(f"id,split\n{lines}")
+    pq.write_table(pa.table({"id": range(4), "split": numbers}), tmp_path / "ids.parquet")
+    for name in ("ids.csv", "ids.parquet"):
+        with pytest.raises(BadInput, match=r"'split' has '[01].*write train and test"):
+            read_members(str(tmp_path / name), 9)
+
+
+def test_a_comment_that_is_the_name_of_a_point_is_refused(tmp_path: Path) -> None:
+    points = Points(4, lambda: ["#1/a.png", "#1/b.png", "c/a.png", "c/b.png"])
+    (tmp_path / "ids.txt").write_text("c/a.png\n#1/a.png\n2 # a comment\n")
+    with pytest.raises(BadInput, match=r"'#1/a.png', a comment and the name of a point; write \./#1/a.png"):
+        read_members(str(tmp_path / "ids.txt"), points)
+    (tmp_path / "ids.txt").write_text("c/a.png\n./#1/a.png\n#c/b.png\n# a/b\n")
+    assert read_members(str(tmp_path / "ids.txt"), points).tolist() == [0, 2]
+
+
+def test_a_list_whose_index_is_the_id_is_read_as_pandas_reads_it(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": range(8), "member": [1, 0] * 4})
+    for rows in (frame, frame[::-1], frame.iloc[[3, 0, 2, 6]]):
+        rows.set_index("id").to_parquet(tmp_path / "ids.parquet")
+        expected = sorted(rows.id[rows.member == 1])
+        assert read_members(str(tmp_path / "ids.parquet"), 9).tolist() == expected
+    frame.iloc[::3].set_index("id")[[]].to_parquet(tmp_path / "none.parquet")
+    assert read_members(str(tmp_path / "none.parquet"), 9).tolist() == [0, 3, 6]
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table([[0, 1], [2, 3]], names=["id", "id"]), tmp_path / "ids.parquet")
+    with pytest.raises(BadInput, match="several columns called 'id'"):
+        read_members(str(tmp_path / "ids.parquet"), 9)

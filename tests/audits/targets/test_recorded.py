@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,13 @@ def columns_of(names: list[str]) -> dict[str, Any]:
 def test_scores_are_by_index_or_by_name_and_never_guessed_where_both_fit(tmp_path: Path) -> None:
     for names, data in ((["0", "1", "2"], NAMES), (list(NAMES), NAMES), (["0", "1", "2"], ("0", "1", "2"))):
         assert answers(tmp_path, columns_of(names), SCORES, data) == ([1, 0], P)
-    for names, data in ((["0", "1", "2", *NAMES], NAMES), (["0", "1", "2"], ("1", "2", "0"))):
-        with pytest.raises(BadInput, match="by its index and by its name"):
-            answers(tmp_path, columns_of(names), SCORES, data)
+    with pytest.raises(BadInput, match="by its index and by its name"):
+        answers(tmp_path, columns_of(["0", "1", "2", *NAMES]), SCORES)
+    turned = ("1", "2", "0")
+    with pytest.raises(BadInput, match=r"in another order; say .*class_names"):
+        answers(tmp_path, columns_of(["0", "1", "2"]), SCORES, turned)
+    said = replace(SCORES, class_names=turned)
+    assert answers(tmp_path, columns_of(["0", "1", "2"]), said, turned) == ([1, 0], [[*row[1:], row[0]] for row in P])
 
 
 @pytest.mark.parametrize(

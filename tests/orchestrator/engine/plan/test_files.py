@@ -12,6 +12,7 @@ from orchestrator.engine.plan.base import validated
 from orchestrator.engine.plan.errors import MOST_PROBLEMS, PlanProblems
 from orchestrator.engine.plan.files import LONG_TEXT, MOST_BYTES, parse_yaml, read_plan_file
 from orchestrator.engine.plan.sections import Compute
+from orchestrator.engine.plan.target import Target
 from orchestrator.kinds import load_plan
 
 
@@ -56,6 +57,27 @@ def test_a_long_text_says_the_same_as_a_short_one() -> None:
         "rate": 0.002,
         "more": {"a": [1, 5], "b": None, "c": "d"},
     }
+
+
+@pytest.mark.parametrize("text", ["010", "-010", "00", "0_7", "10:50", "1:30:00", "-1:30", "1:30.5", "0:100"])
+@pytest.mark.parametrize("length", [0, LONG_TEXT])
+def test_numbers_in_base_8_and_60_stay_the_texts_that_they_are(text: str, length: int) -> None:
+    found = parse_yaml(f"x: [{text}]\ny: {text}\nz: '{text}'\n#{'-' * length}", "p")
+    assert found == {"x": [text], "y": text, "z": text}
+
+
+def test_other_numbers_stay_numbers() -> None:
+    text = "[0, -0, 7, 0.5, 00.5, 0x10, 0b11, 1_000, 2e-3, 0e1, 1.]"
+    assert parse_yaml(text, "p") == [0, 0, 7, 0.5, 0.5, 16, 3, 1000, 0.002, 0.0, 1.0]
+
+
+def test_a_range_of_members_needs_no_quotes_and_an_id_with_a_zero_in_front_is_refused() -> None:
+    target = {"weights": "m.pt", "members": parse_yaml("10:50", "p")}
+    assert Target.model_validate(target).members == "10:50"
+    with pytest.raises(BadInput, match=r"ids.0: .010. is no point"):
+        load_plan("apollo-smoke", values={"split.forget": parse_yaml("{ids: [010, 1]}", "p")})
+    with pytest.raises(BadInput, match="seed"):
+        load_plan("apollo-smoke", values={"seed": parse_yaml("010", "p")})
 
 
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
