@@ -10,13 +10,13 @@ import pickle
 import re
 import warnings
 import zipfile
-from pathlib import Path
+from pathlib import Path, PosixPath
 from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import torch
-from numpy._core.multiarray import scalar
+from numpy._core.multiarray import _reconstruct, scalar
 
 from audits.errors import BadInput
 from audits.targets.folders import weight_files
@@ -32,11 +32,18 @@ GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 SAVE = "torch.save(model.state_dict(), 'weights.pt')"
 RECORDS: list[Any] = [
     argparse.Namespace,
-    scalar,
+    PosixPath,
+    np.ndarray,
     np.dtype,
-    *(type(np.dtype(name)) for name in ("bool", "int32", "int64", "float32", "float64")),
+    *(type(np.dtype(name)) for name in ("bool", "uint32", "int32", "int64", "float32", "float64")),
+    *(
+        (made, f"numpy.{core}.multiarray.{made.__name__}")
+        for made in (scalar, _reconstruct)
+        for core in ("core", "_core")
+    ),
 ]
-"""Plain values that stand beside the weights in many checkpoints, and whose making runs nothing: settings, scores."""
+"""Plain values that stand beside the weights in many checkpoints, and whose making runs nothing: settings, scores, the
+states of generators. numpy 1 and 2 call the places of theirs differently."""
 
 
 def read_held(path: Path, file: str) -> Any:

@@ -109,8 +109,8 @@ def tensors_of(held: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[Place, t
         for key, value in held.items():
             if isinstance(value, torch.Tensor) and isinstance(key, str):
                 yield (*path, key), value
-            elif isinstance(value, Mapping | list | tuple) and isinstance(key, str):
-                yield from tensors_of(value, (*path, key))
+            elif isinstance(value, Mapping | list | tuple):
+                yield from tensors_of(value, (*path, str(key)))
     elif isinstance(held, list | tuple):
         for place, value in enumerate(held):
             if isinstance(value, Mapping):
@@ -210,7 +210,7 @@ def optional(name: str) -> bool:
 
 def alike(given: torch.Tensor, own: torch.Tensor) -> bool:
     """Say whether a tensor can stand in the place of ``own``: laid out plainly, and both of floats or neither."""
-    plain = given.layout == torch.strided and not given.is_quantized and not given.is_complex()
+    plain = given.layout == torch.strided and not (given.is_quantized or given.is_complex() or given.is_meta)
     return plain and given.is_floating_point() == own.is_floating_point()
 
 

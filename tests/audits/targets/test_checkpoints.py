@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import zipfile
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,9 @@ WRAPPED: dict[str, Callable[[], Any]] = {
         "state_dict": state(),
     },
     "the same twice": lambda: {"model": state(), "best": state()},
+    "states of generators": lambda: {"model": state(), "rng": [torch.get_rng_state(), np.random.get_state()]},
+    "a folder among the settings": lambda: {"model": state(), "args": argparse.Namespace(out=PosixPath("runs"))},
+    "an epoch": lambda: {20: state()},
 }
 
 
@@ -86,6 +90,14 @@ WRAPPED: dict[str, Callable[[], Any]] = {
 def test_weights_are_found_in_what_trainings_save(tmp_path: Path, what: str) -> None:
     torch.save(WRAPPED[what](), tmp_path / "w.pt")
     reads(tmp_path / "w.pt")
+
+
+def test_a_checkpoint_of_numpy_1_is_read(tmp_path: Path) -> None:
+    torch.save({"model": state(), "best": np.float64(0.5)}, tmp_path / "w.pt")
+    with zipfile.ZipFile(tmp_path / "w.pt") as new, zipfile.ZipFile(tmp_path / "old.pt", "w") as old:
+        for name in new.namelist():
+            old.writestr(name, new.read(name).replace(b"numpy._core.multiarray", b"numpy.core.multiarray"))
+    assert not reads(tmp_path / "old.pt")
 
 
 @pytest.mark.parametrize(
@@ -148,6 +160,19 @@ def test_one_of_two_sets_of_weights_is_chosen_never_guessed(tmp_path: Path, what
     for name, value in net(2).named_parameters():
         assert torch.equal(found.state[name], value)
     assert any(averaged in note for note in found.notes)
+
+
+def test_sets_of_several_epochs_are_named_by_their_numbers(tmp_path: Path) -> None:
+    torch.save({10: state(2), 20: state()}, tmp_path / "w.pt")
+    with pytest.raises(BadInput, match=r"w\.pt#10 or .*w\.pt#20"):
+        read_weights(str(tmp_path / "w.pt"), net())
+    reads(f"{tmp_path / 'w.pt'}#20")
+
+
+def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
+    torch.save({name: value.to("meta") for name, value in state().items()}, tmp_path / "w.pt")
+    with pytest.raises(BadInput, match="does not fit"):
+        read_weights(str(tmp_path / "w.pt"), net())
 
 
 def test_buffers_that_averaged_parameters_lack_are_named(tmp_path: Path) -> None:
