@@ -35,8 +35,10 @@ class Dataset:
     be given). ``groups``: (N,) int64, which points belong together (``audits.data.groups``), or None; with groups the
     fingerprint is one of contents and groups, and ``ungrouped`` that of the contents alone, made here. ``names``: (N,)
     what each point is called, such as the path of its file below the folder, accepted wherever its id is; None where
-    points have no names; no part of the fingerprint. The arrays are read-only. Raises BadInput when the parts do not
-    fit together.
+    points have no names; no part of the fingerprint. ``notes``: one line each about what reading the data left out or
+    took otherwise than a user may expect, which names the data set and no point; shown by ``orch validate`` and at the
+    beginning of a run; no part of the fingerprint. The arrays are read-only. Raises BadInput when the parts do not fit
+    together.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Dataset:
     groups: npt.NDArray[np.int64] | None = None
     ungrouped: str = ""
     names: Sequence[str] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.inputs.dtype != np.uint8 and self.inputs.dtype != np.float32:
@@ -140,7 +143,8 @@ class Description:
 
     ``points`` and ``shape`` (of one point) are 0 and () when only reading an absent set would tell; ``classes`` are
     ``unnamed`` when only their number is known; ``where`` names the places that were searched, or the one where it was
-    found; ``how_to_get`` is one sentence; ``encoded``: images stay encoded, so that they can be seen at full size.
+    found; ``how_to_get`` is one sentence; ``encoded``: images stay encoded, so that they can be seen at full size;
+    ``notes``: as of ``Dataset``.
     """
 
     name: str
@@ -153,6 +157,7 @@ class Description:
     licence: str
     how_to_get: str
     encoded: bool = False
+    notes: tuple[str, ...] = ()
 
     def missing(self) -> BadInput:
         """Return the error of a set that is not there: where it was looked for and how to get it."""

@@ -26,7 +26,7 @@ class EncodedSet:
 
     ``rule`` says in words how pixels are made of an image. Sets that take up to ``kept`` bytes decoded are kept in
     memory. ``contents``: the digest of names, labels and encoded images (``contents_digest``) where it is known; else
-    it is read from the files.
+    it is read from the files. ``notes``: as of ``Dataset``.
     """
 
     images: Images
@@ -35,12 +35,13 @@ class EncodedSet:
     rule: str
     kept: int = 0
     contents: str = ""
+    notes: tuple[str, ...] = ()
 
     def dataset(self, name: str) -> Dataset:
         """Return the data set; images are decoded now if they are kept in memory."""
         if self.images.nbytes <= self.kept:
-            return Dataset(name, self.images[:], self.labels, self.classes, IMAGE_RANGE)
-        return Dataset(name, self.images, self.labels, self.classes, IMAGE_RANGE, self.fingerprint())
+            return Dataset(name, self.images[:], self.labels, self.classes, IMAGE_RANGE, notes=self.notes)
+        return Dataset(name, self.images, self.labels, self.classes, IMAGE_RANGE, self.fingerprint(), notes=self.notes)
 
     def fingerprint(self) -> str:
         """Return the sha256 (hex) of what decides the decoded images, without decoding them.

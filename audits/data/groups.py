@@ -7,7 +7,6 @@ border: parts are filled with whole groups in random order, and the excess of a 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.arrays import Bools, Ids
+from audits.data.id_lists import table_of, written_points
+from audits.data.ids import Points
 from audits.errors import BadInput
 
 COLUMNS = ("id", "group")
-MOST_DIGITS = 18
-"""Digits of an id: more make a number that no data set has points for."""
+WANTED = "give a CSV or Parquet file with the columns id and group"
 
 
 @dataclass(frozen=True)
@@ -36,47 +36,63 @@ class Part:
 def numbered(what: str, values: object, points: int) -> Ids:
     """Return groups as numbers (N,) int64, in the order of their first points, so that their names do not count.
 
-    ``values``: one whole number or text for each of the ``points``. BadInput otherwise; ``what`` says whose they are.
+    ``values``: one whole number or text for each of the ``points``; a text is a name as it stands, with its spaces and
+    zeros. BadInput otherwise, and for a number that stands there as text as well; ``what`` says whose they are.
     """
     try:
-        given = np.asarray(values)
+        names = plain(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise BadInput(f"{what}: groups cannot become an array; give one whole number or name a point") from error
-    if given.shape != (points,):
-        raise BadInput(f"{what}: groups have shape {given.shape}; needed: ({points},), one for each point")
-    if given.dtype.kind == "O" and all(isinstance(value, str | int) for value in given.tolist()):
-        given = np.array([str(value) for value in given.tolist()])
-    if given.dtype.kind not in "iuUS":
-        raise BadInput(f"{what}: groups are {given.dtype}, or some are missing; allowed: whole numbers or names")
-    _, first, group = np.unique(given, return_index=True, return_inverse=True)
-    place = np.empty(len(first), np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return place[group]
+    shape = (len(names),) if isinstance(values, list | tuple) else np.shape(np.asarray(values))
+    if shape != (points,):
+        raise BadInput(f"{what}: groups have shape {shape}; needed: ({points},), one for each point")
+    for point, name in enumerate(names):
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise BadInput(
+                f"{what}: the group of point {point} is {str(name)[:40]!r}, of type {type(name).__name__}, or missing; "
+                "give one whole number or name a point"
+            )
+        if name == "":
+            raise BadInput(f"{what} has an empty group for point {point}; name one (a group may be a single point)")
+    number: dict[str, int] = {}
+    kinds = {name: number.setdefault(str(name), len(number)) for name in names}
+    if len(kinds) > len(number):  # 1 and "1", of which tables cannot tell which is which
+        both = next(name for name in kinds if isinstance(name, int) and str(name) in kinds)
+        raise BadInput(f"{what}: groups hold {both} both as a number and as text; write all as text")
+    return np.array([kinds[name] for name in names], np.int64)
 
 
-def read_groups(path: str, points: int) -> Ids:
-    """Return the groups (N,) of a CSV file (with a header) or a Parquet file with the columns ``id`` and ``group``.
+def plain(values: object) -> list[object]:
+    """Return a sequence of groups one by one: an array of mixed ones would make texts, or doubles, of some."""
+    each = values if isinstance(values, list | tuple) else np.asarray(values).reshape(-1).tolist()
+    return [one.item() if hasattr(one, "item") and np.ndim(one) == 0 else one for one in each]
 
-    Each of the ``points`` stands there once, in any order, by its id: its place in the data set, from 0. BadInput when
-    the file cannot be read or does not say one group for each point.
+
+def read_groups(path: str, points: Points) -> Ids:
+    """Return the groups (N,) of a CSV file (with a heading) or a Parquet file with the columns ``id`` and ``group``.
+
+    Each of the ``points`` stands there once, in any order, by its id or its name; groups are whole numbers, or texts as
+    they are written. BadInput when the file cannot be read or does not say one group for each point.
     """
     what = f"data.groups {path!r}"
-    if Path(path).expanduser().exists() and not Path(path).expanduser().is_file():
-        raise BadInput(f"{what} is not a file; give a CSV or Parquet file with the columns id and group")
-    ids, names = (_parquet if path.endswith(".parquet") else _csv)(Path(path).expanduser(), what)
-    odd = next((one for one in ids if not one.isdecimal() or len(one) > MOST_DIGITS or int(one) >= points), None)
-    if odd is not None:
-        raise BadInput(f"{what} has the id {odd[:40]!r}; allowed: 0 to {points - 1}, the points of the data set")
-    places = np.array([int(one) for one in ids], dtype=np.int64)
-    times = np.bincount(places, minlength=points)
-    if (times != 1).any():
-        wrong = int(np.flatnonzero(times != 1)[0])
-        said = f"names point {wrong} {times[wrong]} times" if times[wrong] else f"has no group for point {wrong}"
-        raise BadInput(f"{what} {said} ({int((times != 1).sum())} such points); give each of {points} points one line")
-    empty = next((one for one, name in zip(ids, names, strict=True) if not name), None)
-    if empty is not None:
-        raise BadInput(f"{what} has an empty group for point {empty}; name one (a group may be a single point)")
-    return numbered(what, np.array(names)[np.argsort(places)], points)
+    file = Path(path).expanduser()
+    if file.exists() and not file.is_file():
+        raise BadInput(f"{what} is not a file; {WANTED}")
+    try:
+        table = table_of(file, what)
+    except BadInput as error:
+        raise BadInput(f"{error}; {WANTED}") from None
+    if not set(COLUMNS) <= set(table.column_names):
+        raise BadInput(f"{what} has the columns {', '.join(table.column_names)[:200]}; needed: id and group")
+    places = points.ids(written_points(table, "id", what), what)
+    if len(places) < points.count:
+        absent = np.setdiff1d(np.arange(points.count), places)
+        raise BadInput(
+            f"{what} has no group for point {absent[0]} ({len(absent)} such points); give each of {points.count} "
+            "points one line"
+        )
+    names = table["group"].to_pylist()
+    return numbered(what, ["" if names[row] is None else names[row] for row in np.argsort(places)], points.count)
 
 
 def write_groups(path: str, groups: Ids) -> None:
@@ -88,40 +104,6 @@ def write_groups(path: str, groups: Ids) -> None:
         Path(path).expanduser().write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}; give the path of a file") from None
-
-
-def _csv(path: Path, what: str) -> tuple[list[str], list[str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            _check_columns(rows.fieldnames or (), what)
-            lines = [((row["id"] or "").strip(), (row["group"] or "").strip()) for row in rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(what, error) from None
-    return [one for one, _ in lines], [name for _, name in lines]
-
-
-def _parquet(path: Path, what: str) -> tuple[list[str], list[str]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(what, error) from None
-    _check_columns(table.column_names, what)
-    ids, names = (["" if one is None else str(one) for one in table[name].to_pylist()] for name in COLUMNS)
-    return ids, names
-
-
-def _check_columns(found: Sequence[str], what: str) -> None:
-    if not set(COLUMNS) <= set(found):
-        raise BadInput(f"{what} has the columns {', '.join(found) or '(none)'}; needed: id and group")
-
-
-def _unreadable(what: str, error: Exception) -> BadInput:
-    said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
-    return BadInput(f"{what} cannot be read: {said}; give a CSV or Parquet file with the columns id and group")
 
 
 def check_groups(points: Ids, groups: Ids, parts: Sequence[Part]) -> None:

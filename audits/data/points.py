@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import Dataset
+from audits.data.groups import numbered
 from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 
@@ -40,7 +41,8 @@ def arrays_of(given: Any, name: str = "data") -> tuple[npt.NDArray[Any], ...]:
     if isinstance(given, str | Path):
         return from_npz(Path(given), name)
     if isinstance(given, tuple | list) and len(given) in (2, 3):
-        return tuple(as_array(part) for part in given)
+        grouping = (numbered(name, part, len(part)) if isinstance(part, list | tuple) else part for part in given[2:])
+        return tuple(as_array(part) for part in (*given[:2], *grouping))
     if isinstance(given, tuple | list):
         raise BadInput(f"{name} has {len(given)} parts; give {FORMS}")
     inner = getattr(given, "dataset", None)

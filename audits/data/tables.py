@@ -1,13 +1,15 @@
 """``table:PATH``: a Parquet file, a folder of Parquet files, or a data set that Hugging Face's ``datasets`` saved.
 
 A row is a point. Inputs are encoded images (bytes, or the struct of ``datasets.Image``), nested lists of numbers, or
-all columns of numbers beside the labels; labels are whole numbers or names. Nothing but pyarrow and Pillow reads it.
+all columns of numbers beside the labels but for those that number rows or tell of membership (``features``); labels
+are whole numbers or names. Nothing but pyarrow and Pillow reads it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.features import doubts, features
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
 from audits.data.user import LAYOUT, checked, told
@@ -24,8 +27,8 @@ from audits.own.code import first_line
 if TYPE_CHECKING:
     import pyarrow as pa
 
-INPUTS, LABELS, SIZE = "inputs", "labels", "size"
-"""Options: the columns, and the side to which images are scaled."""
+INPUTS, LABELS, SIZE, KEEP = "inputs", "labels", "size", "keep"
+"""Options: the columns, the side to which images are scaled, and columns that are features whatever their names."""
 USUAL_INPUTS = ("image", "img", "images", "inputs", "x", "pixels")
 USUAL_LABELS = ("label", "labels", "fine_label", "y", "target")
 STATE, SPLITS = "state.json", "dataset_dict.json"
@@ -200,7 +203,7 @@ def numbers_of(request: Request, table: pa.Table, columns: Sequence[str]) -> npt
 
 
 def _load(request: Request) -> Dataset:
-    request.allow(INPUTS, LABELS, SIZE, LAYOUT)
+    request.allow(INPUTS, LABELS, SIZE, LAYOUT, KEEP)
     path = request.local_path()
     if not path.exists():
         raise told(request, None, HOW).missing()
@@ -214,15 +217,18 @@ def _load(request: Request) -> Dataset:
         )
     labels, names = labels_of(request, table, label)
     given = chosen(request, INPUTS, USUAL_INPUTS, columns)
+    notes: tuple[str, ...] = ()
     if given is None:
-        inputs = numbers_of(request, table, [name for name in columns if name != label])
+        kept, notes = features(request.name, table, label, set(request.options.get(KEEP, "").split(",")) - {""})
+        inputs = numbers_of(request, table, kept)
+        notes += doubts(request.name, table, kept, labels)
     else:
         inputs = inputs_of(request, table, given)
     encoded = inputs.dtype == np.uint8
     found = checked(
         request.name, (inputs, labels), "channels_first" if encoded else request.options.get(LAYOUT, "channels_first")
     )
-    return found if names is None else named(found, names)
+    return replace(found if names is None else named(found, names), notes=notes)
 
 
 def named(found: Dataset, names: tuple[str, ...]) -> Dataset:
@@ -234,13 +240,13 @@ def named(found: Dataset, names: tuple[str, ...]) -> Dataset:
 
 
 def _describe(request: Request) -> Description:
-    request.allow(INPUTS, LABELS, SIZE, LAYOUT)
+    request.allow(INPUTS, LABELS, SIZE, LAYOUT, KEEP)
     return told(request, _load(request) if request.local_path().exists() else None, HOW)
 
 
 CATALOGUE.register("table")(
     Source(
-        "table:PATH?inputs=COLUMN&labels=COLUMN&size=N",
+        "table:PATH?inputs=COLUMN&labels=COLUMN&size=N&keep=COLUMNS",
         "a Parquet file, or a folder that Hugging Face's datasets saved",
         _describe,
         _load,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.groups import numbered
+from audits.data.ids import number_of
 from audits.data.points import FORMS, arrays_of, channels_first
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -59,7 +60,11 @@ def checked(name: str, returned: object, layout: str = "channels_first") -> Data
             )
         classes = tuple(str(label) for label in used)
         value_range = IMAGE_RANGE if inputs.dtype == np.uint8 else None
-    found = Dataset(name, inputs, labels.astype(np.int64), classes, value_range)
+    names, notes = (returned.names, returned.notes) if isinstance(returned, Dataset) else (None, ())
+    number = next((name for place, name in enumerate(names or ()) if number_of(name) not in (None, place)), None)
+    if number is not None:
+        raise BadInput(f"{name}: a point is called {number!r}, which is the id of another one; begin with a letter")
+    found = Dataset(name, inputs, labels.astype(np.int64), classes, value_range, names=names, notes=notes)
     groups = returned.groups if isinstance(returned, Dataset) else parts[2] if len(parts) == 3 else None
     return found if groups is None else found.grouped(numbered(name, groups, len(found)))
 
@@ -121,6 +126,7 @@ def description(dataset: Dataset, request: Request) -> Description:
     return Description(
         request.name, len(dataset), dataset.shape, dataset.classes, dataset.value_range, [request.place], True,
         "the owner's", "write a function that returns (inputs, labels) or (inputs, labels, groups)",
+        notes=dataset.notes,
     )  # fmt: skip
 
 
@@ -130,8 +136,9 @@ def told(request: Request, data: Dataset | None, how: str) -> Description:
     if data is None:
         return Description(request.name, 0, (), (), None, where, False, "the owner's", how)
     return Description(
-        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", how
-    )
+        request.name, len(data), data.shape, data.classes, data.value_range, where, True, "the owner's", how,
+        notes=data.notes,
+    )  # fmt: skip
 
 
 CATALOGUE.register("python")(

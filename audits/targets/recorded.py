@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
 from audits.arrays import Ids
+from audits.data.id_lists import texts_of, written_points
+from audits.data.ids import Points, number_of, places
 from audits.data.tensors import as_float
-from audits.errors import BadInput
+from audits.errors import BadInput, did_you_mean
+from audits.queries.served.json_path import Unreadable
 from audits.queries.served.keys import input_keys
 from audits.queries.served.reading import Reading
 from audits.queries.served.record import SCHEMA, recorded
@@ -53,23 +55,37 @@ def of_record(folder: str) -> pa.Table:
 
 
 def of_points(
-    file: str, inputs: Callable[[Ids], torch.Tensor], points: int, reading: Reading, names: Sequence[str]
+    file: str, inputs: Callable[[Ids], torch.Tensor], points: Points, reading: Reading, names: Sequence[str]
 ) -> pa.Table:
-    """Return the answers in a Parquet file as ``of_record`` does.
+    """Return the answers in a Parquet file as ``of_record`` does; ``inputs``: points by id, as the model sees them.
 
-    The file has a column ``id`` and either ``label`` or one column a class, called by its index or by its name (of
-    ``reading.class_names``, or else of ``names``, the data set's). ``inputs``: points by id, as the model sees them;
-    ``points``: how many there are. Raises BadInput for another table, and for answers that ``reading`` cannot read.
+    Raises BadInput as ``answers_in`` does.
     """
-    table = read(file, lambda table: table.read())
-    ids = ids_of(table, file, points)
-    told = [json.dumps(answer) for answer in answers_of(table, file, reading, names)]
+    ids, answers = answers_in(file, points, reading, names)
+    told = [json.dumps(answer) for answer in answers]
     found: dict[bytes, str] = {}
     for first in range(0, len(ids), 4096):
         keys = input_keys(as_float(inputs(ids[first : first + 4096])))
         for key, answer in zip(keys, told[first : first + 4096], strict=True):
             found.setdefault(key, answer)  # a point that the data set holds twice
     return pa.table([pa.array(found, pa.binary(16)), list(found.values())], SCHEMA)
+
+
+def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]) -> tuple[Ids, list[Any]]:
+    """Return the ids (n,) and answers in a Parquet file, as a server would give them; no input is needed for it.
+
+    The file has a column ``id`` (ids or names of ``points``) and either ``label`` or one column a class, called by its
+    index or by its name (of ``reading.class_names``, or else of ``names``, the data set's). Labels are indices, whole
+    numbers in whatever type, or names. Raises BadInput for another table, and for answers that cannot be read.
+    """
+    table = read(file, lambda table: table.read())
+    ids = ids_of(table, file, points)
+    answers = answers_of(table, file, reading, names)
+    try:
+        reading.check(answers)
+    except Unreadable as error:
+        raise BadInput(f"target.weights: {file} has {error}") from None
+    return ids, answers
 
 
 def check_columns(file: str, reading: Reading) -> None:
@@ -79,6 +95,8 @@ def check_columns(file: str, reading: Reading) -> None:
         raise BadInput(f"target.weights: {file} has the columns {', '.join(names[:8])}; needed: {ID}, and answers")
     if reading.gives == "labels" and LABEL not in names:
         raise lacking(file, names, LABEL, reading)
+    if reading.gives != "labels" and len(names) <= reading.classes:
+        raise lacking(file, names, "0", reading)
 
 
 def read(file: str, part: Callable[[pq.ParquetFile], T]) -> T:
@@ -99,37 +117,67 @@ def lacking(file: str, names: Sequence[str], column: str, reading: Reading) -> B
     )
 
 
-def ids_of(table: pa.Table, file: str, points: int) -> Ids:
+def ids_of(table: pa.Table, file: str, points: Points) -> Ids:
     """Return the ids of a table of answers, each a point of the data set and there once."""
-    if ID not in table.column_names or not pa.types.is_integer(table.schema.field(ID).type):
-        has = ", ".join(table.column_names[:8])
-        raise BadInput(f"target.weights: {file} has the columns {has}; needed: {ID}, whole numbers: the points")
-    if table[ID].null_count or not len(table):
-        raise BadInput(f"target.weights: {file} has {table[ID].null_count} of {len(table)} rows without an {ID}")
-    ids: Ids = table[ID].to_numpy().astype(np.int64)
-    outside = ids[(ids < 0) | (ids >= points)]
-    if len(outside):
-        raise BadInput(
-            f"target.weights: {file} has {ID} {outside[0]} ({len(outside)} of {len(ids)} are outside), but the data "
-            f"set has {points} points; allowed: 0 to {points - 1}"
-        )
-    values, counts = np.unique(ids, return_counts=True)
-    if (counts > 1).any():
-        raise BadInput(f"target.weights: {file} has {ID} {values[counts > 1][0]} twice; give each point one answer")
-    return ids
+    what = f"target.weights: {file}"
+    if table.column_names.count(ID) != 1:
+        raise BadInput(f"{what} has the columns {', '.join(table.column_names[:8])}; needed: one {ID}, the points")
+    if not len(table):
+        raise BadInput(f"{what} has no rows; give the answer to each point that the audit asks about")
+    return points.ids(written_points(table, ID, what), what)
 
 
 def answers_of(table: pa.Table, file: str, reading: Reading, names: Sequence[str]) -> list[Any]:
     """Return the answers of a table's rows, as a server would give them and ``reading`` reads them."""
+    own = dict(reading.class_names) if isinstance(reading.class_names, Mapping) else {}
+    named = sorted(own, key=lambda name: own[name]) if own else [str(name) for name in names]
     if reading.gives == "labels":
-        columns = [LABEL]
-    else:
-        own = dict(reading.class_names) if isinstance(reading.class_names, Mapping) else {}
-        named = sorted(own, key=lambda name: own[name]) if own else [str(name) for name in names]
-        called = [[str(index) for index in range(reading.classes)], named]
-        columns = next((each for each in called if set(each) <= set(table.column_names)), called[0])
+        if LABEL not in table.column_names:
+            raise lacking(file, table.column_names, LABEL, reading)
+        return labels_of(table, file, reading, named)
+    numbered = [str(index) for index in range(reading.classes)]
+    fitting = [
+        each for each in (numbered, named) if len(each) == reading.classes and set(each) <= set(table.column_names)
+    ]
+    if len(fitting) == 2 and numbered != named:
+        raise BadInput(
+            f"target.weights: {file} has a column for each class by its index and by its name, {numbered[0]} and "
+            f"{named[0]} for the first; keep those of one kind"
+        )
+    columns = fitting[0] if fitting else numbered
     for name in columns:
-        if name not in table.column_names:
+        if table.column_names.count(name) != 1:
             raise lacking(file, table.column_names, name, reading)
     found = [table[name].to_pylist() for name in columns]
-    return found[0] if columns == [LABEL] else [list(row) for row in zip(*found, strict=True)]
+    return [list(row) for row in zip(*found, strict=True)]
+
+
+def labels_of(table: pa.Table, file: str, reading: Reading, named: Sequence[str]) -> list[Any]:
+    """Return the column of labels: names as they are where the plan gives them, else indices."""
+    texts = texts_of(table, LABEL, f"target.weights: {file}")
+    if reading.class_names is not None:
+        kind = table[LABEL].type
+        return [whole_text(text) for text in texts] if pa.types.is_floating(kind) else list(texts)
+    by_name = places(named if len(named) == reading.classes else ())  # names of other classes are in other places
+    found = {}
+    for text in dict.fromkeys(texts):
+        number = number_of(text)
+        meant = {*([number] if number is not None and number < reading.classes else []), *by_name.get(text, ())}
+        if len(meant) != 1:
+            some = (
+                f"may be {' or '.join(map(str, sorted(meant)))}"
+                if meant
+                else f"is no class{did_you_mean(text, by_name)}"
+            )
+            raise BadInput(
+                f"target.weights: {file} has the label {text[:40]!r}, which {some}; allowed: the index of a class, 0 "
+                f"to {reading.classes - 1}, or its name (as in target.served.class_names, or the data)"
+            )
+        found[text] = meant.pop()
+    return [found[text] for text in texts]
+
+
+def whole_text(text: str) -> str:
+    """Return a whole number that a column of floats holds without its point, and other texts as they are."""
+    number = number_of(text)
+    return text if number is None else str(number)

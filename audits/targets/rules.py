@@ -6,7 +6,7 @@ import re
 
 RULES = "all, even, odd, or START:STOP"
 NAMED = ("all", "even", "odd")
-SLICE = re.compile(r"(\d*):(\d*)")
+SLICE = re.compile(r"([0-9]*):([0-9]*)")
 
 
 def is_rule(members: str) -> bool:

@@ -55,10 +55,12 @@ def value_of(name: str, value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         array = np.asarray(value)
-        if array.ndim != 1 or array.dtype.kind not in "iub":
+        if array.dtype.kind == "O" and all(isinstance(one, str) for one in array.tolist()):
+            array = array.astype(str)  # as pandas holds texts
+        if array.ndim != 1 or array.dtype.kind not in "iubU":
             raise BadInput(
-                f"target.{name} is an array of {array.dtype} of shape {array.shape}; allowed: whole numbers (n,), the "
-                "ids of points, or a bool for every point"
+                f"target.{name} is an array of {array.dtype} of shape {array.shape}; allowed: whole numbers or texts "
+                "(n,), ids or names of points, or a bool for every point"
             )
         return str(kept(name, ".npy", lambda file: np.save(file, array)))
     if name == "weights" and isinstance(value, list | tuple):

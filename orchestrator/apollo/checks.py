@@ -18,7 +18,7 @@ from orchestrator.apollo.split_checks import split_problems
 from orchestrator.apollo.target_checks import check_points, sizes_of, target_problems, target_warnings
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.errors import PlanProblems
-from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of
+from orchestrator.engine.plan.fits import build_without_numbers, check_build, facts_of, points_in
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.plan.teams import team_problems
@@ -160,7 +160,7 @@ def check_data(plan: ApolloPlan, absent: bool) -> None:
 
 def check_fit(plan: ApolloPlan, facts: Description) -> None:
     """Refuse a plan whose pools, classes, ids or architectures do not fit a data set with these ``facts``."""
-    design = plan.split.design(facts.classes)
+    design = plan.split.design(facts.classes, points_in(plan.data, facts) if facts.points else None)
     if plan.target is None and facts.points and design.points > facts.points:
         ids = " and the ids to forget" if design.forget_ids else ""
         raise BadInput(
@@ -172,7 +172,7 @@ def check_fit(plan: ApolloPlan, facts: Description) -> None:
             f"split.forget.ids has {max(design.forget_ids)}; {plan.data.name} has the points 0 to {facts.points - 1}"
         )
     if plan.target is not None and facts.points:
-        check_points(plan, plan.target, facts.points)
+        check_points(plan, plan.target, points_in(plan.data, facts))
     if not (facts.shape and (facts.classes or facts.present)):
         return
     check_build(plan.model, plan.recipe, facts, "model")

@@ -12,6 +12,7 @@ from audits.apollo.design.given import check_forget, given_partition, given_spli
 from audits.apollo.design.partition import make_partition, ranked_pool, ranking_members
 from audits.apollo.design.pools import check_grouping
 from audits.data.duplicates import Borders, borders
+from audits.data.ids import Points
 from audits.models import MODELS
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.engine.given import GivenJobs
@@ -37,7 +38,7 @@ class ApolloDesign(GivenJobs):
     @cached_property
     def split(self) -> Split:
         """The sizes of the plan's split, classes by index. Raises BadInput where groups cannot be kept whole."""
-        found = self.plan.split.design(self.data.classes)
+        found = self.plan.split.design(self.data.classes, Points.of(self.data, self.plan.data.root))
         if self.plan.target is not None:
             return given_split(found, self.given_points, self.plan.target.around)
         if self.data.groups is not None:

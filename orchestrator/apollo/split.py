@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,12 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
 from audits.apollo.design import partition
+from audits.data.id_lists import FILES, Listed, lines_of, read_list
+from audits.data.ids import Points, number_of
+from audits.data.text_tables import text_of
 from audits.errors import BadInput
 from orchestrator.engine.plan.errors import PlanProblems, problems_of, shown
 from orchestrator.engine.plan.sections import Positive, Section
 
 if TYPE_CHECKING:
     from audits.apollo.design.partition import Split as Design
+
+
+LIKE_A_NUMBER = re.compile(r"[+-]?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
+"""What would be a number elsewhere, and is never taken for the name of a point."""
 
 
 def checked_class(value: Any) -> int | str:
@@ -34,11 +42,29 @@ class ForgetClasses(Section):
     """Share of their points that is forgotten."""
 
 
+def checked_point(value: Any) -> int | str:
+    """Return ``value`` if it can name a point: its id, or the name that the data set has for it."""
+    text = str(value)
+    number = None if isinstance(value, bool) or not isinstance(value, str | int | float) else number_of(text)
+    if number is not None:
+        return number
+    if isinstance(value, str) and text.strip() and LIKE_A_NUMBER.fullmatch(text.strip()) is None:
+        return value
+    raise BadInput(f"{shown(value)} is no point; allowed: whole numbers from 0 on, and names of points")
+
+
 class ForgetIds(Section):
     """Forget these points of the data set, on which every target trains."""
 
-    ids: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
-    """Ids of the points."""
+    ids: Annotated[tuple[Annotated[int | str, PlainValidator(checked_point)], ...], Field(min_length=1)]
+    """Ids or names of the points."""
+
+    def indexed(self, points: Points | None) -> partition.ForgetIds:
+        """Return the same with ids alone, if the ``points`` are known; raises BadInput for names that they lack."""
+        ids: Any = self.ids
+        if points is not None and not all(isinstance(entry, int) for entry in ids):
+            ids = tuple(points.ids([str(entry) for entry in ids], "split.forget.ids").tolist())
+        return partition.ForgetIds(ids)
 
 
 def checked_forget(value: Any) -> float | ForgetClasses | ForgetIds:
@@ -63,28 +89,37 @@ def checked_forget(value: Any) -> float | ForgetClasses | ForgetIds:
 
 
 def with_ids_read(value: dict[str, Any]) -> dict[str, Any]:
-    """Return ``value`` with the ids of ``ids_file`` in place of its path, relative to the current folder.
+    """Return ``value`` with the points of ``ids_file`` in place of its path, relative to the current folder.
 
-    The file holds whole numbers, apart by white space or commas; what follows a # is left out.
+    The file is a list as ``audits.data.id_lists`` reads it; in one of any other ending than these several ids may stand
+    in a line, apart by white space or commas, and so in .txt.
     """
     if "ids_file" not in value:
         return value
     path = value["ids_file"]
     if not isinstance(path, str) or not path:
         raise BadInput(f"split.forget.ids_file is {shown(path)}; allowed: the path of a file of point ids")
-    if Path(path).expanduser().exists() and not Path(path).expanduser().is_file():
-        raise BadInput(f"split.forget.ids_file {path!r} is not a file; write the ids into one")
-    try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise BadInput(f"split.forget.ids_file {path!r} cannot be read: {reason}") from None
-    words = " ".join(line.partition("#")[0] for line in lines).replace(",", " ").split()
-    odd = next((word for word in words if not (word.isascii() and word.isdecimal())), None)
-    if odd is not None:
-        raise BadInput(f"split.forget.ids_file {path!r} has {odd!r}; allowed: whole numbers, one or more a line")
+    what = f"split.forget.ids_file {path!r}"
+    file = Path(path).expanduser()
+    if file.exists() and not file.is_file():
+        raise BadInput(f"{what} is not a file; write the ids into one")
     others = {name: entry for name, entry in value.items() if name != "ids_file"}
-    return {**others, "ids": [int(word) for word in words]}
+    if file.suffix in FILES and file.suffix != ".txt":
+        listed = read_list(path, what)
+        if not isinstance(listed, Listed) or listed.member is not None:
+            raise BadInput(f"{what} says of points whether they are members; give the ids of those to forget alone")
+        return {**others, "ids": [one if isinstance(one, str) else int(one) for one in listed.points]}
+    try:
+        lines = lines_of(text_of(file, what))
+    except OSError as error:
+        raise BadInput(f"{what} cannot be read: {error.strerror}") from None
+    return {**others, "ids": [point for line in lines for point in points_in_line(line)]}
+
+
+def points_in_line(line: str) -> list[str]:
+    """Return the ids in a line, apart by white space or commas, or the one name that a line is that holds others."""
+    words = line.replace(",", " ").split()
+    return words if all(LIKE_A_NUMBER.fullmatch(word) for word in words) else [line]
 
 
 def written_forget(value: float | ForgetClasses | ForgetIds) -> float | dict[str, Any]:
@@ -151,11 +186,11 @@ class Split(Section):
             return f"{len(self.forget.ids)} named points"
         return f"{self.forget * 100:g} % of {self.train_size} training points"
 
-    def design(self, classes: Sequence[str] = ()) -> Design:
-        """Return the sizes as the partition reads them; ``classes`` of the data turn names of classes into indices.
+    def design(self, classes: Sequence[str] = (), points: Points | None = None) -> Design:
+        """Return the sizes as the partition reads them; ``classes`` and ``points`` of the data turn names into indices.
 
         Without them names stay as they are, which is enough for everything but drawing the partition. Raises
-        ``BadInput`` for a class that the data do not have.
+        ``BadInput`` for a class or a point that the data do not have.
         """
         kind = partition.ExposedSplit if self.points == "exposed" else partition.Split
         forget: float | partition.ForgetClasses | partition.ForgetIds
@@ -163,7 +198,7 @@ class Split(Section):
             forget = partition.ForgetClasses(self.forget.classes, self.forget.fraction)
             forget = forget.indexed(classes) if classes else forget
         else:
-            forget = partition.ForgetIds(self.forget.ids) if isinstance(self.forget, ForgetIds) else self.forget
+            forget = self.forget.indexed(points) if isinstance(self.forget, ForgetIds) else self.forget
         return kind(
             **self.model_dump(exclude={"candidates", "points", "forget"}),
             forget=forget,

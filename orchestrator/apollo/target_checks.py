@@ -16,6 +16,7 @@ from orchestrator.engine.given import points_of
 
 if TYPE_CHECKING:
     from audits.apollo.design.split import Split as Design
+    from audits.data.ids import Points
     from orchestrator.apollo.plan import ApolloPlan, ApolloTarget
 
 UNREAD = ("targets", "target_pool", "forget")
@@ -67,15 +68,12 @@ def target_problems(plan: ApolloPlan) -> list[str]:
     return [*lines, *size_problems(sizes_of(plan)), *retained_problems(sizes_of(plan))]
 
 
-def check_points(plan: ApolloPlan, target: ApolloTarget, count: int) -> None:
-    """Refuse lists of points that the design cannot be drawn from; files that are gone pass if their sha256 is known.
-
-    ``count``: points of the data set.
-    """
-    lists = [text for text in target.named(target.POINTS).values() if not is_rule(text)]
-    if all(Path(name).expanduser().exists() or name not in target.sha256 for name in lists):
-        points = check_forget(points_of(target, count))
-        given_partition(given_split(plan.split.design(), points, target.around), plan.seed, points, target.around)
+def check_points(plan: ApolloPlan, target: ApolloTarget, points: Points) -> None:
+    """Refuse lists of points that the design cannot be drawn from; but for files that are gone and have a sha256."""
+    files = [text for text in target.named(target.POINTS).values() if not is_rule(text)]
+    if all(Path(name).expanduser().exists() or name not in target.sha256 for name in files):
+        lists = check_forget(points_of(target, points))
+        given_partition(given_split(plan.split.design(), lists, target.around), plan.seed, lists, target.around)
 
 
 def target_warnings(plan: ApolloPlan) -> tuple[str, ...]:

@@ -90,6 +90,8 @@ def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Mani
         if done == parts or done % max(1, parts // 10) == 0:
             click.echo(f"{done} of {parts} shards are there", err=True)
 
+    for note in images.notes:
+        click.echo(note, err=True)
     click.echo(f"packing {len(images.labels)} images into {folder}", err=True)
     return write_image_shards(images, folder, per_shard=points, workers=workers, told=told)
 

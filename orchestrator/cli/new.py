@@ -20,6 +20,8 @@ from orchestrator.cli.completing import kinds as kind_names
 from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, Parts, text_of
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.files import parse_yaml
+from orchestrator.engine.plan.fits import points_in
+from orchestrator.engine.plan.sections import Data
 from orchestrator.kinds import check_against_data, plan_from
 
 QUESTIONS = {
@@ -103,7 +105,7 @@ def command(
     data = accepted(data, "Data set", "fashion14", usable_data)
     if target is not None:
         question = "Points that it was trained on (a file of ids, all, even, odd, START:STOP)"
-        members = accepted(members, question, "", partial(require_members, points=describe(data).points))
+        members = accepted(members, question, "", partial(require_members, data=data))
 
     made_of = architecture(session, kind, Parts(data, model or "", settings or "", target or "", members or ""), asks)
     size = settled(size, "How long may it take", SIZES, "minutes")
@@ -189,10 +191,11 @@ def require_file(target: str) -> str:
     return target
 
 
-def require_members(members: str, points: int | None) -> str:
-    """Return the members; raises BadInput for a file that cannot be read, and for ids that are no ``points``."""
-    if points is not None:
-        read_members(members, points, "members")
+def require_members(members: str, data: str) -> str:
+    """Return the members; raises BadInput for a file that cannot be read, and for what are no points of ``data``."""
+    facts = describe(data)
+    if facts.points:
+        read_members(members, points_in(Data(name=data), facts), "members")
     return members
 
 

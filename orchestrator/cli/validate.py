@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from actors.cluster import size_workers
+from audits.data.catalogue import describe
 from audits.errors import BadInput
 from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
@@ -41,7 +42,8 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         raise click.exceptions.Exit(2) from None
     if plan.data.groups is not None:
         open_design(plan).borders()  # sizes of groups decide whether they can be dealt
-    for text in (*plan.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
+    about_data = describe(plan.data.name, plan.data.root).notes
+    for text in (*plan.notes, *about_data, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         click.echo(text)
     click.echo(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}")
 

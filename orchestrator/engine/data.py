@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from audits.data.catalogue import load
 from audits.data.groups import read_groups
+from audits.data.ids import Points
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ P = TypeVar("P", bound="BasePlan")
 @cache
 def data_of(name: str, root: str | None, groups: str | None = None) -> Dataset:
     """Return the data set, loaded once per process; ``groups``: the file that says which points belong together."""
-    found = load(name, root)
     if groups is None:
-        return found
+        return load(name, root)
+    found = data_of(name, root, None)
     if found.groups is not None:
         raise BadInput(f"data.groups is {groups!r}, but {name} returns groups of its own; give them in one place")
-    return found.grouped(read_groups(groups, len(found)))
+    return found.grouped(read_groups(groups, Points.of(found, root)))
 
 
 def device_of(plan: BasePlan) -> str:

@@ -7,11 +7,15 @@ see the files.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import abstractmethod
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import without_mask
+from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 POINTS = "points"
 """The job that brings the lists of points in; others are named after the field of the model that they bring."""
 IDS = "ids.safetensors"
+READ_AS = {".csv": ", members by what a column says"}
+"""How files of an ending are read, where stored lists may have been read otherwise."""
 ASKED_AS = ("form", "columns", "template", "item", "answers", "encoding", "value_range")
 """The fields of ``target.served`` on which answers depend, beside those that say how they read."""
 
@@ -71,7 +77,7 @@ class GivenJobs(KeyedJobs):
     def about_given(self, name: str) -> dict[str, Any]:
         """Return what decides what a job brings in."""
         target = self.the_target
-        lists = {field: self.told(text) for field, text in target.named(target.POINTS).items()}
+        lists = {field: self.told_list(text) for field, text in target.named(target.POINTS).items()}
         if name == POINTS:
             return lists
         file = target.named((name,))[name]
@@ -91,6 +97,18 @@ class GivenJobs(KeyedJobs):
         """Return a rule as it is, or the sha256 of a file."""
         return name if is_rule(name) else digest_of(name, self.the_target.sha256.get(name))
 
+    def told_list(self, name: str) -> str:
+        """Return a rule as it is, or of a file its sha256 and all else that decides which points it names."""
+        told = self.told(name)
+        if is_rule(name):
+            return told
+        told += READ_AS.get(Path(name).suffix, "")
+        return told if self.data.names is None else f"{told} among {self._names_digest}"
+
+    @cached_property
+    def _names_digest(self) -> str:
+        return hashlib.sha256(json.dumps(list(self.data.names or ())).encode()).hexdigest()
+
     def given_model(self, field: str = "weights") -> Reference:
         """Return where a given model stands in the store."""
         return Reference(STAGE, self.given_job(field).key)
@@ -105,19 +123,21 @@ class GivenJobs(KeyedJobs):
 
     def read_points(self) -> dict[str, Ids]:
         """Return the given lists of points as their files say them (``points_of``)."""
-        return points_of(self.the_target, len(self.data))
+        return points_of(self.the_target, Points.of(self.data, self.plan.data.root))
 
 
-def points_of(target: Target, count: int) -> dict[str, Ids]:
+def points_of(target: Target, points: Points) -> dict[str, Ids]:
     """Return the given lists of points by field; raises BadInput for points that are in two lists.
 
-    ``count``: points of the data set. Without ``non_members`` these are all others.
+    Without ``non_members`` these are all others among the ``points`` of the data set.
     """
     import numpy as np
 
-    found = {field: read_members(text, count, f"target.{field}") for field, text in target.named(target.POINTS).items()}
+    found = {
+        field: read_members(text, points, f"target.{field}") for field, text in target.named(target.POINTS).items()
+    }
     members = found["members"]
-    others = found.setdefault("non_members", np.setdiff1d(np.arange(count, dtype=np.int64), members))
+    others = found.setdefault("non_members", np.setdiff1d(np.arange(points.count, dtype=np.int64), members))
     if len(both := np.intersect1d(members, others)):
         raise BadInput(
             f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "

@@ -12,7 +12,7 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.given_pool import half_of_pool
 from audits.targets.members import read_members
 from orchestrator.engine.plan.errors import shown
-from orchestrator.engine.plan.fits import build_without_numbers, class_indices
+from orchestrator.engine.plan.fits import build_without_numbers, class_indices, points_in
 from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.run.given import check_target as check_model
 from orchestrator.mia.plan import NULLS_NEEDED, GivenTarget, MiaPlan, Split
@@ -80,10 +80,11 @@ def check_target(plan: MiaPlan, facts: Description) -> None:
         check_model(plan, lambda: build_without_numbers(plan.model, facts.shape, count), count)
     if not facts.points or any(map(is_gone, target.named(target.POINTS).values(), repeat(target))):
         return
-    members = read_members(target.members, facts.points)
+    points = points_in(plan.data, facts)
+    members = read_members(target.members, points)
     others = facts.points - len(members)
     if target.non_members is not None:
-        others = len(read_members(target.non_members, facts.points, "target.non_members"))
+        others = len(read_members(target.non_members, points, "target.non_members"))
     check_sizes(plan, len(members), others)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.plan.fits import build_without_numbers
+from orchestrator.engine.plan.fits import build_without_numbers, points_in
 from orchestrator.engine.plan.target import unreadable
 from orchestrator.engine.run.given import check_target as check_model
 
@@ -92,7 +92,7 @@ def check_target(plan: TmiaPlan, facts: Description, asked: Description, classes
     target = plan.target
     for field, text in target.named(target.POINTS).items():
         if facts.points and (is_rule(text) or there(text)):
-            read_members(text, facts.points, f"target.{field}")
+            read_members(text, points_in(plan.data, facts), f"target.{field}")
     if asked.shape:
         check_model(plan, lambda: build_without_numbers(plan.model, asked.shape, classes), classes)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from audits.data.catalogue import describe
+from audits.data.catalogue import describe, load
 from audits.data.groups import read_groups
+from audits.data.ids import Points, folder_of
 from audits.data.tensors import WHERE
 from audits.errors import BadInput, did_you_mean
 from audits.models.base import MODELS
@@ -53,8 +54,13 @@ def facts_of(data: Data, absent: bool) -> Description:
     if not facts.present and not (absent and known and data.root is None):
         raise facts.missing()
     if data.groups is not None and facts.points:
-        read_groups(data.groups, facts.points)
+        read_groups(data.groups, points_in(data, facts))
     return facts
+
+
+def points_in(data: Data, facts: Description) -> Points:
+    """Return the points of a data set as lists name them; its names are read only if a list has some."""
+    return Points(facts.points, lambda: load(data.name, data.root).names, folder_of(data.name, data.root))
 
 
 def check_build(model: Model, recipe: Recipe, facts: Description, section: str) -> None:

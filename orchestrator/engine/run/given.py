@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.own.permission import require_permission_for_programs
 from audits.queries.served.record import identity, recorded
@@ -168,4 +169,4 @@ def recorded_answers(context: WorkerContext[Any], name: str, form: str, reading:
     def inputs(ids: Ids) -> torch.Tensor:
         return context.tensors(ids).x
 
-    return of_points(name, inputs, len(data), reading, data.classes)
+    return of_points(name, inputs, Points.of(data, context.plan.data.root), reading, data.classes)

@@ -145,6 +145,8 @@ class Run:
         self.store = Store(plan.compute.store or default_store_uri())
         self.stored = StoredWork(kind, self.store, terminal)
         data = data_of(plan.data.name, plan.data.root, plan.data.groups)
+        for note in data.notes:
+            terminal.line(note)
         last_gpu = self.store.recorded_gpu(name, plan.deciding()) if plan.compute.address else ""
         self.plan, device, most = hire(plan, self.store, terminal, partial(self.is_done, sweep, data), last_gpu)
         self.design = self.lay_out(self.plan, data, device)
@@ -346,6 +348,7 @@ class Run:
             finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive, main)
             document = {**head(finished), **self.kind.summarise(finished)}
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
+            document["notes"] = list(dict.fromkeys([*document["notes"], *self.design.data.notes]))
             document["makes"] = sweep.makes if sweep else ""
             if sweep is not None and sweep.text:
                 document["file"] = SWEEP_FILE

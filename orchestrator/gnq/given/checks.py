@@ -14,7 +14,7 @@ from audits.uniqueness.scores import MODES, needs_gram
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed
 from orchestrator.engine.plan.errors import PlanProblems, shown, under
-from orchestrator.engine.plan.fits import build_without_numbers, facts_of
+from orchestrator.engine.plan.fits import build_without_numbers, facts_of, points_in
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.gnq.given.plan import Audit, GivenPlan
 
@@ -93,7 +93,7 @@ def check_data(plan: GivenPlan, absent: bool) -> None:
     """Refuse a plan whose data or target are not there, or do not fit the model and each other."""
     facts = facts_of(plan.data, absent)
     if facts.points:
-        read_members(plan.target.members, facts.points)
+        read_members(plan.target.members, points_in(plan.data, facts))
     if facts.shape and (facts.classes or facts.present):
         architecture = plan.model.architecture()
         for file in plan.target.checkpoints:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from audits.arrays import Ids
+from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.seeds import derive_seed, numpy_generator
 from audits.targets.members import read_members
@@ -45,7 +46,7 @@ class GivenDesign(ABC):
     @cached_property
     def members(self) -> Ids:
         """The points that the model was trained on."""
-        return read_members(self.plan.target.members, len(self.data))
+        return read_members(self.plan.target.members, Points.of(self.data, self.plan.data.root))
 
     @cached_property
     def checkpoints(self) -> tuple[Weights, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,14 @@ def test_errors_of_a_users_module_are_one_line(own_module: Path, name: str, says
     with pytest.raises(BadInput, match=says) as caught:
         load(name, own_module)
     assert "\n" not in str(caught.value)
+
+
+def test_names_and_notes_of_a_users_data_set_stay_with_it() -> None:
+    given = Dataset("mine", np.zeros((2, 3), np.float32), np.array([0, 1]), ("a", "b"), None, names=("x", "y"))
+    found = checked("python:own:points", replace(given, notes=("python:own:points: one row is left out",)))
+    assert found.names == ("x", "y") and found.notes == ("python:own:points: one row is left out",)
+    assert found.fingerprint == given.fingerprint
+    assert found.grouped(np.array([0, 0])).notes == found.notes
 
 
 IMAGES = np.zeros((4, 1, 5, 5), np.uint8)
@@ -131,3 +140,10 @@ def test_points_come_as_people_hold_them(tmp_path: Path) -> None:
         checked("own", Subset([torch.zeros(2)], [0]))
     with pytest.raises(BadInput, match="inputs have several shapes"):
         checked("own", Subset([(torch.zeros(2), 0), (torch.zeros(3), 1)], [0, 1]))
+
+
+def test_names_of_points_are_not_the_ids_of_others() -> None:
+    given = Dataset("mine", np.zeros((2, 3), np.float32), np.array([0, 1]), ("a", "b"), None, names=("0", "1"))
+    assert checked("python:own:points", given).names == ("0", "1")
+    with pytest.raises(BadInput, match="called '1', which is the id of another"):
+        checked("python:own:points", replace(given, names=("1", "0")))

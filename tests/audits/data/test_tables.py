@@ -117,3 +117,61 @@ def test_a_table_that_claims_too_much_is_not_unpacked(tmp_path, monkeypatch):
     pq.write_table(pa.table({"x": [[0.0]] * 40_000, "label": np.arange(40_000) % 2}), tmp_path / "bomb.parquet")
     with pytest.raises(BadInput, match="takes more than"):
         load(f"table:{tmp_path}/bomb.parquet")
+
+
+ROWS = 40
+A, B = (np.random.default_rng(seed).normal(size=ROWS).astype(np.float32) for seed in (1, 2))
+Y = np.arange(ROWS) % 3
+PANDAS = {b"pandas": json.dumps({"index_columns": ["who", {"kind": "range"}]}).encode()}
+
+
+@pytest.mark.parametrize(
+    ("column", "metadata"),
+    [
+        ("__index_level_0__", None), ("Unnamed: 0", None), ("", None), ("id", None), ("ID", None), ("member", None),
+        ("split", None), ("group", None), ("is_member", None), ("who", PANDAS),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "values", [np.arange(ROWS), np.array(["train", "test"] * (ROWS // 2))], ids=["numbers", "text"]
+)
+def test_columns_that_number_rows_or_tell_of_membership_are_no_features(tmp_path, column, metadata, values):
+    clean = pa.table({"a": A, "b": B, "label": Y})
+    table = clean.append_column(column, pa.array(values)).replace_schema_metadata(metadata)
+    for name, each in (("clean", clean), ("more", table)):
+        pq.write_table(each, tmp_path / f"{name}.parquet")
+    found, more = (load(f"table:{tmp_path}/{name}.parquet") for name in ("clean", "more"))
+    assert (more.shape, more.fingerprint) == ((2,), found.fingerprint)
+    assert found.notes == ()
+    assert len(more.notes) == 1 and repr(column) in more.notes[0] and "keep=" in more.notes[0]
+    assert describe(f"table:{tmp_path}/more.parquet").notes == more.notes
+    if values.dtype.kind == "i" and column:
+        kept = load(f"table:{tmp_path}/more.parquet?keep={column.replace(' ', '+')}")
+        assert kept.shape == (3,) and kept.inputs[:, 2].tolist() == values.tolist()
+
+
+def test_columns_to_keep_that_are_not_there_are_refused(tmp_path):
+    pq.write_table(pa.table({"a": A, "id": Y, "label": Y}), tmp_path / "t.parquet")
+    with pytest.raises(BadInput, match=r"keep is 'idd'.*did you mean 'id'"):
+        load(f"table:{tmp_path}/t.parquet?keep=idd")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.full(ROWS, 7), np.full(ROWS, 0.5), np.arange(ROWS)[::-1] + 2**24, np.arange(ROWS) * 2.0, Y, 2 - Y,
+        np.array([0.5, -1.0, 8.0])[Y],
+    ],
+    ids=["constant", "constant float", "row numbers", "whole floats", "labels", "labels turned", "labels in floats"],
+)  # fmt: skip
+def test_columns_that_are_doubtful_features_are_warned_of_and_stay(tmp_path, values):
+    pq.write_table(pa.table({"a": A, "odd": values, "b": B, "label": Y}), tmp_path / "t.parquet")
+    found = load(f"table:{tmp_path}/t.parquet")
+    assert found.shape == (3,)
+    assert len(found.notes) == 1 and "'odd'" in found.notes[0] and "'a'" not in found.notes[0]
+
+
+def test_ordinary_columns_are_no_doubt(tmp_path):
+    counts, coarse = np.arange(ROWS) // 2, Y // 2  # twice each; one value for two labels
+    pq.write_table(pa.table({"a": A, "n": counts, "coarse": coarse, "label": Y}), tmp_path / "t.parquet")
+    assert load(f"table:{tmp_path}/t.parquet").notes == ()

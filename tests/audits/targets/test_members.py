@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.targets.members import read_members
 
@@ -22,7 +25,7 @@ def test_rules_name_points(rule: str, ids: range) -> None:
 
 def test_files_name_points_sorted(tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("# of the run of May\n7\n\n3 # the odd one\n5\n")
-    (tmp_path / "ids.csv").write_text("name,id\na,7\nb,3\nc,5\n")
+    (tmp_path / "ids.csv").write_text("id\n7\n3\n5\n")
     (tmp_path / "plain.csv").write_text("7\n3\n5\n")
     np.save(tmp_path / "ids.npy", np.array([7, 3, 5], np.int32))
     np.save(tmp_path / "mask.npy", np.isin(np.arange(9), [3, 5, 7]))
@@ -35,14 +38,14 @@ WRONG = {
     "ids.txt": [
         ("1\n9\n12\n", r"has id 9 \(2 of 3 ids are outside\), but the data set has 9 points; allowed: 0 to 8"),
         ("1\n2\n1\n", r"has id 1 twice \(1 such ids\)"),
-        ("1\nx\n", "line 2 is 'x'; allowed: the id of a point"),
-        ("1\n-2\n", "line 2 is '-2'"),
+        ("1\nx\n", "'x' in place 2 of 2; allowed: ids"),
+        ("1\n-2\n", "'-2' in place 2"),
         ("3\n", "names 1 points; give 2 or more"),
         ("", "names 0 points"),
     ],
     "ids.csv": [
         ("name,point\na,1\n", "has the columns name, point; needed: id"),
-        ("id\n1\n\n2.5\n", "line 4 is '2.5'"),
+        ("id\n1\n\n2.5\n", "'2.5' in place 2"),
     ],
 }
 
@@ -57,7 +60,8 @@ def test_wrong_files_are_refused_in_one_line(tmp_path: Path, name: str, text: st
 
 
 def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "floats.npy", np.zeros(3))
+    np.save(tmp_path / "matrix.npy", np.zeros((3, 2), np.int64))
+    np.save(tmp_path / "mask.npy", np.zeros(8, bool))
     np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
     np.save(tmp_path / "huge.npy", np.array([1, 2**63 + 5], np.uint64))
     np.savez(tmp_path / "archive.npz", ids=np.arange(3))
@@ -68,7 +72,9 @@ def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
         ("5:3", "is 5:3, which names no point"),
         ("0:10", "within 0:9"),
         (str(tmp_path / "no.txt"), "cannot be read: No such file"),
-        (str(tmp_path / "floats.npy"), r"an array of float64 of shape \(3,\)"),
+        (str(tmp_path / "matrix.npy"), r"an array of int64 of shape \(3, 2\)"),
+        (str(tmp_path / "mask.npy"), "an array of 8 bools; the data set has 9 points"),
+        (str(tmp_path), "allowed: all, even, odd"),
         (str(tmp_path / "objects.npy"), "cannot be read: Object arrays"),
         (str(tmp_path / "huge.npy"), "has id 9223372036854775807"),
         (str(tmp_path / "archive.npy"), "cannot be read: the magic string is not correct"),
@@ -76,3 +82,68 @@ def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(BadInput, match=said):
             read_members(members, 9)
+
+
+@pytest.mark.parametrize(
+    ("head", "yes", "no"),
+    [
+        ("id,member", "1", "0"), ("id,member", "1.0", "0.0"), ("id,member", "True", "False"),
+        ("is_member,id", "yes", "No"), ("id,split", "train", "test"), ("id,split", "Train", "val"),
+        ("id,membership", "member", "non-member"), ("id,membership", " in ", "out"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_second_column_says_which_points_are_members(
+    tmp_path: Path, head: str, yes: str, no: str, ending: str
+) -> None:
+    file, ids = tmp_path / f"list.{ending}", [7, 2, 5, 3, 8]
+    columns = {name: ids if name == "id" else [yes, no, yes, no, no] for name in head.split(",")}
+    if ending == "csv":
+        rows = zip(*columns.values(), strict=True)
+        file.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]))
+    else:
+        pq.write_table(pa.table(columns), file)
+    assert read_members(str(file), 9).tolist() == [5, 7]
+    assert read_members(str(file), 9, "target.forget").tolist() == [5, 7]
+    assert read_members(str(file), 9, "target.non_members").tolist() == [2, 3, 8]
+
+
+@pytest.mark.parametrize("values", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0]])
+def test_a_second_column_of_another_type_says_the_same(tmp_path: Path, values: list[object]) -> None:
+    pq.write_table(pa.table({"id": [4, 0, 2], "member": values}), tmp_path / "list.parquet")
+    assert read_members(str(tmp_path / "list.parquet"), 9).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("id,label\n1,0\n2,1\n", ("'label'", "member", "split")),
+        ("id,path\n1,a\n2,b\n", ("'path'",)),
+        (",id\n0,4\n1,5\n", ("index=False",)),
+        ("Unnamed: 0,id\n0,4\n1,5\n", ("'Unnamed: 0'", "index=False")),
+        ("id,member\n1,maybe\n2,1\n", ("'maybe'", "1 of 2 rows")),
+        ("id,member\n1,\n2,1\n", ("''", "1 of 2 rows")),
+        ("id,member\n1,2\n2,1\n", ("'2'",)),
+        ("id,member\n1,0\n2,1\n", ("1 of 2 points",)),
+        ("id,member\n1,0\n1,1\n2,1\n", ("has id 1 twice",)),
+        ("id,member\n1,1\n2,1\n9,0\n", ("has id 9", "outside")),
+        ("id,member,split\n1,1,train\n2,1,train\n", ("member and split",)),
+    ],
+)
+def test_second_columns_that_say_something_else_are_refused_by_name(
+    tmp_path: Path, text: str, names: tuple[str, ...]
+) -> None:
+    (tmp_path / "list.csv").write_text(text)
+    with pytest.raises(BadInput) as refused:
+        read_members(str(tmp_path / "list.csv"), 9)
+    assert all(name in str(refused.value) for name in names), str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_names_of_files_are_members_as_their_ids_are(tmp_path: Path) -> None:
+    points = Points(4, lambda: ["cat/1.png", "cat/2.png", "dog/1.png", "dog/3.png"], "/data/train")
+    (tmp_path / "list.txt").write_text("dog/1.png\n3\ncat/2.png # the odd one\n")
+    (tmp_path / "list.csv").write_text("id,split\n/data/train/dog/1.png,train\n./cat/2.png,train\n3.png,val\n3,val")
+    assert read_members(str(tmp_path / "list.txt"), points).tolist() == [1, 2, 3]
+    with pytest.raises(BadInput, match="has id 3 twice"):
+        read_members(str(tmp_path / "list.csv"), points)

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from audits.apollo.design.split import ForgetClasses, ForgetIds
+from audits.data.ids import Points
+from audits.errors import BadInput
+from orchestrator.apollo.split import ForgetIds as ForgetPoints
+from orchestrator.apollo.split import Split, checked_forget
 from orchestrator.kinds import load_plan, plan_from
 from tests.orchestrator.apollo.plan_cases import refusal
 
@@ -35,12 +39,46 @@ def test_a_file_of_ids_is_read_at_load_and_the_plan_no_longer_needs_it(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "part"), [("1\ntwo\n", "'two'"), ("-1", "'-1'"), ("", "at least 1"), ("1.5", "'1.5'")]
+    ("text", "part"),
+    [
+        ("1\n01\n", '"01" is no point'),
+        ("-1", '"-1" is no point'),
+        ("", "at least 1"),
+        ("1.5", '"1.5" is no point'),
+        ("1 1e1", '"1e1" is no point'),
+        ("1\t+2", '"+2" is no point'),
+    ],
 )
 def test_files_that_hold_no_ids_are_refused(tmp_path: Path, text: str, part: str) -> None:
     path = tmp_path / "ids.txt"
     path.write_text(text)
     assert part in refusal(f"split.forget={{ids_file: {path}}}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ids.txt", "0, 1\tdog/1.png".replace("\t", "\n").encode()),
+        ("ids.list", "0 1  # two\ndog/1.png\n".encode("utf-16")),
+        ("ids.csv", b"id\n0\n1.0\ndog/1.png\n"),
+        ("ids.json", b'[0, 1, "dog/1.png"]'),
+    ],
+)
+def test_files_of_any_kind_name_points_by_id_or_by_name(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    split = Split(forget=checked_forget({"ids_file": str(tmp_path / name)}))
+    assert isinstance(split.forget, ForgetPoints) and split.forget.ids == (0, 1, "dog/1.png")
+    points = Points(5, lambda: ["cat/1.png", "cat/2.png", "cat/3.png", "dog/1.png", "dog/2.png"])
+    assert split.design((), points).forget == ForgetIds((0, 1, 3))
+    with pytest.raises(BadInput, match="no names"):
+        split.design((), Points(5))
+    with pytest.raises(BadInput, match="id 1 twice"):
+        split.design((), Points(2, lambda: ["cat/1.png", "dog/1.png"]))
+
+
+def test_a_list_that_says_who_is_a_member_is_no_forget_set(tmp_path: Path) -> None:
+    (tmp_path / "ids.csv").write_text("id,member\n1,1\n2,0\n")
+    assert "members" in refusal(f"split.forget={{ids_file: {tmp_path / 'ids.csv'}}}")
 
 
 @pytest.mark.parametrize(

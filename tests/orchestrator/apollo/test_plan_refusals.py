@@ -39,7 +39,7 @@ def test_the_former_name_of_an_attack_is_refused_with_the_new_ones() -> None:
         ("split.forget={classes: [3], fractoin: 1}", ("split.forget.fractoin", "did you mean 'fraction'?")),
         ("split.forget={ids: [1, 2]}", ("only 2 points (2 ids)", "name more ids")),
         ("split.forget={ids: [5, 5]}", ("split.forget.ids", "twice")),
-        ("split.forget={ids: [-5]}", ("split.forget.ids.0 is -5", "0 or more")),
+        ("split.forget={ids: [-5]}", ("split.forget.ids.0: -5", "from 0 on")),
         ("split.forget={ids_file: nowhere.txt}", ("split.forget.ids_file 'nowhere.txt'", "No such file")),
         ("split.forget={ids_file: 3}", ("split.forget.ids_file is 3", "the path of a file")),
         ("split.forget=0.01", ("only 5 points (0.01 of 500)", "more targets", "raise split.forget")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,25 @@ def test_keys_name_the_model_and_no_address_of_a_name(here: Path) -> None:
     assert key("http://127.0.0.1:9/x", identity="m") == key("http://127.0.0.1:8/y", identity="m")
     assert key("http://127.0.0.1:9/x") != key("http://127.0.0.1:9/x", class_names=list("abcdefghij"))
     assert "geheim" not in json.dumps(plan(secret, {"gives": "logits"}).resolved())
+
+
+def test_one_table_says_who_was_a_member_and_who_was_not(here: Path) -> None:
+    rows = [f"{point},{'train' if point % 3 else 'val'}" for point in reversed(range(POINTS))]
+    Path("list.csv").write_text("\n".join(["id,split", *rows]))
+    lists = {"target.members": "list.csv", "target.non_members": "list.csv"}
+    found = open_design(plan("http://127.0.0.1:9/x", {"gives": "logits"}, **lists)).given_points  # type: ignore[attr-defined]
+    assert found["members"].tolist() == [point for point in range(POINTS) if point % 3]
+    assert found["non_members"].tolist() == list(range(0, POINTS, 3))
+
+
+def test_keys_of_lists_know_the_names_that_they_are_read_among(here: Path) -> None:
+    Path("list.txt").write_text("b\na\n")
+    data, given = data_of("digits", None, None), plan("http://127.0.0.1:9/x", {"gives": "logits"})
+
+    def key(members: str, *first: str) -> str:
+        names = (*first, *map("p{}".format, range(len(data) - len(first)))) if first else None
+        asked = given.changed({"target.members": members})
+        return open_design(asked, data=replace(data, names=names)).given_job("points").key  # type: ignore[attr-defined]
+
+    assert key("0:60") == key("0:60", "a", "b")
+    assert len({key("list.txt"), key("list.txt", "a", "b"), key("list.txt", "b", "a")}) == 3

@@ -13,6 +13,7 @@ import yaml
 
 from audits.statistics.roc import auc
 from orchestrator.cli.main import main
+from orchestrator.engine.data import data_of
 from orchestrator.engine.jobs.code_version import reached
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
@@ -66,6 +67,19 @@ def test_copies_across_borders_are_told_at_the_start_and_in_the_result(
     assert document["warnings"] == [*finished.document["warnings"], "copies in digits"]
     told = capsys.readouterr().out
     assert told.index("warning: copies in digits") < told.index("population:")
+
+
+def test_notes_of_the_data_are_told_at_the_start_and_in_the_result_and_change_no_key(
+    finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "digits: 3 columns are left out"
+    data = replace(data_of("digits", None), notes=(line,))
+    monkeypatch.setattr("orchestrator.engine.run.run.data_of", lambda *_: data)
+    document = audited(bench.plan(), bench.place / "noted").document
+    assert document["notes"] == [*finished.document["notes"], line]
+    assert document["population"]["trained"] == 0
+    told = capsys.readouterr().out
+    assert told.count(line) == 1 and told.index(line) < told.index("population:")
 
 
 def test_two_workers_change_no_bit(finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
