@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from audits.statistics.judged import Judged
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.engine.kind import ScoresTable
 from orchestrator.report.judged import judged_rows
 
@@ -21,4 +22,10 @@ def judged(table: pa.Table) -> list[Judged]:
     return judged_rows(asked, member, attack=("unlearner", "attack"))
 
 
-SCORES = ScoresTable(frozenset({"setting", "unlearner", "attack", "target", "point_id", "group", "score"}), judged)
+SCORES = ScoresTable(
+    frozenset({"setting", "unlearner", "attack", "target", "point_id", "group", "score"}),
+    judged,
+    method="unlearner",
+    controls=CONTROLS,
+    shadows="shadow_set",
+)

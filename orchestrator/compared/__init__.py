@@ -1,1 +1,1 @@
-"""``orch compare``: which differences between finished runs are real."""
+"""``orch compare``: which differences between finished runs are statistically significant."""

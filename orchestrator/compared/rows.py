@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Final, Literal
 
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate, keys
+from orchestrator.report.rows import SPARSE, Estimate, keys
 
 SCHEMA = "orch.compare/1"
+SHADOWS_TOO: Final = "targets with their shadows"
+TARGETS_ONLY: Final = "targets; shadows held fixed"
+POINTS_ONLY: Final = "points; shadows held fixed"
+Over = Literal["targets with their shadows", "targets; shadows held fixed", "points; shadows held fixed"]
+"""What the interval of a difference lets vary, beside points: see ``orchestrator.compared.significance``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +31,8 @@ class SideRow:
 class PairRow:
     """Two sides: what is paired, and why; ``shared`` and ``targets`` of the line that shares least.
 
-    ``identical``: of every attack that is compared both have the same scores, point by point.
+    ``identical``: of every attack that is compared both have the same scores, point by point. ``left_out``: what only
+    one side has; ``matched``: methods of different names that are compared; ``controls_only``: nothing but controls is.
     """
 
     first: str
@@ -34,16 +40,26 @@ class PairRow:
     paired: str
     reason: str
     identical: bool = False
+    left_out: tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()
+    controls_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceRow:
-    """A metric of the second side minus that of the first; ``differs``: also after Holm's correction over all rows."""
+    """A metric of the second side minus that of the first.
+
+    ``second_attack``: the name in the second side, where it is another; ``control``: of a control. ``over``: what the
+    interval lets vary; ``identical``: both sides have the same scores, point by point. ``p_holm`` and ``differs``:
+    after Holm's correction over the rows that can be significant; null and false of others.
+    """
 
     first: str
     second: str
     setting: str
     attack: str
+    second_attack: str | None = field(default=None, metadata=SPARSE)
+    control: bool = False
     metric: str
     promised_fpr: float | None
     first_value: float
@@ -52,6 +68,8 @@ class DifferenceRow:
     p: float | None
     p_holm: float | None = None
     differs: bool = False
+    over: Over
+    identical: bool = False
     paired: str
     shared_targets: int
     first_targets: int
@@ -60,8 +78,20 @@ class DifferenceRow:
 
     @property
     def name(self) -> str:
-        """The metric with its promised rate."""
+        """The metric with its nominal rate."""
         return self.metric if self.promised_fpr is None else f"{self.metric} at {self.promised_fpr * 100:g} %"
+
+    @property
+    def both(self) -> str:
+        """The attack, by both its names where the sides call it differently."""
+        if self.second_attack is None:
+            return self.attack
+        (one, _, attack), (other, _, other_attack) = (
+            name.rpartition(".") for name in (self.attack, self.second_attack)
+        )
+        if attack == other_attack:
+            return f"{one} → {other}: {attack}"
+        return f"{self.attack} → {self.second_attack}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +117,11 @@ class CompareResult(FinishedRun):
     @property
     def whole(self) -> bool:
         """Whether whole runs are compared, and no attack is left out."""
-        return not (self.notes or self.plan["options"]["attacks"] or any(side.setting for side in self.sides))
+        left_out = any(pair.left_out for pair in self.pairs)
+        return not (
+            left_out or self.notes or self.plan["options"]["attacks"] or any(side.setting for side in self.sides)
+        )
 
     def again(self) -> str:
         """Return the command that compares the same runs again."""
         return self.command
-
-
-Document = dict[str, Any]

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput
-from orchestrator.compared.differences import compared, covers
+from orchestrator.compared.differences import compared
+from orchestrator.compared.matching import parse_matches
 from orchestrator.compared.page import page
 from orchestrator.compared.rows import CompareResult, SideRow
 from orchestrator.compared.sides import sides_of
+from orchestrator.compared.significance import covers
 from orchestrator.compared.verdict import answer
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.result_head import versions
@@ -33,15 +35,22 @@ def compare(
     out: Path | None,
     terminal: Terminal,
     command: str,
+    matches: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of compare.json; written to ``out`` with the page, where there is one."""
     if not 0.0 < level < 1.0:
         raise BadInput(f"--level {level:g} must lie between 0 and 1")
     if out is not None and ((out.exists() and not out.is_dir()) or (out / "result.json").exists()):
         raise BadInput(f"--out {out} is a file or holds a run; give a folder of its own")
+    names = parse_matches(matches)
     sides = sides_of(folders, settings)
-    pairs, rows, notes = compared(sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs)
-    options = {"settings": list(settings), "metrics": list(metrics), "attacks": list(attacks), "all_pairs": all_pairs}
+    pairs, rows, notes = compared(
+        sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs, matches=names
+    )
+    options = {
+        "settings": list(settings), "metrics": list(metrics), "attacks": list(attacks), "all_pairs": all_pairs,
+        "matches": list(matches),
+    }  # fmt: skip
     result = CompareResult(
         name="compare",
         kind=CompareResult.KIND,
@@ -56,7 +65,7 @@ def compare(
         ),
         pairs=tuple(pairs),
         table=tuple(rows),
-        covers=covers(rows, level),
+        covers=covers(rows, level, elsewhere=sides[0].data.by_names),
         level=level,
         command=command,
         question=sides[0].kind,
@@ -67,6 +76,8 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
         (out / RESULT).write_text(json.dumps(document, indent=1), encoding="utf-8")
         page.write(result, out)
+    for line in page.opening_lines(result):
+        terminal.closing(line)
     terminal.table(Fitted(page.main_grid(result)))
     for line in page.closing_lines(result):
         terminal.closing(line)

@@ -5,26 +5,64 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
+from orchestrator.compared.data import DataOf, data_of
+from orchestrator.compared.shadow_models import with_shadows
+from orchestrator.engine.kind import ScoresTable
+from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
+from orchestrator.kinds import kind_named
 from orchestrator.report.result import read_result
+from orchestrator.report.rows import read_row
 from orchestrator.scored.files import read_parquet
 from orchestrator.scored.layouts.own import KIND as SCORED
 from orchestrator.scored.layouts.own import judged_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BROKEN = ("void", "null_fpr_off", "fpr_off")
 """Fields of a line of a result that say so."""
 
 
 @dataclass(frozen=True)
+class Said:
+    """What one ``attack`` said of one ``method`` (an unlearning method, an arm; "" where a kind has none).
+
+    ``own_shadows``: each unit of ``judged`` has shadow models that no other unit has.
+    """
+
+    method: str
+    attack: str
+    judged: Judged = field(repr=False)
+    own_shadows: bool = True
+
+    @property
+    def setting(self) -> str:
+        """The setting that the attack was run in."""
+        return self.judged.setting
+
+    @property
+    def name(self) -> str:
+        """The attack as tables name it, its method before it."""
+        return self.judged.attack
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Setting and name."""
+        return self.judged.place
+
+
+@dataclass(frozen=True)
 class Side:
     """A run, or one setting of it, by its label: what its attacks said, setting by setting.
 
-    ``asked``: what must be equal for two sides to ask one question; ``data``: what must be equal for points of one id
-    to be one point. ``void``: setting and attack of lines that broke a promised rate, so that no hit rate of theirs may
-    be quoted.
+    ``asked``: what must be equal for two sides to ask one question; ``data``: what decides whether points of one id
+    are one point. ``controls``: methods that every run of the kind has; ``made``: method → its settings, where the plan
+    gives them. ``void``: setting and attack of lines that broke a nominal rate, so that no hit rate of theirs may be
+    quoted.
     """
 
     label: str
@@ -33,18 +71,33 @@ class Side:
     kind: str
     seed: int
     asked: tuple[Any, ...]
-    data: Any
-    judged: tuple[Judged, ...] = field(repr=False)
+    data: DataOf
+    said: tuple[Said, ...] = field(repr=False)
+    controls: tuple[str, ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict, repr=False)
     void: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def settings(self) -> list[str]:
         """The settings of which there are scores."""
-        return list(dict.fromkeys(each.setting for each in self.judged))
+        return list(dict.fromkeys(each.setting for each in self.said))
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of which there are scores, "" where the kind has none."""
+        return list(dict.fromkeys(each.method for each in self.said))
+
+    @property
+    def attacks(self) -> list[str]:
+        """The attacks of which there are scores, without their methods."""
+        return list(dict.fromkeys(each.attack for each in self.said))
 
 
 def read_side(folder: Path) -> Side:
-    """Return the finished run in a folder; raises BadInput for one that is not finished or of which no scores tell."""
+    """Return the finished run in a folder.
+
+    Raises BadInput for one that is not finished, of which there are no scores, or whose scores are not its own.
+    """
     document = read_result(folder)
     if document.get("aggregate_only"):
         raise BadInput(
@@ -52,28 +105,69 @@ def read_side(folder: Path) -> Side:
             "this option, into another --out"
         )
     kind, plan = str(document["kind"]), document["plan"]
-    judged = tuple(judged_of(read_parquet(folder / "scores.parquet"), kind))
+    scores = read_parquet(folder / "scores.parquet")
+    judged = judged_of(scores, kind)
     if not judged:
         raise BadInput(f"{folder} has no attack that can be compared")
-    modes = {entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry}
+    prints = fingerprints(folder, document, judged)
+    table = None if kind == SCORED else kind_named(kind).judged
     return Side(
-        folder.name, folder, None, kind, int(document["seed"]), (kind, modes), data_of(kind, plan), judged,
-        void_of(document),
-    )  # fmt: skip
+        label=folder.name,
+        folder=folder,
+        setting=None,
+        kind=kind,
+        seed=int(document["seed"]),
+        asked=(kind, {entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry}),
+        data=data_of(str(folder), plan, prints.data if prints else None, kind == SCORED),
+        said=tuple(said_of(judged, table, scores)),
+        controls=table.controls if table else (),
+        made=made_by(plan),
+        void=void_of(document),
+    )
+
+
+def fingerprints(folder: Path, document: Mapping[str, Any], judged: Sequence[Judged]) -> Fingerprints | None:
+    """Return the fingerprints of a result, None of earlier versions; raises BadInput for scores of another run."""
+    if (raw := document.get("fingerprints")) is None:
+        return None
+    found = read_row(Fingerprints, raw, f"{folder / 'result.json'}: fingerprints")
+    here = questions(queried(judged))
+    if here["points"] != dict(found.points) or here["members"] != dict(found.members):
+        raise BadInput(
+            f"{folder / 'scores.parquet'} is not that of result.json beside it: their points or members differ; put "
+            "both files of one run there, or run it again"
+        )
+    return found
+
+
+def said_of(judged: Sequence[Judged], table: ScoresTable | None, scores: pa.Table) -> list[Said]:
+    """Return attacks with their methods apart, and with units that have shadow models of their own where there are."""
+    methods: list[str] = []
+    if table and table.method:
+        methods = sorted(set(scores[table.method].to_pylist()), key=len, reverse=True)
+    found = []
+    for each, own in with_shadows(judged, table, scores):
+        method = next((name for name in methods if each.attack.startswith(f"{name}.")), "")
+        found.append(Said(method, each.attack.removeprefix(f"{method}.") if method else each.attack, each, own))
+    return found
+
+
+def made_by(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return unlearning method → what it is: the entry of the plan without the name that it gives itself."""
+    found = {}
+    for entry in plan.get("unlearning") or ():
+        what = {name: value for name, value in entry.items() if name != "as"}
+        found[str(entry.get("as") or entry["method"].rpartition(":")[2])] = what
+    return found
 
 
 def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
-    """Return setting and attack, as scores name it, of every line of a result that broke a promised rate."""
+    """Return setting and attack, as scores name it, of every line of a result that broke a nominal rate."""
     return frozenset(
         (row["setting"], ".".join(filter(None, (row.get("unlearner"), row["attack"]))))
         for row in document["table"]
         if any(row.get(name) for name in BROKEN)
     )
-
-
-def data_of(kind: str, plan: dict[str, Any]) -> Any:
-    """Return what decides which point an id is: the data of a plan; of scores from elsewhere their names alone."""
-    return SCORED if kind == SCORED else {name: plan["data"].get(name) for name in ("name", "root")}
 
 
 def sides_of(folders: Sequence[Path], settings: Sequence[str]) -> list[Side]:
@@ -118,41 +212,10 @@ def _settings_of(folders: Sequence[Path], settings: Sequence[str]) -> list[Side]
             side,
             label=name,
             setting=name,
-            judged=tuple(replace(each, setting="") for each in side.judged if each.setting == name),
+            said=tuple(
+                replace(each, judged=replace(each.judged, setting="")) for each in side.said if each.setting == name
+            ),
             void=frozenset(("", attack) for setting, attack in side.void if setting == name),
         )
         for name in settings
     ]
-
-
-def matched(first: Side, second: Side) -> list[tuple[Judged, Judged]]:
-    """Return the attacks that both sides have, setting by setting; single settings match whatever they are called.
-
-    Raises BadInput where no setting, or no attack, is in both.
-    """
-    one, other = first.settings, second.settings
-    if len(one) == len(other) == 1:
-        by_attack = {each.attack: each for each in second.judged}
-        found = [(each, by_attack[each.attack]) for each in first.judged if each.attack in by_attack]
-    else:
-        if not set(one) & set(other):
-            raise BadInput(
-                f"{first.label} and {second.label} have no setting in common: {', '.join(one)}; {', '.join(other)}"
-            )
-        by_place = {each.place: each for each in second.judged}
-        found = [(each, by_place[each.place]) for each in first.judged if each.place in by_place]
-    if not found:
-        attacks = [", ".join(dict.fromkeys(each.attack for each in side.judged)) for side in (first, second)]
-        raise BadInput(f"{first.label} and {second.label} have no attack in common: {attacks[0]}; {attacks[1]}")
-    return found
-
-
-def only_in_one(first: Side, second: Side, found: Sequence[tuple[Judged, Judged]]) -> list[str]:
-    """Return a note for each side of which attacks are left out."""
-    notes = []
-    for side, place in ((first, 0), (second, 1)):
-        used = {pair[place].place for pair in found}
-        if left := [each for each in side.judged if each.place not in used]:
-            shown = ", ".join("/".join(filter(None, each.place)) for each in left[:6])
-            notes.append(f"only in {side.label}: {shown}{f' and {len(left) - 6} more' if len(left) > 6 else ''}")
-    return notes

@@ -1,4 +1,4 @@
-"""The verdict of a comparison: which differences are real, which cannot be told, how large one would have been seen."""
+"""The verdict of a comparison: which run leaks less, which differences are significant, how large one would be seen."""
 
 from __future__ import annotations
 
@@ -7,34 +7,64 @@ from collections.abc import Sequence
 
 from audits.statistics.intervals import student_quantile
 from audits.statistics.power import POWER
-from orchestrator.compared.rows import CompareResult, DifferenceRow
+from orchestrator.compared.leaks import said_of_leaks
+from orchestrator.compared.rows import POINTS_ONLY, SHADOWS_TOO, CompareResult, DifferenceRow
+from orchestrator.compared.significance import in_family
+from orchestrator.compared.wording import listed, name_of
 from orchestrator.report.numbers import estimate
 from orchestrator.report.verdict import DIFFERENT, UNTOLD, Finding, Verdict
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, METRICS, rounded
 
 MOST_NAMED = 3
 LEAST = 0.01
-"""Differences are told with two digits."""
+"""Differences are reported with two digits."""
 
 
 def answer(run: CompareResult) -> Verdict:
     """Return the verdict of a comparison, one finding for each difference."""
-    found = [finding(run, row) for row in run.table]
-    real = [row for row in run.table if row.differs]
+    tests = sum(map(in_family, run.table))
+    found = [finding(run, row, tests) for row in run.table]
+    significant = [row for row in run.table if row.differs]
+    untold = [each for each, row in zip(found, run.table, strict=True) if in_family(row) and not row.differs]
+    fixed = [row for row in run.table if row.over != SHADOWS_TOO and not row.identical]
+    said = [*said_of_left_out(run)]
+    if run.identical:
+        said.append(said_of_identical(run))
+    else:
+        said += [
+            *said_of_leaks(run),
+            *(said_of_significant(run, significant, tests) if tests else []),
+            *said_of_untold(untold),
+            *said_of_fixed(fixed),
+        ]
     return Verdict(
-        level=DIFFERENT if real else UNTOLD,
-        headline=" ".join(
-            [said_of_identical(run)] if run.identical else [*said_of_real(run, real), *said_of_untold(found)]
-        ),
+        level=DIFFERENT if significant else UNTOLD,
+        headline=" ".join(said),
         findings=tuple(found),
         tested=f"{len(run.sides)} {'settings' if run.sides[0].setting else 'runs'} "
         f"({', '.join(side.label for side in run.sides)}): {len(run.table)} differences",
         access=(),
-        certainty=f"{run.covers} The {len(run.table)} differences are corrected together (Holm), their intervals are "
-        f"not. {FOUR_IN_FIVE}",
+        certainty=f"{run.covers} {family(run, tests)} {FOUR_IN_FIVE}",
         controls=(),
-        advice=advice(run, real),
+        advice=advice(run, significant, fixed),
     )
+
+
+def family(run: CompareResult, tests: int) -> str:
+    """Return in a sentence which differences are corrected together."""
+    same = sum(row.identical for row in run.table)
+    out = f" {same} of identical scores are no tests." if same else ""
+    if not tests:
+        return f"No difference is tested.{out}"
+    return f"{tests} of {len(run.table)} differences are corrected together (Holm), their intervals are not.{out}"
+
+
+def said_of_left_out(run: CompareResult) -> list[str]:
+    """Return what is compared with nothing, and that only controls are compared where that is so."""
+    said = list(dict.fromkeys(text for pair in run.pairs for text in pair.left_out))
+    if any(pair.controls_only for pair in run.pairs):
+        said.append("Only controls are compared: name the methods that belong together with --match A=B.")
+    return said
 
 
 def said_of_identical(run: CompareResult) -> str:
@@ -44,7 +74,7 @@ def said_of_identical(run: CompareResult) -> str:
     return "The scores that are compared are identical, point by point."
 
 
-def advice(run: CompareResult, real: Sequence[DifferenceRow]) -> str:
+def advice(run: CompareResult, significant: Sequence[DifferenceRow], fixed: Sequence[DifferenceRow]) -> str:
     """Return what to do with the answer."""
     if run.identical:
         return (
@@ -52,36 +82,38 @@ def advice(run: CompareResult, real: Sequence[DifferenceRow]) -> str:
             if run.whole
             else "What differs between the two does not reach these scores; compare others, or settings further apart."
         )
-    if real:
-        return "Quote only differences that are real after the correction, with their intervals."
+    if significant:
+        return "Quote only differences that are significant after the correction, with their intervals."
+    if fixed:
+        return (
+            "Do not conclude from scores of one set of shadow models. Repeat both audits with other seeds, or with "
+            "several targets that have shadow models of their own, and compare again."
+        )
     return "Do not conclude that nothing differs. More targets or points would show smaller differences."
 
 
-def finding(run: CompareResult, row: DifferenceRow) -> Finding:
+def finding(run: CompareResult, row: DifferenceRow, tests: int) -> Finding:
     """Return one difference as a finding."""
     size = estimate(row.difference, signed=True)
+    if row.differs:
+        text = f"statistically significant, {size}"
+    elif row.identical:
+        text = "no difference, identical scores"
+    elif row.over != SHADOWS_TOO:
+        text = f"{size} over {row.over}"
+    else:
+        text = f"not statistically significant, {size}"
     return Finding(
         setting=row.setting,
         subject=name_of(run, row),
         level=DIFFERENT if row.differs else UNTOLD,
-        text=f"a real difference, {size}"
-        if row.differs
-        else "no difference, identical scores"
-        if run.identical
-        else f"not told from zero, {size}",
+        text=text,
         attack=row.attack,
         metric=row.metric,
         value=row.difference,
         chance=0.0,
-        seen_from=None if row.differs or run.identical else smallest(row, run.level, len(run.table)),
+        seen_from=smallest(row, run.level, tests) if in_family(row) and not row.differs else None,
     )
-
-
-def name_of(run: CompareResult, row: DifferenceRow) -> str:
-    """Return what a difference is of, with its setting and its sides where there are several."""
-    setting = f"{row.setting}/" if len({each.setting for each in run.table}) > 1 else ""
-    sides = f" ({row.second} − {row.first})" if len(run.pairs) > 1 else ""
-    return f"{setting}{row.attack}, {row.name}{sides}"
 
 
 def smallest(row: DifferenceRow, level: float, tests: int) -> float | None:
@@ -97,20 +129,21 @@ def smallest(row: DifferenceRow, level: float, tests: int) -> float | None:
     return max(row.difference.errors) * needed / certain
 
 
-def said_of_real(run: CompareResult, real: Sequence[DifferenceRow]) -> list[str]:
-    """Return the sentence on the differences that are real, the largest of them by name."""
-    if not real:
-        return [f"No difference is real after correction for {len(run.table)} comparisons."]
-    count = f"{len(real)} of {len(run.table)} differences {'is' if len(real) == 1 else 'are'} real"
-    largest = sorted(real, key=lambda row: -abs(float(row.difference)))[:MOST_NAMED]
+def said_of_significant(run: CompareResult, significant: Sequence[DifferenceRow], tests: int) -> list[str]:
+    """Return the sentence on the differences that are significant, the largest of them by name."""
+    if not significant:
+        of = "the one comparison" if tests == 1 else f"{tests} comparisons"
+        return [f"No difference is statistically significant after correction for {of}."]
+    verb = "is" if len(significant) == 1 else "are"
+    count = f"{len(significant)} of {tests} differences {verb} statistically significant"
+    largest = sorted(significant, key=lambda row: -abs(float(row.difference)))[:MOST_NAMED]
     named = "; ".join(f"{name_of(run, row)} {estimate(row.difference, signed=True)}" for row in largest)
-    more = f" and {len(real) - MOST_NAMED} more" if len(real) > MOST_NAMED else ""
+    more = f" and {len(significant) - MOST_NAMED} more" if len(significant) > MOST_NAMED else ""
     return [f"{count}: {named}{more}."]
 
 
-def said_of_untold(found: Sequence[Finding]) -> list[str]:
-    """Return the sentence on the differences that cannot be told, and how large one would have been seen, by metric."""
-    untold = [each for each in found if each.level == UNTOLD]
+def said_of_untold(untold: Sequence[Finding]) -> list[str]:
+    """Return the sentence on the differences that are not significant, and how large one would have been seen."""
     if not untold:
         return []
     worst: dict[str, float] = {}
@@ -120,10 +153,15 @@ def said_of_untold(found: Sequence[Finding]) -> list[str]:
     blind = [METRICS[name] for name, size in worst.items() if size >= 1.0]
     parts = [f"differences of at least {listed(seen)} would have been seen"] if seen else []
     parts += [f"in {listed(blind)} any difference could have been missed"] if blind else []
-    many = "One cannot be told" if len(untold) == 1 else f"{len(untold)} cannot be told"
+    many = "One cannot be distinguished" if len(untold) == 1 else f"{len(untold)} cannot be distinguished"
     return [f"{many} from zero: {'; '.join(parts)}."]
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return a list in words."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def said_of_fixed(fixed: Sequence[DifferenceRow]) -> list[str]:
+    """Return the sentence on the differences of which the interval holds shadow models fixed."""
+    if not fixed:
+        return []
+    over = fixed[0].over if len({row.over for row in fixed}) == 1 else "points or targets; shadows held fixed"
+    what = "One difference is" if len(fixed) == 1 else f"{len(fixed)} differences are"
+    cause = "models and shadow models" if over == POINTS_ONLY else "shadow models"
+    return [f"{what} known over {over}: with other {cause} they may vanish or turn, so none is called significant."]

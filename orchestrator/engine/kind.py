@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from audits.errors import BadInput
 from audits.registry import Registry
@@ -221,16 +221,26 @@ class Selection:
     defended: tuple[str, ...] = ()
 
 
+OWN: Final = "own"
+SHARED: Final = "shared"
+
+
 @dataclass(frozen=True)
 class ScoresTable:
     """How a kind's scores table reads as what each attack said of points, beside the truth.
 
     ``columns``: those by which such a table is recognised. ``orch score`` judges what ``read`` returns, and ``orch
-    compare`` compares it between runs.
+    compare`` compares it between runs. ``method``: the column of what was attacked (unlearning methods, arms), whose
+    values begin the names of attacks, "" for none; ``controls``: those of its values that every run has. ``shadows``:
+    ``OWN`` where each unit of an interval (a target, a pool) has shadow models of its own, ``SHARED`` where all targets
+    have the same ones, else the column that names those of a row's target.
     """
 
     columns: frozenset[str]
     read: Callable[[pa.Table], list[Judged]]
+    method: str = ""
+    controls: tuple[str, ...] = ()
+    shadows: str = OWN
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from audits.errors import BadInput
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Finished
+from orchestrator.engine.run.fingerprints import Fingerprints
 from orchestrator.engine.run.result_head import SCHEMA, head
 from orchestrator.report.rows import SPARSE, read_row, write_row
 from orchestrator.report.selection import SelectionRow
@@ -50,6 +51,7 @@ class FinishedRun:
     served: Mapping[str, Any] | None = field(default=None, metadata=SPARSE)
     plan: Mapping[str, Any]
     plan_hash: str = ""
+    fingerprints: Fingerprints | None = field(default=None, metadata=SPARSE)
     versions: Mapping[str, str]
     makes: str | None = field(default=None, metadata=SPARSE)
     file: str | None = field(default=None, metadata=SPARSE)

@@ -14,9 +14,9 @@ from orchestrator.report.rows import Estimate, keys
 LEAK: Final = "leak"
 NONE_SEEN: Final = "no leak seen"
 UNTOLD: Final = "cannot be told"
-DIFFERENT: Final = "real difference"
+DIFFERENT: Final = "significant difference"
 """The level of a comparison of runs, beside ``UNTOLD``."""
-Level = Literal["leak", "no leak seen", "cannot be told", "real difference"]
+Level = Literal["leak", "no leak seen", "cannot be told", "significant difference"]
 HELD: Final = "held"
 FAILED: Final = "failed"
 MISSING: Final = "not in this run"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pyarrow as pa
 from audits.errors import BadInput
 from orchestrator.engine.gate import gates_of, judged
 from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.report.judged import DECISION
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.headline import HEADLINE
+from orchestrator.scored.layouts.own import KIND, judged_of
 from orchestrator.scored.options import Options
 from orchestrator.scored.page.page import PAGE
 from orchestrator.scored.reading import read_scores
@@ -42,13 +45,15 @@ def score(
     names = [attack.judged.attack for attack in scores.attacks]
     gates = gates_of(limits, HEADLINE, names)
     result, attacks = summed_up(scores, options, command)
-    document = result.document()
+    table = table_of(attacks)
+    asked = questions(queried(judged_of(table, KIND)))
+    document = replace(result, fingerprints=Fingerprints(data=None, **asked)).document()
     document["verdict"] = PAGE.verdict(document)
     if gates:
         document["gate"] = judged(gates, HEADLINE, names, document).to_json()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        for name, data in ((SCORES, pack_table(table_of(attacks))), (RESULT, json.dumps(document, indent=1).encode())):
+        for name, data in ((SCORES, pack_table(table)), (RESULT, json.dumps(document, indent=1).encode())):
             part = out / f".{name}.part"
             part.write_bytes(data)
             part.replace(out / name)

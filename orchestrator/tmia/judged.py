@@ -9,7 +9,7 @@ import numpy as np
 
 from audits.arrays import Bools
 from audits.statistics.judged import Judged, rows_by
-from orchestrator.engine.kind import ScoresTable
+from orchestrator.engine.kind import SHARED, ScoresTable
 from orchestrator.report.judged import judged_rows
 
 if TYPE_CHECKING:
@@ -55,4 +55,6 @@ def _on(table: pa.Table, chosen: Bools, selection: str) -> list[Judged]:
     return found
 
 
-SCORES = ScoresTable(frozenset({"setting", "attack", "group", "model", "candidate", "member", "statistic"}), judged)
+SCORES = ScoresTable(
+    frozenset({"setting", "attack", "group", "model", "candidate", "member", "statistic"}), judged, shadows=SHARED
+)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from orchestrator.compared.rows import CompareResult, DifferenceRow, PairRow
+from orchestrator.compared.rows import SHADOWS_TOO, CompareResult, DifferenceRow, PairRow
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, left
 from orchestrator.report.numbers import DASH, entry, number, percent, small_p
 from orchestrator.report.sentence import Sentence
@@ -17,12 +17,16 @@ from orchestrator.report.writing import draw, write_page
 MOST_LINES = 40
 GLOSSARY = {
     "difference": "The second run minus the first: above 0, the attack does better on the second.",
-    "p (Holm)": "How often runs that do not differ would be as far apart, corrected over all differences shown.",
+    "p (Holm)": "How often runs that do not differ would be as far apart, corrected over all differences that are "
+    "tested: those whose interval lets shadow models vary, and whose scores are not identical by construction.",
+    "interval over": "What the interval lets vary. Shadows held fixed: the same shadow models are behind all scores of "
+    "a run, or there is one target, so that other shadow models may give another difference, which is not called "
+    "statistically significant.",
     "paired": "A target that both runs queried about the same points, with the same members, counts once, with its own "
     "difference, so whatever makes it easy or hard in both cancels. The same holds for a point. What is not shared "
     "adds up, so unpaired intervals are wider.",
     "auc": "Mean over targets of the chance that a member scores higher than a non-member.",
-    "tpr, fpr": "Shares of members and of non-members that are called members, at a threshold that promises a "
+    "tpr, fpr": "Shares of members and of non-members that are called members, at a threshold fixed for a nominal "
     "false-positive rate, or by the attack’s own rule.",
     "precision": "Members among those that are called members.",
 }
@@ -38,25 +42,29 @@ def main_grid(run: CompareResult) -> Grid:
         Column("second", narrow="nothing"),
         Column("difference"),
         Column("p (Holm)"),
+        Column("interval over", "left", narrow="nothing"),
     )
     groups = []
     for pair in run.pairs:
         own = [row for row in run.table if (row.first, row.second) == (pair.first, pair.second)]
         body = tuple(_line(row, several) for row in own)
         groups.append(Group(f"{pair.second} − {pair.first}", body, pair.reason))
-    return Grid("differences", "Differences", columns, tuple(groups), "runs")
+    held = dict.fromkeys(row.over for row in run.table if row.over != SHADOWS_TOO and not row.identical)
+    caption = f"† over {' or '.join(held)}: never called statistically significant" if held else ""
+    return Grid("differences", "Differences", columns, tuple(groups), "runs", caption=caption)
 
 
 def _line(row: DifferenceRow, several: bool) -> tuple[Entry, ...]:
-    star = "*" if row.differs else ""
+    mark = "*" if row.differs else "" if row.over == SHADOWS_TOO or row.identical else "†"
     p = DASH if row.p_holm is None else small_p(row.p_holm)
     return (
-        Entry(f"{row.setting}/{row.attack}" if several else row.attack),
+        Entry(f"{row.setting}/{row.both}" if several else row.both),
         Entry(row.name),
         Entry(number(row.first_value)),
         Entry(number(row.second_value)),
-        entry(row.difference, signed=True, mark=star),
+        entry(row.difference, signed=True, mark=mark),
         Entry(p, tone=bold(row.differs)),
+        Entry("identical scores" if row.identical else row.over),
     )
 
 
@@ -67,7 +75,7 @@ def verdict(run: CompareResult) -> list[Sentence]:
 
 
 def differences(run: CompareResult) -> Figure:
-    """Draw the differences with their intervals, at most ``MOST_LINES``; filled: real after correction."""
+    """Draw the differences with their intervals, at most ``MOST_LINES``; filled: significant after correction."""
     rows = run.table[:MOST_LINES]
     figure = Figure(figsize=(7.6, 0.27 * len(rows) + 1.0), layout="constrained")
     axes = figure.subplots()
@@ -79,7 +87,7 @@ def differences(run: CompareResult) -> Figure:
         face = colour if row.differs else PAPER
         axes.plot(float(row.difference), height, "o", color=colour, markerfacecolor=face, markersize=5.5)
     axes.axvline(0.0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-    names = [f"{f'{row.setting}/' if several else ''}{row.attack}, {row.name}" for row in rows]
+    names = [f"{f'{row.setting}/' if several else ''}{row.both}, {row.name}" for row in rows]
     if len(places) > 1:
         names = [f"{name} ({row.second} − {row.first})" for name, row in zip(names, rows, strict=True)]
     axes.set_yticks(range(len(rows)), names)
@@ -101,9 +109,16 @@ def write(run: CompareResult, out: Path) -> Path:
         verdict=verdict(run),
         glossary=GLOSSARY,
         table_of_all=main_grid(run),
+        opening=opening_lines(run),
         level=percent(run.level, 0),
         drawn_lines=min(MOST_LINES, len(run.table)),
     )
+
+
+def opening_lines(run: CompareResult) -> list[str]:
+    """Return what is compared with nothing, and what is compared under two names: what to read before all numbers."""
+    named = [f"Compared under two names: {text}." for pair in run.pairs for text in pair.matched]
+    return list(dict.fromkeys([*(text for pair in run.pairs for text in pair.left_out), *named]))
 
 
 def closing_lines(run: CompareResult) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.drawing import Drawing, kept_elsewhere
+from orchestrator.engine.run.fingerprints import fingerprints_of
 from orchestrator.engine.run.live import Live
 from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, write_document
 from orchestrator.engine.run.result_head import head
@@ -347,6 +348,7 @@ class Run:
             adaptive = self.chooses or search is not None
             finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive, main)
             document = {**head(finished), **self.kind.summarise(finished)}
+            document["fingerprints"] = asdict(fingerprints_of(self.kind, scores, self.design.data))
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
             document["notes"] = list(dict.fromkeys([*document["notes"], *self.design.data.notes]))
             document["makes"] = sweep.makes if sweep else ""

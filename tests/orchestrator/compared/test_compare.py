@@ -4,115 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from orchestrator.cli.main import main
 from orchestrator.compared.rows import CompareResult
-from orchestrator.engine.store.payloads import pack_table
-from orchestrator.kinds import KINDS
 from orchestrator.report.result import run_of
-
-TARGETS, POINTS = 6, 60
-Columns = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
-
-
-def rows(seed: int, gain: float, *, setting: str = "base", membership: int = 0) -> Columns:
-    """Return the scores of two attacks on some targets; noise is shared by runs of one ``membership``."""
-    design, own = np.random.default_rng(membership), np.random.default_rng((seed, 1))
-    member = np.concatenate([design.permutation(np.arange(POINTS) % 2 == 0) for _ in range(TARGETS)])
-    noise = design.normal(size=member.size)
-    size = member.size
-    columns: Columns = {name: [] for name in ("setting", "attack", "target", "point_id", "member", "score")}
-    for place, attack in enumerate(("loss", "right")):
-        columns["setting"] += [setting] * size
-        columns["attack"] += [attack] * size
-        columns["target"] += np.repeat(np.arange(TARGETS), POINTS).tolist()
-        columns["point_id"] += np.tile(np.arange(POINTS), TARGETS).tolist()
-        columns["member"] += member.tolist()
-        columns["score"] += (noise + 0.3 * own.normal(size=size) + (0.4 + gain * (1 - place)) * member).tolist()
-    return columns
-
-
-def apollo(columns: Columns) -> Columns:
-    """Return the same scores as a table of Apollo."""
-    size = len(columns["score"])
-    return {
-        **{name: columns[name] for name in ("setting", "attack", "target", "point_id", "score")},
-        "unlearner": ["scrub"] * size,
-        "group": ["forget" if each else "unseen" for each in columns["member"]],
-        "decision_0.1": [float(each > 1.0) for each in columns["score"]],
-    }
-
-
-def tmia(columns: Columns) -> Columns:
-    """Return the same scores as a table of TMIA."""
-    size = len(columns["score"])
-    return {
-        **{name: columns[name] for name in ("setting", "attack", "point_id", "member")},
-        "mode": ["I"] * size,
-        "access": ["posteriors"] * size,
-        "group": ["target"] * size,
-        "model": columns["target"],
-        "candidate": columns["point_id"],
-        "statistic": columns["score"],
-        "p": [float("nan")] * size,
-        "decision": [each > 1.0 for each in columns["score"]],
-        "asked": [True] * size,
-    }
-
-
-def gnq(columns: Columns) -> Columns:
-    """Return the scores of the first attack as a table of GNQ: two targets a pool."""
-    half = len(columns["score"]) // 2
-    target = np.array(columns["target"][:half])
-    return {
-        "setting": columns["setting"][:half],
-        "pool": (target // 2).tolist(),
-        "twin": (target % 2).tolist(),
-        "arm": ["none"] * half,
-        "point_id": columns["point_id"][:half],
-        "member": columns["member"][:half],
-        "loss": columns["score"][:half],
-    }
-
-
-def run(folder: Path, kind: str, columns: Columns, data: str = "digits", void: str = "") -> str:
-    """Write a finished run, in which the attack ``void`` broke a promised rate; return its folder."""
-    folder.mkdir()
-    settings = [{"setting": name, "overrides": {}} for name in dict.fromkeys(columns["setting"])]
-    document = {"schema": "orch.result/1", "kind": kind, "seed": 0, "settings": settings,
-                "table": [{"setting": "base", "attack": void, "void": bool(void)}],
-                "plan": {"data": {"name": data, "root": None}}}  # fmt: skip
-    (folder / "result.json").write_text(json.dumps(document))
-    (folder / "scores.parquet").write_bytes(pack_table(pa.table(columns)))
-    return str(folder)
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> CompareResult:
-    """Return what ``orch compare`` says in JSON."""
-    assert main(["compare", *words, "--json"]) == 0
-    return run_of(json.loads(capsys.readouterr().out), CompareResult)
-
-
-def mia(columns: Columns) -> Columns:
-    """Return the same scores as a table of the fourth audit: two targets a pool."""
-    size = len(columns["score"])
-    return columns | {
-        "pool": [each // 2 for each in columns["target"]],
-        "role": ["target"] * size,
-        "canary": [False] * size,
-        "decision_0.1": [float(each > 1.0) for each in columns["score"]],
-    }
-
+from tests.orchestrator.compared.made_up import POINTS, TARGETS, apollo, compared, gnq, mia, rows, run, tmia
 
 MAKERS = {"toy": lambda columns: columns, "apollo": apollo, "tmia": tmia, "gnq": gnq, "mia": mia}
 
@@ -123,14 +22,14 @@ def test_runs_of_every_kind_are_paired_by_target(kind: str, tmp_path: Path, caps
     folders = [
         run(tmp_path / name, kind, make(rows(seed, gain))) for name, seed, gain in (("a", 1, 0.0), ("b", 2, 1.0))
     ]
-    result = told(capsys, *folders, "--metric", "auc")
+    result = compared(capsys, *folders, "--metric", "auc")
     assert {row.paired for row in result.table} == {"targets"}
     units = 3 if kind in ("gnq", "mia") else TARGETS
     assert {row.shared_targets for row in result.table} == {units} and f"all {units} targets" in result.pairs[0].reason
-    real = {row.attack.split(".")[-1]: row.differs for row in result.table}
-    assert real["loss"] and not real.get("right", False)
+    significant = {row.attack.split(".")[-1]: row.differs for row in result.table}
+    assert significant["loss"] == (kind != "tmia") and not significant.get("right", False)
     if kind in ("apollo", "tmia"):
-        everything = told(capsys, *folders)
+        everything = compared(capsys, *folders)
         rates = {"apollo": {"auc", "tpr", "fpr"}, "tmia": {"auc", "tpr", "fpr", "precision"}}[kind]
         assert {row.metric for row in everything.table} == rates
 
@@ -138,12 +37,12 @@ def test_runs_of_every_kind_are_paired_by_target(kind: str, tmp_path: Path, caps
 def test_a_hit_rate_that_is_void_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = run(tmp_path / "a", "mia", mia(rows(1, 0.0)))
     second = run(tmp_path / "b", "mia", mia(rows(2, 0.5)), void="loss")
-    result = told(capsys, first, second)
+    result = compared(capsys, first, second)
     assert {(row.attack, row.metric) for row in result.table} == {
         ("loss", "auc"), ("loss", "fpr"), ("right", "auc"), ("right", "tpr"), ("right", "fpr"),
     }  # fmt: skip
     (note,) = result.notes
-    assert note == "b: base/loss broke a promised false-alarm rate: hit rates are void there, and not compared"
+    assert note == "b: base/loss broke a nominal false-positive rate: hit rates are void there, and not compared"
     assert main(["compare", first, second, "--metric", "tpr", "--attack", "loss"]) == 2
 
 
@@ -151,9 +50,9 @@ def test_what_is_not_shared_makes_intervals_wider_and_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run(tmp_path / "a", "toy", rows(1, 0.0))
-    paired = told(capsys, first, run(tmp_path / "b", "toy", rows(2, 0.5)))
-    other = told(capsys, first, run(tmp_path / "c", "toy", rows(2, 0.5, membership=9)))
-    elsewhere = told(capsys, first, run(tmp_path / "d", "toy", rows(2, 0.5), data="fashion14"))
+    paired = compared(capsys, first, run(tmp_path / "b", "toy", rows(2, 0.5)))
+    other = compared(capsys, first, run(tmp_path / "c", "toy", rows(2, 0.5, membership=9)))
+    elsewhere = compared(capsys, first, run(tmp_path / "d", "toy", rows(2, 0.5), data="fashion14"))
 
     def width(result: CompareResult) -> float:
         low, high = result.table[0].difference.ends
@@ -167,10 +66,10 @@ def test_what_is_not_shared_makes_intervals_wider_and_is_said(
 def test_settings_of_one_run_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = [rows(1, 0.0, setting="low"), rows(2, 0.8, setting="high")]
     sweep = run(tmp_path / "sweep", "toy", {name: both[0][name] + both[1][name] for name in both[0]})
-    result = told(capsys, sweep, "--setting", "low", "--setting", "high")
+    result = compared(capsys, sweep, "--setting", "low", "--setting", "high")
     assert [side.label for side in result.sides] == ["low", "high"] and result.table[0].differs
     again = run(tmp_path / "again", "toy", {name: both[0][name] + both[1][name] for name in both[0]})
-    assert {row.setting for row in told(capsys, sweep, again).table} == {"low", "high"}
+    assert {row.setting for row in compared(capsys, sweep, again).table} == {"low", "high"}
     assert main(["compare", sweep, "--setting", "low", "--setting", "hihg"]) == 2
     assert "did you mean 'high'" in capsys.readouterr().err
 
@@ -190,13 +89,13 @@ def test_page_table_and_file(
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page and "Paired: all 6 targets" in page
     verdict = result.verdict
-    assert verdict is not None and len(verdict.findings) == 6 and verdict.level == "real difference"
+    assert verdict is not None and len(verdict.findings) == 6 and verdict.level == "significant difference"
     assert verdict.headline in page and f"Verdict: {verdict.headline}" in " ".join(shown.split())
-    real = [row for row in result.table if row.differs]
-    assert verdict.headline.startswith(f"{len(real)} of 6 differences are real: loss, auc (")
-    assert f"{6 - len(real)} cannot be told from zero: differences of at least ." in verdict.headline
+    significant = [row for row in result.table if row.differs]
+    assert f"{len(significant)} of 6 differences are statistically significant: loss, auc (" in verdict.headline
+    assert f"{6 - len(significant)} cannot be distinguished from zero: differences of at least ." in verdict.headline
     for row, found in zip(result.table, verdict.findings, strict=True):
-        assert (found.level == "real difference") == row.differs == (found.seen_from is None)
+        assert (found.level == "significant difference") == row.differs == (found.seen_from is None)
         assert row.differs or (found.seen_from or 0.0) > max(row.difference.errors)
 
 
@@ -207,24 +106,24 @@ def test_a_run_beside_itself_is_the_same_audit_twice(tmp_path: Path, capsys: pyt
         run(tmp_path / "a", "toy", table),
         run(tmp_path / "b", "toy", {name: [values[place] for place in order] for name, values in table.items()}),
     ]
-    result = told(capsys, *folders)
+    result = compared(capsys, *folders)
     assert [(row.difference.value, row.p) for row in result.table] == [(0.0, 1.0)] * 2
     assert not any(row.differs for row in result.table) and result.verdict is not None
     assert result.identical and result.pairs[0].reason.endswith("Their scores are identical, point by point.")
     assert result.verdict.headline == "The scores are identical, point by point: this is the same audit twice."
     assert "conclude" not in result.verdict.advice
     assert {each.text for each in result.verdict.findings} == {"no difference, identical scores"}
-    some = told(capsys, *folders, "--attack", "loss").verdict
+    some = compared(capsys, *folders, "--attack", "loss").verdict
     assert some is not None and "same audit" not in some.headline and "identical" in some.headline
 
 
 def test_one_score_that_differs_makes_runs_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = rows(1, 0.0), rows(1, 0.0)
     second["score"][0] += 1e-9
-    result = told(capsys, run(tmp_path / "a", "toy", first), run(tmp_path / "b", "toy", second))
+    result = compared(capsys, run(tmp_path / "a", "toy", first), run(tmp_path / "b", "toy", second))
     assert {row.difference.value for row in result.table} == {0.0} and result.verdict is not None
     assert not result.identical and "identical" not in result.pairs[0].reason
-    assert result.verdict.headline.startswith("No difference is real after correction for 2 comparisons.")
+    assert "No difference is statistically significant after correction" in result.verdict.headline
     assert "Do not conclude that nothing differs" in result.verdict.advice
 
 
@@ -246,8 +145,10 @@ def test_scores_from_elsewhere_are_compared(tmp_path: Path, capsys: pytest.Captu
         words = ["--member", "member", "--score", "score", "--group", "target", "--point", "point_id", "--fpr", "0.1"]
         assert main(["score", str(tmp_path / f"{name}.json"), *words, "--out", str(tmp_path / name)]) == 0
         folders.append(str(tmp_path / name))
+    prints = [json.loads(Path(folder, "result.json").read_text())["fingerprints"] for folder in folders]
+    assert prints[0] == prints[1] and prints[0]["data"] is None and {*prints[0]["members"]} == {"base"}
     capsys.readouterr()
-    result = told(capsys, *folders)
+    result = compared(capsys, *folders)
     assert {row.name for row in result.table} == {"auc", "tpr at 10 %", "fpr at 10 %"}
     assert result.table[0].paired == "targets" and result.table[0].differs
 

@@ -1,0 +1,144 @@
+"""Which attack of one side is compared with which of the other, and what is compared with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from audits.errors import BadInput, did_you_mean
+from orchestrator.compared.sides import Said, Side
+
+LEVELS = ("method", "setting", "attack")
+MOST_NAMED = 6
+Match = tuple[str, str]
+"""A name of the first side and the name of the other that it is compared with."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What is compared; ``named``: methods of different names that are, ``left_out``: what only one side has."""
+
+    pairs: tuple[tuple[Said, Said], ...]
+    named: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def parse_matches(texts: Iterable[str]) -> list[Match]:
+    """Return the names in ``--match A=B``; raises BadInput for others, and for a name that is matched twice."""
+    found: list[Match] = []
+    for text in texts:
+        own, equals, other = text.partition("=")
+        if not (own and equals and other):
+            raise BadInput(f"--match {text!r} is not of the form A=B: a name of the first run and one of the other")
+        for place, name in enumerate((own, other)):
+            if name in [each[place] for each in found]:
+                raise BadInput(f"--match names {name!r} of the {('first', 'other')[place]} run twice; match it once")
+        found.append((own, other))
+    return found
+
+
+def matched(first: Side, second: Side, matches: Sequence[Match] = ()) -> Matched:
+    """Return what is compared between two sides, setting by setting.
+
+    Names given by ``matches`` come first, then equal names; then methods that the plans describe alike, and the one
+    method of each side that is no control, whatever they are called; so single settings. Raises BadInput where nothing
+    is in both, and for names in ``matches`` that no setting, method or attack has.
+    """
+    given = {level: dict[str, str]() for level in LEVELS}
+    for match in matches:
+        given[_level(first, second, match)][match[0]] = match[1]
+    settings = _by_name(first.settings, second.settings, given["setting"])
+    if len(first.settings) == len(second.settings) == 1:
+        settings = {first.settings[0]: second.settings[0]}
+    methods = _methods(first, second, given["method"])
+    attacks = _by_name(first.attacks, second.attacks, given["attack"])
+    if not settings:
+        raise BadInput(
+            f"{first.label} and {second.label} have no setting in common: {', '.join(first.settings)}; "
+            f"{', '.join(second.settings)}"
+        )
+    others = {(each.setting, each.method, each.attack): each for each in second.said}
+    pairs = []
+    for each in first.said:
+        place = settings.get(each.setting), methods.get(each.method), attacks.get(each.attack)
+        if place in others:
+            pairs.append((each, others[place]))
+    if not pairs:
+        names = [", ".join(dict.fromkeys(each.name for each in side.said)) for side in (first, second)]
+        raise BadInput(f"{first.label} and {second.label} have no attack in common: {names[0]}; {names[1]}")
+    used = {one.method: other.method for one, other in pairs}
+    return Matched(
+        tuple(pairs),
+        tuple(f"{one} ({first.label}) with {other} ({second.label})" for one, other in used.items() if one != other),
+        (*_left_out(first, [one for one, _ in pairs]), *_left_out(second, [other for _, other in pairs])),
+    )
+
+
+def _level(first: Side, second: Side, match: Match) -> str:
+    """Return what a match names: methods, settings or attacks."""
+    names = {
+        "method": (first.methods, second.methods),
+        "setting": (first.settings, second.settings),
+        "attack": (first.attacks, second.attacks),
+    }
+    for level in LEVELS:
+        if match[0] in names[level][0] and match[1] in names[level][1]:
+            return level
+    known = [list(dict.fromkeys(name for level in LEVELS for name in names[level][place] if name)) for place in (0, 1)]
+    place = 0 if match[0] not in known[0] else 1
+    name, side = match[place], (first, second)[place]
+    if name in known[place]:
+        raise BadInput(f"--match {match[0]}={match[1]}: match a method with a method, or an attack with an attack")
+    raise BadInput(
+        f"--match {match[0]}={match[1]}: {side.label} has no {name!r}{did_you_mean(name, known[place])}; it has "
+        f"{', '.join(known[place])}"
+    )
+
+
+def _by_name(own: Sequence[str], other: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of one side with those of the other: the given ones, and equal ones of the rest."""
+    taken = {*given.values()}
+    return {**given, **{name: name for name in own if name not in given and name in other and name not in taken}}
+
+
+def _methods(first: Side, second: Side, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the methods that are compared."""
+    found = _by_name(first.methods, second.methods, given)
+    alike = [
+        (one, other)
+        for one in _rest(first, found)
+        for other in _rest(second, found.values())
+        if one in first.made and first.made[one] == second.made.get(other)
+    ]
+    for one, other in alike:
+        if sum(one == pair[0] or other == pair[1] for pair in alike) == 1:
+            found[one] = other
+    if len(rest := _rest(first, found)) == len(other_rest := _rest(second, found.values())) == 1:
+        found[rest[0]] = other_rest[0]
+    return found
+
+
+def _rest(side: Side, used: Iterable[str]) -> list[str]:
+    """Return the methods of a side that are not matched yet and are no controls."""
+    taken = {*used, *side.controls}
+    return [name for name in side.methods if name not in taken]
+
+
+def _left_out(side: Side, used: Sequence[Said]) -> list[str]:
+    """Return what of a side is not compared: whole settings, then whole methods, then single attacks."""
+    compared = {each.place for each in used}
+    settings, methods = {each.setting for each in used}, {each.method for each in used}
+    found = {
+        f"setting {each.setting}"
+        if each.setting not in settings
+        else f"method {each.method}"
+        if each.method not in methods
+        else f"attack {'/'.join(filter(None, each.place))}": None
+        for each in side.said
+        if each.place not in compared
+    }
+    names = list(found)
+    if not names:
+        return []
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return [f"Only in {side.label}, not compared: {', '.join(names[:MOST_NAMED])}{more}."]
