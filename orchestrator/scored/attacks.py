@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -144,7 +145,10 @@ def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
         distinct, codes = np.unique(attack.judged.target, return_inverse=True)
         targets.append(len(words) + codes)
         own = [attack.targets.word(int(code)) for code in distinct]
-        words += [file if len(own) == 1 and is_whole(own[0]) else f"{file}/{name}" for name in own]
+        made = [file if len(own) == 1 and is_whole(own[0]) else f"{file}/{name}" for name in own]
+        if set(made) & set(words):
+            made = [f"{json.dumps(file)}/{json.dumps(name)}" for name in own]
+        words += made
         if attack.points is not None and attack.judged.point is not None:
             points.append(attack.points.written(attack.judged.point))
     first = parts[0][1].judged

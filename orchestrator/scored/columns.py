@@ -10,11 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from audits.arrays import Bools, Floats
+from audits.data.membership_words import ALLOWED, membership_of
 from audits.errors import BadInput
 
-YES = ("1", "true", "yes", "member", "in", "train")
-NO = ("0", "false", "no", "non-member", "nonmember", "non_member", "non member", "out", "test")
-ALLOWED = "0/1, true/false, yes/no, member/non-member, in/out or train/test"
 MOST_SHOWN = 5
 TRUTH = {"true": 1.0, "false": 0.0}
 MISSING = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "#N/A", "#NA",
@@ -39,7 +37,8 @@ class Part:
 def column_of(table: pa.Table, name: str, file: str) -> pa.Array:
     """Return a column in one piece: dictionaries as their values, bytes as the text that they are in UTF-8.
 
-    Lists of one value are that value. ``file``: how messages call the table. Raises BadInput for bytes that are no text.
+    Lists of one value are that value. ``file``: how messages call the table. Raises BadInput for bytes that are no
+    text.
     """
     found = table[name].combine_chunks()
     if isinstance(found, pa.ChunkedArray):
@@ -96,9 +95,9 @@ def membership(part: Part, name: str, what: str = "membership") -> tuple[Bools, 
 
 def truth_of(word: str) -> bool | None:
     """Return whether a word says yes or no, None for neither; 1.0 and 0.0 do, as a table with gaps writes them."""
-    lowered = word.lower()
-    if lowered in (*YES, *NO):
-        return lowered in YES
+    said = membership_of(word)
+    if said is not None:
+        return said
     number = number_of(word)
     return bool(number) if number in (0.0, 1.0) else None
 
