@@ -44,7 +44,6 @@ def _content(judged: Judged) -> dict[Any, bytes]:
         order = np.lexsort((point, target))
         columns = (target[order].astype(str), point[order].astype(str), member[order])
         name = judged.unit[rows[0]]
-        found[name.item() if isinstance(name, np.generic) else name] = "\0".join(
-            ["\1".join(map(str, each)) for each in columns]
-        ).encode()
+        name = name.item() if isinstance(name, np.generic) else name
+        found[name] = "\0".join(["\1".join(map(str, each)) for each in columns]).encode()
     return found
