@@ -43,5 +43,7 @@ def _content(judged: Judged) -> dict[Any, bytes]:
         target, point, member = judged.target[rows], judged.point[rows], judged.member[rows]
         order = np.lexsort((point, target))
         columns = (target[order].astype(str), point[order].astype(str), member[order])
-        found[judged.unit[rows[0]].item()] = "\0".join(["\1".join(map(str, each)) for each in columns]).encode()
+        name = judged.unit[rows[0]]
+        name = name.item() if isinstance(name, np.generic) else name
+        found[name] = "\0".join(["\1".join(map(str, each)) for each in columns]).encode()
     return found

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from audits.arrays import Bools, Floats
 from audits.errors import BadInput
 from audits.statistics.judged import Judged, rows_by
-from orchestrator.scored.columns import Names, Part, membership, names, numbers
+from orchestrator.scored.columns import Part, membership, numbers
+from orchestrator.scored.names import Names, encoded, is_whole, names
 
 SETTING = "base"
+ONLY = "0"
+"""The target of a table that names none."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
     scores = {attack: numbers(part, column) for attack, column in part.scores.items()}
     for attack, column in part.scores.items():
         refuse_missing(part, column, np.isnan(scores[attack]), drop_missing, scores[attack])
-    targets, unnamed = names(part, part.group) if part.group else (Names(np.zeros(len(member), np.int64)), absent)
+    targets, unnamed = names(part, part.group) if part.group else (only_one(len(member)), absent)
     refuse_missing(part, part.group, unnamed, drop_missing)
     points, nameless = names(part, part.point) if part.point else (None, absent)
     refuse_missing(part, part.point, nameless, drop_missing)
@@ -65,6 +70,11 @@ def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
         )
         for attack, values in scores.items()
     ]
+
+
+def only_one(rows: int) -> Names:
+    """Return the names of a table that tells no targets apart."""
+    return Names(np.zeros(rows, np.int64), pa.array([ONLY], pa.large_string()))
 
 
 def refuse_missing(part: Part, column: str, lacking: Bools, drop_missing: bool, values: Floats | None = None) -> None:
@@ -125,36 +135,40 @@ def joined(found: Sequence[Sequence[Attack]], files: Sequence[str]) -> list[Atta
 
 
 def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
-    """Return one attack on the targets of several files, each named by its file, and by its group where it has any."""
+    """Return one attack on the targets of several files, each named by its file, and by its group.
+
+    The only target of a file that is called by a whole number, or not at all, is called by the file.
+    """
     words: list[str] = []
     targets, points = [], []
-    names_of_points: dict[str, int] = {}
     for file, attack in parts:
         distinct, codes = np.unique(attack.judged.target, return_inverse=True)
         targets.append(len(words) + codes)
         own = [attack.targets.word(int(code)) for code in distinct]
-        words += [file if len(own) == 1 and attack.targets.words is None else f"{file}/{name}" for name in own]
+        made = [file if len(own) == 1 and is_whole(own[0]) else f"{file}/{name}" for name in own]
+        if set(made) & set(words):
+            made = [f"{json.dumps(file)}/{json.dumps(name)}" for name in own]
+        words += made
         if attack.points is not None and attack.judged.point is not None:
-            each = [attack.points.word(int(code)) for code in attack.judged.point]
-            points.append(np.array([names_of_points.setdefault(name, len(names_of_points)) for name in each]))
+            points.append(attack.points.written(attack.judged.point))
     first = parts[0][1].judged
     whole = [attack.judged for _, attack in parts]
     shared = set.intersection(*(set(each.decisions) for each in whole))
-    has_points = len(points) == len(parts)
+    named = encoded(pa.concat_arrays(points)) if len(points) == len(parts) else None
     judged = Judged(
         setting=first.setting,
         attack=first.attack,
         scores=np.concatenate([each.scores for each in whole]),
         member=np.concatenate([each.member for each in whole]),
         target=np.concatenate(targets),
-        point=np.concatenate(points) if has_points else None,
+        point=None if named is None else named.codes,
         decisions={
             name: np.concatenate([each.decisions[name] for each in whole]) for name in first.decisions if name in shared
         },
     )
     return Attack(
         judged,
-        Names(judged.target, tuple(words)),
-        Names(np.zeros(0, np.int64), tuple(names_of_points)) if has_points else None,
+        Names(judged.target, pa.array(words, pa.large_string())),
+        named,
         sum(attack.left_out for _, attack in parts),
     )

@@ -10,6 +10,8 @@ from audits.seeds import Purpose, derive_seed
 from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.judged import Judged, rows_by
 from audits.statistics.pair_guesses import SHARES, PairGuesses, pair_guesses
+from orchestrator.scored.attacks import Attack
+from orchestrator.scored.names import Names
 from orchestrator.scored.options import Options
 from orchestrator.scored.rows import EpsilonRow
 
@@ -17,8 +19,9 @@ DEPENDENT = 1e-3
 """p-value at or below which memberships of the same points in two targets are no independent draws."""
 
 
-def why_not(judged: Judged) -> str:
+def why_not(attack: Attack) -> str:
     """Return why the scores of an attack bound no ε, "" if nothing that they show speaks against it."""
+    judged = attack.judged
     if judged.cluster is not None:
         return (
             "its targets hang together, two of each pool on the same draw of members, so that pairs are not independent"
@@ -26,12 +29,12 @@ def why_not(judged: Judged) -> str:
     parts = rows_by(judged.target)
     if len(parts) > 1 and judged.point is None:
         return "several targets were asked and no points are named (--point), so that members may be the same in all"
-    if judged.point is not None and (name := dependent(judged)):
+    if judged.point is not None and (name := dependent(judged, attack.targets)):
         return f"{name} share points whose membership is not drawn anew"
     return ""
 
 
-def dependent(judged: Judged) -> str:
+def dependent(judged: Judged, targets: Names) -> str:
     """Return two targets in which the same points are members more or less often than independent draws would have it.
 
     By the normal limit of Fisher's test; the level is divided by the number of pairs of targets. Targets that follow
@@ -52,7 +55,7 @@ def dependent(judged: Judged) -> str:
         spread = a.mean() * (1 - a.mean()) * b.mean() * (1 - b.mean()) * shared.size
         apart = (a & b).sum() - a.mean() * b.mean() * shared.size
         if spread == 0.0 or 2.0 * ndtr(-abs(apart) / np.sqrt(spread)) <= DEPENDENT / len(pairs):
-            names = [judged.target[parts[place][0]] for place in (one, other)]
+            names = [targets.word(int(judged.target[parts[place][0]])) for place in (one, other)]
             return f"targets {names[0]} and {names[1]}"
     return ""
 
@@ -96,6 +99,6 @@ def _guesses(judged: Judged, rows: np.ndarray, share: float, place: int, seed: i
     )
 
 
-def unbounded(found: Sequence[Judged]) -> str:
+def unbounded(found: Sequence[Attack]) -> str:
     """Return the first reason for which an attack bounds no ε, "" where all do."""
-    return next((reason for judged in found if (reason := why_not(judged))), "")
+    return next((reason for attack in found if (reason := why_not(attack))), "")

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".json")
 MOST_WORDS = 160
-FIRST_BYTES = 2**16
-SEPARATORS = {",": "commas", "\t": "tabs"}
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -43,20 +41,12 @@ def one_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)[:MOST_WORDS]
 
 
-def read_text_table(path: Path, delimiter: str) -> pa.Table:
-    """Return a CSV or TSV file as a table."""
+def read_text(path: Path) -> pa.Table:
+    """Return a CSV or TSV file as a table of text."""
     try:
-        with path.open("rb") as file:
-            first = file.readline(FIRST_BYTES)
-        if b";" in first and delimiter.encode() not in first:
-            raise BadInput(
-                f"{path}: its columns are separated by ';'; separate them by {SEPARATORS[delimiter]}, and write "
-                "numbers with a '.'"
-            )
-        parsed = pyarrow.csv.ParseOptions(delimiter=delimiter)
-        return pyarrow.csv.read_csv(path, parse_options=parsed)
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise BadInput(f"{path} cannot be read as {path.suffix[1:].upper()}: {one_line(error)}") from None
+        return text_table(path, str(path), "\t" if path.suffix.lower() == ".tsv" else ",")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {one_line(error)}") from None
 
 
 def read_parquet(path: Path) -> pa.Table:
@@ -72,7 +62,7 @@ def read_arrays(path: Path) -> Arrays:
     found: dict[str, NDArray[Any]] = {}
     try:
         with np.load(path, allow_pickle=False) as file:
-            for name in getattr(file, "files", ()):
+            for name in file.files:
                 try:
                     found[name] = file[name]
                 except ValueError:
@@ -80,52 +70,47 @@ def read_arrays(path: Path) -> Arrays:
                         f"{path}: array {name!r} holds Python objects, which are never unpickled; save it as numbers "
                         "or text"
                     ) from None
+    except BadInput:
+        raise
+    except TypeError:
+        raise BadInput(f"{path} is no .npz file but one array (.npy); save it with numpy.savez, by name") from None
     except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
-        if isinstance(error, BadInput):
-            raise
         raise BadInput(f"{path} is no .npz file: {one_line(error)}") from None
     return found
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file."""
+    """Return the value of a JSON file, its numbers as they are written, NaN as null.
+
+    Raises BadInput for another encoding, and for an object that has a key twice.
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+        text = text_of(path, str(path))
+        value = json.loads(
+            text,
+            parse_int=str,
+            parse_float=str,
+            parse_constant=lambda word: None if word == "NaN" else word,
+            object_pairs_hook=lambda pairs: _object(pairs, path),
+        )
+        if "\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+    except BadInput:
+        raise
+    except UnicodeEncodeError:
+        raise BadInput(
+            f"{path} holds half a character (a lone surrogate, \\ud800 to \\udfff), which is no text"
+        ) from None
+    except (ValueError, OSError, RecursionError) as error:
         raise BadInput(f"{path} cannot be read as JSON: {one_line(error)}") from None
+    return value
 
 
-def table_of_arrays(arrays: Arrays, path: Path) -> pa.Table:
-    """Return vectors of equal length as a table; other arrays are left out."""
-    vectors = {name: each for name, each in arrays.items() if each.ndim == 1}
-    lengths = {name: len(each) for name, each in vectors.items()}
-    longest = max(lengths.values(), default=0)
-    kept = {name: pa.array(each) for name, each in vectors.items() if lengths[name] == longest}
-    if not kept:
-        shapes = ", ".join(f"{name} {each.shape}" for name, each in arrays.items()) or "nothing"
-        raise BadInput(f"{path} has no vectors of scores; it has {shapes}")
-    return pa.table(kept)
-
-
-def table_of_json(value: Any, path: Path) -> pa.Table:
-    """Return a list of records, or an object of lists of equal length, as a table."""
-    try:
-        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            return pa.Table.from_pylist(value)
-        if isinstance(value, dict):
-            columns = {name: each for name, each in value.items() if isinstance(each, list)}
-            if columns and len({len(each) for each in columns.values()}) == 1:
-                return pa.table({name: pa.array(each) for name, each in columns.items()})
-    except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise BadInput(f"{path}: a column mixes kinds of values: {one_line(error)}") from None
-    raise BadInput(f"{path} is no table: needed a list of records, or an object of lists of equal length")
-
-
-def read_table(path: Path) -> pa.Table:
-    """Return a file of any of ``ENDINGS`` as a table."""
-    kind = ending(path)
-    if kind in (".csv", ".tsv"):
-        return read_text_table(path, "\t" if kind == ".tsv" else ",")
-    if kind == ".parquet":
-        return read_parquet(path)
-    return table_of_arrays(read_arrays(path), path) if kind == ".npz" else table_of_json(read_json(path), path)
+def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+    """Return an object of a JSON file; raises BadInput for a key that stands there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise BadInput(f"{path} has an object with several values of {twice!r}; give each key once")
+    return found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput
 
 AUTO = "auto"
 DEFAULT_FPRS = (0.001, 0.01, 0.1)
@@ -53,11 +52,3 @@ class Options:
                 f"--decision is given {len(self.decisions)} times and --score {len(self.scores)} times; "
                 "give one decision a score, in the same order"
             )
-
-
-def known(name: str, flag: str, columns: Sequence[str], file: str) -> str:
-    """Return ``name`` if a table has such a column; raises BadInput with the closest one."""
-    if name not in columns:
-        shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
-        raise BadInput(f"{flag} {name!r}{did_you_mean(name, columns)}: {file} has no such column; it has {shown}")
-    return name

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from audits.errors import BadInput, did_you_mean
 from orchestrator.scored import files
 from orchestrator.scored.attacks import Attack, attacks_of, joined
 from orchestrator.scored.columns import Part
 from orchestrator.scored.layouts import leakpro, own, plain, privacy_meter, sacro
 from orchestrator.scored.options import AUTO, Options
+from orchestrator.scored.tabular import Tabular, of_arrays, of_json, of_table
 
 PLAIN, OWN = "plain", "orch"
 LAYOUTS = {
@@ -90,21 +89,21 @@ def _read(path: Path, options: Options) -> tuple[str, list[Attack], list[str]]:
     return layout, attacks, notes
 
 
-def _plain(table: Callable[[], pa.Table], path: Path, options: Options) -> Parts:
+def _plain(table: Callable[[], Tabular], path: Path, options: Options) -> Parts:
     if options.layout not in (AUTO, PLAIN):
         raise BadInput(f"{path} is not of layout {options.layout} ({LAYOUTS[options.layout]})")
     return PLAIN, [plain.part_of(table(), path, options)], []
 
 
 def _text(path: Path, options: Options) -> Parts:
-    return _plain(lambda: files.read_table(path), path, options)
+    return _plain(lambda: of_table(files.read_text(path)), path, options)
 
 
 def _parquet(path: Path, options: Options) -> Parts:
     table = files.read_parquet(path)
     kind = "" if options.names_columns or options.layout == PLAIN else own.kind_of(table)
     if not kind:
-        return _plain(lambda: table, path, options)
+        return _plain(lambda: of_table(table), path, options)
     attacks = own.attacks(table, kind)
     if not attacks:
         raise BadInput(f"{path} is a scores table of kind {kind} without an attack that can be judged")
@@ -117,7 +116,7 @@ def _arrays(path: Path, options: Options) -> Parts:
         return "privacy-meter", privacy_meter.parts(arrays, path), privacy_meter.notes(path)
     if _may_be("sacro-ml", options) and sacro.matches_arrays(arrays):
         return "sacro-ml", sacro.array_parts(arrays, path), []
-    return _plain(lambda: files.table_of_arrays(arrays, path), path, options)
+    return _plain(lambda: of_arrays(arrays, path), path, options)
 
 
 def _json(path: Path, options: Options) -> Parts:
@@ -126,7 +125,7 @@ def _json(path: Path, options: Options) -> Parts:
         return "leakpro", leakpro.parts(value, path), []
     if _may_be("sacro-ml", options) and sacro.matches(value):
         return "sacro-ml", sacro.parts(value, path), []
-    return _plain(lambda: files.table_of_json(value, path), path, options)
+    return _plain(lambda: of_json(value, path), path, options)
 
 
 def _may_be(layout: str, options: Options) -> bool:

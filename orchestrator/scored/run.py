@@ -101,19 +101,4 @@ def table_of(attacks: Sequence[Attack]) -> pa.Table:
         columns |= {"member": pa.array(judged.member), "score": pa.array(judged.scores)}
         columns |= {f"{DECISION}{name}": pa.array(calls) for name, calls in judged.decisions.items()}
         tables.append(pa.table(columns))
-    return pa.concat_tables(unified(tables), promote_options="permissive").combine_chunks()
-
-
-def unified(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return tables whose names of targets and points are text where those of any are."""
-    found = list(tables)
-    for name in ("target", "point_id"):
-        kinds = {table.schema.field(name).type for table in found if name in table.column_names}
-        if len(kinds) > 1:
-            found = [
-                table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
-                if name in table.column_names
-                else table
-                for table in found
-            ]
-    return found
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()

@@ -47,7 +47,7 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
         values += worth
     tables = table_rows(decided, options)
     judged_all = [attack.judged for attack in attacks]
-    reason = unbounded(judged_all)
+    reason = unbounded(attacks)
     epsilons: list[EpsilonRow] = [] if reason else [row for judged in judged_all for row in bounds(judged, options)]
     settings = tuple(
         SettingRow(setting=name, overrides={}) for name in dict.fromkeys(each.setting for each in judged_all)

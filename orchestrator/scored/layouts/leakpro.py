@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from audits.errors import BadInput
 from orchestrator.scored.columns import Part
+from orchestrator.scored.tabular import column_of_list
 
 KEYS = ("result_type", "signal_values", "true_labels")
 
@@ -33,9 +34,15 @@ def parts(value: Mapping[str, Any], path: Path) -> list[Part]:
     name = str(value.get("result_name") or path.stem)
     if not signals:
         raise BadInput(f"{path}: {name} has no signal_values: an attack that only decides has no scores to judge")
+    if not isinstance(signals, list) or not isinstance(labels, list):
+        raise BadInput(f"{path}: signal_values and true_labels must be lists, one value a point")
     if len(signals) != len(labels):
         raise BadInput(f"{path}: {len(signals)} signal_values for {len(labels)} true_labels; needed: one each")
     table = pa.table(
-        {"signal": np.array(signals, np.float64), "member": pa.array(labels), "point": np.arange(len(labels))}
+        {
+            "signal": column_of_list(signals, "signal_values", path),
+            "member": column_of_list(labels, "true_labels", path),
+            "point": np.arange(len(labels)),
+        }
     )
     return [Part(table, str(path), "member", {name: "signal"}, point="point")]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from audits.errors import BadInput
 from audits.statistics.judged import Judged
 from orchestrator.kinds import KINDS, kind_named
 from orchestrator.report.judged import DECISION, judged_rows
 from orchestrator.scored.attacks import Attack
-from orchestrator.scored.columns import Names
+from orchestrator.scored.columns import column_of
+from orchestrator.scored.names import Names, encoded, text_of_names
 
 COLUMNS = ("setting", "attack", "target", "member", "score")
-KIND = "score"
+KIND, SCORES = "score", "scores.parquet"
+NAMES = {"target", "point_id"}
 
 
 def kind_of(table: pa.Table) -> str:
@@ -34,8 +38,16 @@ def kind_of(table: pa.Table) -> str:
 
 
 def judged_of(table: pa.Table, kind: str) -> list[Judged]:
-    """Return the attacks of a scores table of an audit of ``kind``, of ``orch score`` itself too."""
+    """Return the attacks of a scores table of an audit of ``kind``, of ``orch score`` itself too.
+
+    The latter's targets and points are text, also in tables that hold whole numbers there.
+    """
     if kind == KIND:
+        for name in NAMES & set(table.column_names):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(
+                place, name, text_of_names(column_of(table, name, SCORES), f"{SCORES}: column {name!r}")
+            )
         return judged_rows(table, np.asarray(table["member"].to_numpy(zero_copy_only=False), dtype=bool))
     read = kind_named(kind).judged
     if read is None:
@@ -49,15 +61,12 @@ def attacks(table: pa.Table, kind: str) -> list[Attack]:
 
 
 def named(judged: Judged) -> Attack:
-    """Return an attack with its own names; what stands in the table is what is written again."""
+    """Return an attack with the names of its targets and points as text."""
     targets, points = names_of(judged.target), None if judged.point is None else names_of(judged.point)
     numbered = replace(judged, target=targets.codes, point=None if points is None else points.codes)
     return Attack(numbered, targets, points)
 
 
-def names_of(values: np.ndarray) -> Names:
-    """Return names as they are."""
-    if values.dtype.kind in "iu":
-        return Names(values.astype(np.int64))
-    words, codes = np.unique(values.astype(str), return_inverse=True)
-    return Names(codes, tuple(map(str, words)))
+def names_of(values: NDArray[Any]) -> Names:
+    """Return names as text."""
+    return encoded(text_of_names(pa.array(values), "a column of names"))

@@ -16,6 +16,7 @@ import pyarrow as pa
 from audits.errors import BadInput
 from orchestrator.scored.columns import Part
 from orchestrator.scored.files import Arrays
+from orchestrator.scored.tabular import column_of_array, vector
 
 ATTACK = "Privacy Meter"
 KEYS = ("scores", "memberships", "fpr", "tpr")
@@ -29,10 +30,12 @@ def matches(arrays: Arrays) -> bool:
 
 def parts(arrays: Arrays, path: Path) -> list[Part]:
     """Return the attack of a result."""
-    scores, member = arrays["scores"].ravel(), arrays["memberships"].ravel()
+    scores, member = (vector(arrays[name], name, path) for name in ("scores", "memberships"))
     if len(scores) != len(member):
         raise BadInput(f"{path}: {len(scores)} scores for {len(member)} memberships; needed: one each")
-    table = pa.table({"scores": scores.astype(np.float64), "memberships": member, "point": np.arange(len(scores))})
+    table = pa.table(
+        {"scores": column_of_array(scores, "scores", path), "memberships": member, "point": np.arange(len(scores))}
+    )
     point = "" if path.stem.endswith(AVERAGE) else "point"
     return [Part(table, str(path), "memberships", {ATTACK: "scores"}, point=point)]
 

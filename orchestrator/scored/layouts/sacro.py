@@ -5,7 +5,7 @@
 ran with ``report_individual``: ``individual.member_prob`` (large = member) and ``individual.member`` (1: member), in
 the .npz named ``arrays_file`` (keys ``individual.member_prob`` …), or within the JSON in reports before these files.
 The repetitions of an attack are new splits of one target's points, no new targets, so that each is an attack of its own
-here. Source: ``write_json`` and ``_externalise_arrays`` in ``sacroml/attacks/report.py``, ``likelihood_attack.py``,
+here; attacks of one name in one report are called by their keys. Source: ``write_json`` and ``_externalise_arrays`` in ``sacroml/attacks/report.py``, ``likelihood_attack.py``,
 ``qmia_attack.py`` and ``worst_case_attack.py`` of github.com/AI-SDC/SACRO-ML, August 2026.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from audits.errors import BadInput
 from orchestrator.scored.columns import Part
 from orchestrator.scored.files import Arrays, read_arrays
+from orchestrator.scored.tabular import column_of_array, column_of_list, table_of
 
 LOGGER, INSTANCES, POINTER = "attack_experiment_logger", "attack_instance_logger", "arrays_file"
 PROBABILITY, MEMBER, INDIVIDUAL = "member_prob", "member", "individual"
@@ -52,8 +52,9 @@ def parts(value: Mapping[str, Any], path: Path) -> list[Part]:
 
 
 def _parts(value: Mapping[str, Any], path: Path) -> Iterator[Part]:
+    called = {key: str(attack.get("metadata", {}).get("attack_name") or key) for key, attack in value.items()}
     for key, attack in value.items():
-        name = str(attack.get("metadata", {}).get("attack_name") or key)
+        name = called[key] if list(called.values()).count(called[key]) == 1 else key
         instances = attack[LOGGER].get(INSTANCES, {})
         for place, (instance, told) in enumerate(instances.items()):
             whole = name if len(instances) == 1 else f"{name} {place}"
@@ -84,5 +85,8 @@ def part_of(told: Mapping[str, Any], name: str, path: Path, where: str = "") -> 
     lacking = [key for key in (PROBABILITY, MEMBER) if key not in told]
     if lacking or len(told[PROBABILITY]) != len(told[MEMBER]):
         raise BadInput(f"{path}: {where or name} needs one {PROBABILITY} and one {MEMBER} for each point")
-    scores = np.array([np.nan if each is None else each for each in told[PROBABILITY]], np.float64)
-    return Part(pa.table({PROBABILITY: scores, MEMBER: pa.array(told[MEMBER])}), str(path), MEMBER, {name: PROBABILITY})
+    columns = {
+        key: (column_of_array if isinstance(told[key], np.ndarray) else column_of_list)(told[key], key, path)
+        for key in (PROBABILITY, MEMBER)
+    }
+    return Part(table_of(columns, path), str(path), MEMBER, {name: PROBABILITY})

@@ -169,7 +169,7 @@ def test_a_wrong_layout_a_mixture_and_a_missing_companion_are_one_line(
         ([str(first), "--layout", "sacro-ml"], "is not of layout sacro-ml"),
         ([str(first), "--layout", "leekpro"], "did you mean 'leakpro'"),
         ([str(first), str(report)], "several layouts"),
-        ([str(first), "--member", "x"], "is no table"),
+        ([str(first), "--member", "x"], "--score COLUMN"),
         ([str(first), "--member", "x", "--layout", "leakpro"], "has columns of its own"),
     ):
         assert main(["score", *words]) == 2

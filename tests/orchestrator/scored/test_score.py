@@ -103,7 +103,7 @@ def test_a_table_with_a_mark_of_its_encoding_is_read_and_one_of_semicolons_is_to
     file.write_text("\n".join(["is_member,lira", *rows]).replace(".", ";").translate({44: 59, 59: 44}))
     capsys.readouterr()
     assert main(["score", str(file), *COLUMNS[:4]]) == 2
-    assert "separated by ';'; separate them by commas" in capsys.readouterr().err
+    assert "separated by semicolons; separate them by commas" in capsys.readouterr().err
 
 
 def test_low_scores_may_speak_for_members(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +119,7 @@ REFUSED: list[tuple[dict[str, list[Any]], list[str], str]] = [
     ({}, ["--member", "is_membr", "--score", "lira"], "did you mean 'is_member'"),
     ({}, ["--member", "is_member", "--score", "lyra"], "did you mean 'lira'"),
     ({}, [], "say which column is the truth"),
-    ({"is_member": [2.5] * 240}, COLUMNS, "holds 2.5; membership is written as 0/1"),
+    ({"is_member": [2.5] * 240}, COLUMNS, "holds '2.5'; membership is written as 0/1"),
     ({"is_member": ["maybe"] * 240}, COLUMNS, "holds 'maybe'; membership is written as"),
     ({"is_member": [1] * 240}, COLUMNS, "has no non-members"),
     ({"is_member": [1] * 60 + [0, 1] * 90}, COLUMNS, "group 'm0' has no non-members among 60 rows"),
