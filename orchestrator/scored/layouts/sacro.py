@@ -5,8 +5,9 @@
 ran with ``report_individual``: ``individual.member_prob`` (large = member) and ``individual.member`` (1: member), in
 the .npz named ``arrays_file`` (keys ``individual.member_prob`` …), or within the JSON in reports before these files.
 The repetitions of an attack are new splits of one target's points, no new targets, so that each is an attack of its own
-here; attacks of one name in one report are called by their keys. Source: ``write_json`` and ``_externalise_arrays`` in ``sacroml/attacks/report.py``, ``likelihood_attack.py``,
-``qmia_attack.py`` and ``worst_case_attack.py`` of github.com/AI-SDC/SACRO-ML, August 2026.
+here; attacks of one name in one report are called by their keys. Source: ``write_json`` and ``_externalise_arrays`` in
+``sacroml/attacks/report.py``, ``likelihood_attack.py``, ``qmia_attack.py`` and ``worst_case_attack.py`` of
+github.com/AI-SDC/SACRO-ML, August 2026.
 """
 
 from __future__ import annotations

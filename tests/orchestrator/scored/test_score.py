@@ -21,7 +21,9 @@ from audits.statistics.predictive_value import predictive_interval, predictive_v
 from audits.statistics.rank_sums import limit_p
 from orchestrator.cli.main import main
 from orchestrator.report.result import read_run
+from orchestrator.scored.attacks import Attack
 from orchestrator.scored.epsilons import why_not
+from orchestrator.scored.names import encoded
 from orchestrator.scored.rows import ScoreResult
 
 COLUMNS = ["--member", "is_member", "--score", "lira", "--group", "model", "--point", "id"]
@@ -209,11 +211,12 @@ def test_a_value_in_a_crowd_is_bounded_by_its_rates() -> None:
 def test_a_bound_on_epsilon_needs_members_drawn_anew_in_each_target() -> None:
     member = np.random.default_rng(0).random(200) < 0.5
     points, target = np.tile(np.arange(200), 2), np.repeat([0, 1], 200)
-    anew = np.random.default_rng(7).random(200) < 0.5
+    anew, models = np.random.default_rng(7).random(200) < 0.5, encoded(pa.array(["5", "7"]))
     for second, said in ((~member, "share points"), (member, "share points"), (anew, "")):
         judged = Judged("base", "x", np.zeros(400), np.concatenate([member, second]), target, points)
-        assert said in why_not(judged) and bool(said) == bool(why_not(judged))
-    assert "--point" in why_not(Judged("base", "x", np.zeros(400), np.tile(member, 2), target))
+        found = why_not(Attack(judged, models))
+        assert said in found and bool(said) == bool(found) == ("5 and 7" in found)
+    assert "--point" in why_not(Attack(Judged("base", "x", np.zeros(400), np.tile(member, 2), target), models))
 
 
 def test_the_order_of_rows_draws_nothing_and_few_members_make_no_certainty(tmp_path: Path) -> None:
