@@ -94,7 +94,7 @@ def test_a_run_that_breaks_leaves_its_error_and_nothing_of_an_earlier_run(
         monkeypatch.setattr("orchestrator.cli.main.close_stdout", lambda: None)
         xml.write_bytes(junit({"name": "stale"}, GateResult()))
         assert bench.command("audit", "toy", *words) == code
-        assert cases(xml) == {"orch audit": "error"}
+        assert cases(xml) == {"orch orch audit": "error"}
         (error,) = ET.parse(xml).getroot().iter("error")
         assert error.attrib["type"] == f"exit code {code}"
         assert text.read_text().startswith(f"## audit: exit code {code}\n".replace("audit", "orch audit"))
