@@ -13,12 +13,14 @@ from audits.data.catalogue import describe
 from audits.errors import BadInput
 from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
+from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.engine.plan.wording import how_many
+from orchestrator.engine.run.run import check_published
 from orchestrator.engine.run.tracking_uri import chosen_uri
-from orchestrator.kinds import open_design
+from orchestrator.kinds import kind_named, open_design
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -42,12 +44,22 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
             click.echo(f"orch: {problem}", err=True)
         raise click.exceptions.Exit(2) from None
     chosen_uri(plan.tracking.uri)
-    if plan.data.groups is not None:
-        open_design(plan).borders()  # sizes of groups decide whether they can be dealt
-    about_data = describe(plan.data.name, plan.data.root).notes
-    for text in (*plan.notes, *about_data, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
+    facts = describe(plan.data.name, plan.data.root)
+    if facts.present:
+        lay_out(plan)
+    for text in (*plan.notes, *facts.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         click.echo(text)
     click.echo(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}")
+
+
+def lay_out(plan: BasePlan) -> None:
+    """Lay the plan out on its data as a run does before any work, which refuses what only points and groups show."""
+    check_published(kind_named(plan.kind), plan)
+    design = open_design(with_digests(plan), device="cpu")
+    if not design.first_jobs():  # else there are no others before these are done
+        design.jobs()
+    if plan.data.groups is not None:
+        design.borders()  # sizes of groups decide whether they can be dealt
 
 
 def told(sweep: Sweep, plan: BasePlan) -> str:
