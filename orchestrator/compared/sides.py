@@ -11,6 +11,7 @@ from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from orchestrator.compared.data import DataOf, data_of
 from orchestrator.compared.shadow_models import with_shadows
+from orchestrator.engine.headline import BROKEN
 from orchestrator.engine.kind import ScoresTable
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
 from orchestrator.kinds import kind_named
@@ -22,9 +23,6 @@ from orchestrator.scored.layouts.own import judged_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-BROKEN = ("void", "null_fpr_off", "fpr_off")
-"""Fields of a line of a result that say so."""
 
 
 @dataclass(frozen=True)
