@@ -17,7 +17,7 @@ from audits.own.permission import asking
 from orchestrator.cli.main import main
 from orchestrator.cli.report import thumbnails
 from orchestrator.cli.user_code import Permission
-from orchestrator.engine.data import data_of
+from orchestrator.engine.data import forget_data
 from tests.cases.apollo_result import write_run
 
 NAME = "python:hostile_points:points"
@@ -30,7 +30,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ORCH_ALLOW_CODE", raising=False)
     monkeypatch.delitem(sys.modules, "hostile_points", raising=False)
-    data_of.cache_clear()
+    forget_data()
     (tmp_path / "hostile_points.py").write_text(
         "from pathlib import Path\nimport numpy as np\nPath('ran').touch()\n"
         "def points():\n    return np.zeros((30000, 1, 2, 2), np.uint8), np.arange(30000) % 10\n"
