@@ -138,9 +138,10 @@ def files_of(root: Path, *places: str) -> list[str]:
 
 
 def functions_of(root: Path, file: str) -> list[tuple[str, int]]:
-    """Return file and line of every function in ``file``, methods and functions in functions too."""
-    tree = ast.parse((root / file).read_text())
-    return [(file, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    """Return file and line of every function in ``file`` whose body has lines of its own, those in functions too."""
+    nodes = ast.walk(ast.parse((root / file).read_text()))
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [(file, node.lineno) for node in functions if node.body[0].lineno > node.lineno]
 
 
 def planted_in_all(lines: Iterable[int]) -> Callable[[str], str]:
