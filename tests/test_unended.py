@@ -13,9 +13,14 @@ import pytest
 from tests.cases.waiting import wait_for
 
 CONFTEST = """
+import os, pathlib, pytest
 from tests.cases.unended import EndsOneProcess
 def pytest_xdist_make_scheduler(config, log):
     return EndsOneProcess(config, log)
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logstart(nodeid):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        pathlib.Path(nodeid.partition("::")[2]).touch()
 """
 STUCK = """
 import ctypes, time
@@ -28,10 +33,9 @@ def test_stuck():
 def test_after(): pass
 """
 SLEEPS = """
-import pathlib, time, pytest
+import time, pytest
 @pytest.mark.timeout(90)
 def test_sleeps():
-    pathlib.Path("sleeps").touch()
     time.sleep(80)
 """
 WRONG = """
@@ -40,7 +44,10 @@ def test_wrong(): assert "seen" == "at once"
 
 
 def suite(folder: Path, workers: int, **files: str) -> subprocess.Popen[str]:
-    """Start pytest in a folder with files of tests; a test has one second, and one of grace."""
+    """Start pytest in a folder with files of tests; a test has one second, and one of grace.
+
+    The process that prints the summary makes a file of each test that it has heard of.
+    """
     (folder / "conftest.py").write_text(CONFTEST)
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
@@ -76,7 +83,7 @@ def test_failures_are_shown_at_once_and_sigterm_names_what_runs(tmp_path: Path, 
         assert line, shown
         shown += line
     assert "FAILED (call) test_a_wrong.py::test_wrong" in shown
-    wait_for((tmp_path / "sleeps").exists)
+    wait_for((tmp_path / "test_sleeps").exists)  # the process that prints the summary knows that it runs
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=60)
