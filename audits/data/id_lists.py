@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.arrays import Bools
+from audits.data.bounded import array_within, table_within
 from audits.data.ids import Written, number_of
 from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.text_tables import text_of, text_table
@@ -55,8 +56,7 @@ def read_list(file: str, what: str) -> Listed | Bools:
             raise BadInput(f"{what} has more than {MOST_BYTES / 2**30:.0f} GiB; is it a list of ids?")
         match path.suffix:
             case ".npy":
-                with path.open("rb") as opened:
-                    return from_array(np.lib.format.read_array(opened, allow_pickle=False), what)
+                return from_array(array_within(path, what), what)
             case ".csv" | ".tsv" | ".parquet":
                 return from_table(table_of(path, what), what, headed=path.suffix == ".parquet")
             case ".json":
@@ -122,7 +122,7 @@ def table_of(path: Path, what: str) -> pa.Table:
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise BadInput(f"{what} has several columns called {twice!r}; give each column a name of its own")
-            return with_range(file.read())
+            return with_range(table_within(file, what))
     except (OSError, pa.ArrowException) as error:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
         raise BadInput(f"{what} cannot be read: {said}") from None
@@ -137,7 +137,7 @@ def with_range(table: pa.Table) -> pa.Table:
         (name, ids), *_ = [
             (each["name"], range(each["start"], each["stop"], each["step"])) for each in found if isinstance(each, dict)
         ]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return table
     if not isinstance(name, str) or name in table.column_names or (table.num_columns and len(ids) != len(table)):
         return table

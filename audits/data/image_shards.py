@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data import imagenet, images
+from audits.data.bounded import arrays_within
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet, Facts, contents_digest
 from audits.data.image_files import Decoder, Images, Shape, in_threads
@@ -94,8 +95,8 @@ def read_index(folder: Path, manifest: Manifest, *more: str) -> dict[str, npt.ND
     try:
         if sha256_of(file) != manifest.index:
             raise ValueError("its checksum is not that of the manifest")
-        with np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in ("shard", "offset", "length", "label", *more)}
+        found = arrays_within(file, str(file))
+        return {name: found[name] for name in ("shard", "offset", "length", "label", *more)}
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise BadInput(f"{file} cannot be read ({error}); write the shards again") from error
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.bounded import json_within, table_within
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.features import doubts, features, values_of
 from audits.data.ids import number_of
@@ -35,7 +36,6 @@ USUAL_LABELS = ("label", "labels", "fine_label", "y", "target")
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files by which a folder that ``datasets`` saved is known: one data set, several splits."""
 ABOUT = b"huggingface"
-ROWS_AT_ONCE = 512
 HOW = "write it with pandas' or datasets' to_parquet, or datasets' save_to_disk"
 
 
@@ -47,7 +47,7 @@ def read_table(path: Path) -> pa.Table:
         if (path / STATE).is_file():
             return saved_by_datasets(path)
         if (path / SPLITS).is_file():
-            splits = json.loads((path / SPLITS).read_text(encoding="utf-8"))["splits"]
+            splits = json_within(path / SPLITS, str(path / SPLITS))["splits"]
             raise BadInput(f"{path} holds several splits; give one of them: table:{path}/{splits[0]}")
         files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not files:
@@ -60,26 +60,12 @@ def read_table(path: Path) -> pa.Table:
 
 
 def read_within(files: Sequence[Path], place: Path) -> list[pa.Table]:
-    """Return the rows of Parquet files; raises BadInput as soon as they take more memory than tables may.
-
-    What a file says of its own size is no bound: a value that is written once can stand in any number of rows.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found, size = [], 0
+    """Return the rows of Parquet files; raises BadInput as soon as they take more memory than tables may."""
+    advice = "keep images in a folder a class (folder:PATH), or cut a larger set with orch data shard"
+    found: list[pa.Table] = []
     for file in files:
-        with pq.ParquetFile(file) as opened:
-            batches = []
-            for batch in opened.iter_batches(ROWS_AT_ONCE):
-                size += batch.nbytes
-                if size > MOST_BYTES:
-                    raise BadInput(
-                        f"{place} takes more than {MOST_BYTES / 2**30:.0f} GiB of memory; keep images in a folder a "
-                        "class (folder:PATH), or cut a larger set with orch data shard"
-                    )
-                batches.append(batch)
-            found.append(pa.Table.from_batches(batches, opened.schema_arrow))
+        taken = sum(table.nbytes for table in found)
+        found.append(table_within(file, str(place), most=MOST_BYTES, taken=taken, advice=advice))
     return found
 
 
@@ -87,7 +73,7 @@ def saved_by_datasets(path: Path) -> pa.Table:
     """Return the rows of a folder that ``datasets`` saved: its Arrow files, in their order."""
     import pyarrow as pa
 
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    state = json_within(path / STATE, str(path / STATE))
     if state.get("_indices_data_files"):
         raise BadInput(f"{path} is a selection of rows kept apart from them; save it after .flatten_indices()")
     parts = []
@@ -144,7 +130,7 @@ def noted_names(schema: pa.Schema, column: str) -> tuple[str, ...] | None:
     try:
         about = json.loads((schema.metadata or {})[ABOUT])["info"]["features"][column]
         return tuple(map(str, about["names"]))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return None
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import torch
 
 from audits.arrays import Ids
+from audits.data.bounded import table_within
 from audits.data.id_lists import texts_of, written_points
 from audits.data.ids import Points, number_of, places
 from audits.data.tensors import as_float
@@ -78,7 +79,7 @@ def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]
     index or by its name (of ``reading.class_names``, or else of ``names``, the data set's). Labels are indices, whole
     numbers in whatever type, or names. Raises BadInput for another table, and for answers that cannot be read.
     """
-    table = read(file, lambda table: table.read())
+    table = read(file, lambda table: table_within(table, f"target.weights: {file}"))
     ids = ids_of(table, file, points)
     answers = answers_of(table, file, reading, names)
     try:

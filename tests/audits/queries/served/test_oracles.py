@@ -235,7 +235,7 @@ def drips(first: bytes, drop: bytes) -> Fault:
         drips(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
         drips(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
     ],
-    ids="nothing status-line continue headers-of-continue header length chunks chunk-line trailers".split(),
+    ids=["nothing", "status", "continue", "after-continue", "header", "length", "chunks", "chunk-line", "trailers"],
 )
 def test_one_deadline_holds_for_a_whole_reply(fault: Fault) -> None:
     with serving(model(), faults=[fault]) as server:
@@ -269,9 +269,11 @@ def test_the_deadline_holds_while_tls_is_spoken() -> None:
 
 def test_a_reply_that_is_packed_is_not_unpacked() -> None:
     packed = gzip.compress(b" " * 10**7)
-    with serving(model(), faults=[status(200, packed, Content_Encoding="gzip")]) as server:
-        with pytest.raises(BadInput, match="answered in the encoding 'gzip', which was not asked for"):
-            labels_at(server).answers(inputs(1))
+    with (
+        serving(model(), faults=[status(200, packed, Content_Encoding="gzip")]) as server,
+        pytest.raises(BadInput, match="answered in the encoding 'gzip', which was not asked for"),
+    ):
+        labels_at(server).answers(inputs(1))
 
 
 @pytest.mark.parametrize(
