@@ -150,7 +150,7 @@ def head_of(finished: Finished) -> dict[str, Any]:
     return {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
 
 
-HEAD: Mapping[str, type] = {"kind": str, "name": str, "seed": int, "plan": dict, "settings": list, "table": list}
+HEAD: Mapping[str, type] = {"kind": str, "seed": int, "plan": dict, "settings": list, "table": list}
 """Fields without which a result is none."""
 WORDS: Mapping[type, str] = {str: "a text", int: "a whole number", dict: "an object", list: "a list"}
 

@@ -131,7 +131,6 @@ def result(folder: Path, **changes: Any) -> str:
         {"kind": None},
         {"kind": ["mia"]},
         {"seed": "0"},
-        {"name": {}},
     ],
     ids=lambda changes: "-".join(changes),
 )
