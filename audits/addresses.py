@@ -6,7 +6,7 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from audits.credentials import CONTAINERS, WEB, split_off, without_mask
+from audits.credentials import CONTAINERS, WEB, reveal, split_off, without_mask
 
 LOCAL = ("", "file", "sqlite")
 """Schemes of this machine's own files."""
@@ -60,13 +60,14 @@ def host_and_port(parts: SplitResult) -> str:
 def sent_to(address: str) -> str:
     """Return the credentials of the environment that a file system sends to where its address leads; "" for none.
 
-    None is counted where they go to the cloud that they are of, or where the address holds others itself.
+    None is counted where they go to the cloud that they are of, or where the address holds others itself. Raises
+    BadInput for a masked address that this process does not know.
     """
     parts, kind = urlsplit(address), kind_of(address)
     if kind in CONTAINERS:
         home = is_plain(parts) and AZURE.fullmatch(parts.netloc.rpartition("@")[2].lower()) is not None
     else:
-        home = bool(parts.username) or (is_plain(parts) and not endpoint_of(parts))
+        home = bool(urlsplit(reveal(address)).username) or (is_plain(parts) and not endpoint_of(parts))
     return "" if home else CLOUDS.get(kind, "")
 
 

@@ -91,8 +91,8 @@ class Permission:
         A server on this machine that is sent no credential needs no permission; a place that is allowed with one
         credential is allowed without.
         """
-        if self.is_own_word(reach):
-            return True
+        if self.is_own_word(reach) or MASK in reach.place:
+            return self.is_own_word(reach)
         if is_loopback(reach.place) and (not reach.credential or not is_there(reach.credential)):
             return True
         allowed = self.places | {read_allowance(word) for word in os.environ.get(VARIABLE, "").split()}
