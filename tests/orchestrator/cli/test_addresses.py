@@ -23,7 +23,7 @@ from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.plan.reach import Reach
 from tests.cases.apollo_result import write_run
 
-TARGET = "audit: {kind: mia, attacks: [loss], judge: loss}\ndata: {name: digits}\nsplit: {test: 200}\n"
+TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
 SERVED = (
     TARGET.replace("{", "{{").replace("}", "}}")
     + "target: {{weights: '{url}', members: even, served: {{gives: probabilities, token_env: {token}, record: r}}}}\n"
