@@ -13,11 +13,11 @@ from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import code_of, follow_edits
 from orchestrator.engine.plan import reach
-from orchestrator.engine.plan.addresses import changes_of, reaches
 from orchestrator.engine.plan.base import BasePlan, require_deciding
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
+from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.plan.wording import first_of
 from orchestrator.engine.run.search_checks import check_search, require_searcher
 from orchestrator.engine.run.target_parts import parts_of

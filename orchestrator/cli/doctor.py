@@ -17,7 +17,12 @@ from orchestrator.kinds import load_plan
 
 
 @click.command("doctor")
-@click.option("--store", metavar="URI", callback=said_of("compute.store"), help="The store to look at (ORCH_STORE, else .orch/store).")
+@click.option(
+    "--store",
+    metavar="URI",
+    callback=said_of("compute.store"),
+    help="The store to look at (ORCH_STORE, else .orch/store).",
+)
 @click.option("--out", type=click.Path(), default="runs", metavar="DIR", help="The folder that results go to.")
 @click.option("--cluster", is_flag=True, help="Check every node of a Ray cluster in place of this machine.")
 @set_option

@@ -80,7 +80,7 @@ class Permission:
         if not unknown or not somebody_is_there() or any(MASK in reach.place for reach in unknown):
             return unknown
         question = f"the plan names addresses: {'; '.join(map(str, unknown))}; go on?"
-        if not click.confirm("".join(mark if mark.isprintable() else "?" for mark in question), err=True):
+        if not click.confirm(question, err=True):
             return unknown
         self.places.update((reach.credential, reach.place) for reach in unknown)
         return ()
@@ -112,7 +112,7 @@ def somebody_is_there() -> bool:
 
 
 def is_there(credential: str) -> bool:
-    """Say whether this environment may have a credential: that of MLflow is looked for, others are taken to be there."""
+    """Say whether this environment may have a credential: MLflow's is looked for, others are taken to be there."""
     if credential != "mlflow-login":
         return True
     named = any(name.startswith(LOGIN_OF_MLFLOW) and name not in NO_LOGIN for name in os.environ)

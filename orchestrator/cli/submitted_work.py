@@ -15,12 +15,13 @@ from audits.credentials import is_masked, mask
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
+from orchestrator.cli.permission import ALLOW
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
-from orchestrator.cli.permission import ALLOW, OPTION
 from orchestrator.engine.own_code import code_of
-from orchestrator.engine.plan.addresses import changes_of, reaches
 from orchestrator.engine.plan.files import is_there
+from orchestrator.engine.plan.reach import OPTION
+from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
 from orchestrator.kinds import kind_named, load_plan, texts_of
 
@@ -81,9 +82,10 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
     is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
-    allowed = ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
-    named = reaches(plan, changes_of(swept, plan) if swept else ())  # allowed as well, but not to the job
-    for reach in named:
+    allowed: tuple[str, ...] = (
+        ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
+    )
+    for reach in reaches(plan, changes_of(swept, plan) if swept else ()):  # the job has nobody to ask
         allowed += () if session.permission.is_own_word(reach) else (OPTION, reach.permission)
     sent = {**values, "source": PLAN if is_file else values["source"]}
     if swept is not None:

@@ -1,32 +1,19 @@
-"""Which fields of a plan are addresses, and what a plan reaches by them.
+"""Which fields of a plan are addresses, and what its values reach by them.
 
 A field whose text may be opened as an address is annotated with an ``Address``.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from audits.addresses import kind_of, place_of, remote, sent_to
 from audits.credentials import WEB
-from audits.errors import BadInput
-from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.plan.reach import Reach
-from tune_spaces.space import MOST_SETTINGS
-
-if TYPE_CHECKING:
-    from orchestrator.engine.plan.base import BasePlan
-    from tune_spaces.registry import Sweep
-
-Changes = Mapping[str, Any]
-"""Dotted plan fields → values."""
 
 
 @dataclass(frozen=True)
@@ -68,42 +55,6 @@ def text_at(section: Any, path: str) -> str:
     for part in path.split("."):
         section = section.get(part) if isinstance(section, Mapping) else None
     return section if isinstance(section, str) else ""
-
-
-def reaches(plan: BasePlan, changes: Iterable[Changes] = ()) -> tuple[Reach, ...]:
-    """Return all that a plan reaches, by itself, in its own settings and with each of ``changes``, each once.
-
-    Changes that cannot be made are left to the check of the plan that they would give.
-    """
-    values, kind = plan.resolved(), type(plan)
-    paths = tuple(addresses_of(kind))
-    found: dict[Reach, None] = {}
-    seen = set()
-    for each in ({}, *plan.settings().values(), *changes):
-        counting = {path: value for path, value in each.items() if any(concerns(path, one) for one in paths)}
-        if (told := json.dumps(counting, sort_keys=True, default=str)) in seen:
-            continue
-        seen.add(told)
-        try:
-            changed = apply_overrides(values, counting.items())
-        except BadInput:
-            continue
-        found |= dict.fromkeys(reached(kind, changed))
-    return tuple(found)
-
-
-def changes_of(sweep: Sweep, plan: BasePlan) -> Iterator[Changes]:
-    """Yield the changes of all settings of a sweep; of an adaptive search those of its fields that are addresses."""
-    search = sweep.search
-    if search is None or not search.adaptive:
-        yield from sweep.settings(plan.resolved()).values()
-        return
-    paths = tuple(addresses_of(type(plan)))
-    about = [each for each in search.space.dimensions if any(concerns(each.path, path) for path in paths)]
-    if math.prod(len(each.values) for each in about) > MOST_SETTINGS:
-        raise BadInput(f"space: {', '.join(each.path for each in about)}: more than {MOST_SETTINGS} addresses")
-    for values in itertools.product(*(each.values for each in about)):
-        yield dict(zip((each.path for each in about), values, strict=True))
 
 
 def concerns(path: str, other: str) -> bool:

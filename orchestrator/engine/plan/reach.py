@@ -40,10 +40,9 @@ class Reach:
         return f"{self.credential}@{self.place}" if self.credential else self.place
 
     def __str__(self) -> str:
-        if not self.credential:
-            return f"{self.field} reaches {self.place}"
         sent = f"what {self.credential} holds" if self.token_field else LOGINS.get(self.credential, self.credential)
-        return f"{self.field} reaches {self.place} and sends it {sent}"
+        text = f"{self.field} reaches {self.place}{f' and sends it {sent}' if sent else ''}"
+        return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
 MayReach = Callable[[Sequence[Reach]], Sequence[Reach]]
@@ -76,10 +75,14 @@ def require_permission(found: Sequence[Reach]) -> None:
             f"{hidden.field} is {hidden.text!r}: *** hides where that leads, and a plan may be anybody's; give it "
             f"yourself if you trust it: --set {hidden.field}=…"
         )
-    words = list(dict.fromkeys(shlex.quote(reach.permission) for reach in refused))
+    words = list(dict.fromkeys(quoted(reach.permission) for reach in refused))
+    more = " ".join(reach.permission for reach in refused) if len(words) > 1 else ""
     raise BadInput(
         f"{'; '.join(map(str, refused))}: a plan may be anybody's; add {' '.join(f'{OPTION} {word}' for word in words)}"
-        f", or set {VARIABLE}={' '.join(words) if len(words) == 1 else shlex.quote(' '.join(words))}, if you trust it; "
-        "nothing was contacted"
+        f", or set {VARIABLE}={quoted(more) if more else words[0]}, if you trust it; nothing was contacted"
     )
 
+
+def quoted(word: str) -> str:
+    """Return a word as a shell takes it, on one line whatever it holds."""
+    return shlex.quote(word) if word.isprintable() else repr(word)

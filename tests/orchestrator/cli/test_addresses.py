@@ -1,4 +1,4 @@
-"""A plan file that names servers, stores and clusters reaches none, and sends no secret, before the user has said so."""
+"""A plan file that names servers, stores and clusters reaches none and sends no secret before the user has said so."""
 
 from __future__ import annotations
 

@@ -11,10 +11,11 @@ import pytest
 from pydantic import BaseModel
 
 from orchestrator.engine.kind import load
-from orchestrator.engine.plan.addresses import Address, addresses_of, changes_of, reached, reaches, sections_in
+from orchestrator.engine.plan.addresses import Address, addresses_of, reached, sections_in
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides
+from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.plan.sweep_files import sweep_named, varied
 from orchestrator.kinds import KINDS, load_plan
 
@@ -161,7 +162,9 @@ def test_settings_of_a_sweep_are_looked_at_in_all_combinations(tmp_path: Path) -
     )
     plan = load_plan("mia-smoke")
     searched = reaches(plan, changes_of(sweep_named(str(file)), plan))
-    assert {one.permission for one in searched} == {f"{env}@{host}" for env in "ABC" for host in ("one", "two", "three")}
+    assert {one.permission for one in searched} == {
+        f"{name}@{host}" for name in "ABC" for host in ("one", "two", "three")
+    }
     listed = reaches(plan, changes_of(varied(["data.name=digits,parquet:s3://theirs/x"], "mia-smoke", {}), plan))
     assert [one.permission for one in listed] == ["s3://theirs"]
 
