@@ -68,7 +68,7 @@ def shard(
     Images in files are packed into tar files as they are, by several processes; given again after an interruption, the
     command goes on. Points of other sets, and pixels, go into Parquet files; then OUT may be a URI.
     """
-    session.code.said([name, root])
+    session.permission.said([name, root])
     out = mask(out)
     images = None if pixels else encoded(name, root)
     if images is None:
@@ -127,7 +127,7 @@ def duplicates(session: Session, name: str, file: str, root: str | None) -> None
 
     All pairs of points are compared: the time grows with the square of their number.
     """
-    session.code.said([name, root])
+    session.permission.said([name, root])
     name = mask(name)
     data = load(name, root)
     click.echo(f"comparing {len(data)} points of {name}", err=True)

@@ -25,6 +25,7 @@ from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
 from orchestrator.cli.session import Session
+from orchestrator.engine.plan import reach
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.run.streams import open_what_is_closed, unless_gone, write_what_can_be_written
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
@@ -127,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if instruction := os.environ.get("_ORCH_COMPLETE"):
             return complete(instruction)
-        with asking(session.code.may_run):
+        with asking(session.permission.may_run), reach.asking(session.permission.refused):
             code = invoke(arguments, session)
         if argv is None:
             print_the_rest()

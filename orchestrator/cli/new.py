@@ -95,10 +95,10 @@ def command(
     if not asks:
         require_target(kind, target, members)
     require_file(target or "")
-    session.code.said((data, model, target))
+    session.permission.said((data, model, target))
 
     def usable_data(name: str) -> str:
-        session.code.said((name,))
+        session.permission.said((name,))
         require_data(name)
         return name
 
@@ -207,7 +207,7 @@ def architecture(session: Session, kind: str, given: Parts, asks: bool) -> Parts
     """
 
     def usable(name: str) -> str:
-        session.code.said((name,))
+        session.permission.said((name,))
         require_model(kind, Parts(given.data, name, given.settings))
         return name
 

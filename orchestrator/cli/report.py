@@ -12,9 +12,12 @@ from audits.errors import BadInput
 from orchestrator.cli.completing import runs
 from orchestrator.cli.finished import SCORED, page_of
 from orchestrator.cli.gating import ci_options, clear, write_for_ci
-from orchestrator.cli.options import allow_code_option, colour_option
+from orchestrator.cli.options import allow_options, colour_option
 from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.kind import Page
+from orchestrator.engine.plan.addresses import reached
+from orchestrator.engine.plan.reach import require_permission
+from orchestrator.engine.plan.sections import Data
 from orchestrator.engine.run.console import Terminal
 from orchestrator.report.result import read_result
 
@@ -24,7 +27,7 @@ from orchestrator.report.result import read_result
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead; nothing is written.")
 @ci_options
 @colour_option
-@allow_code_option
+@allow_options
 def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) -> None:
     """Write report.html and figures/ of the folder RUN again, from its result.json and scores.parquet.
 
@@ -60,6 +63,7 @@ def thumbnails(page: Page, document: dict[str, Any]) -> Any:
     """Return the images of the points that the page lists, by id; none where the data are not here."""
     data = document["plan"]["data"]
     try:
+        require_permission(tuple(reached(Data, data, "data.")))
         return page.images(document, lambda: load(data["name"], data.get("root")))
     except BadInput as error:
         Terminal(json=True).closing(f"without thumbnails: {error}")  # on standard error

@@ -12,7 +12,7 @@ from actors.cluster import size_workers
 from audits.data.catalogue import describe
 from audits.errors import BadInput
 from orchestrator.cli.completing import plans
-from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
+from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.command("validate", epilog=PLAN_HELP)
 @click.argument("source", metavar="[PLAN]", required=False, shell_complete=plans)
 @set_option
-@allow_code_option
+@allow_options
 def command(source: str | None, overrides: tuple[str, ...]) -> None:
     """List everything that is wrong with a plan, one line each; exit code 2 if there is anything.
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from audits.errors import BadInput
 from audits.models import make_model
+from orchestrator.engine.plan.addresses import Address, ray_token, tracking_login
 from orchestrator.engine.plan.errors import shown
 from orchestrator.engine.store.open import require_place
 
@@ -78,7 +79,7 @@ class Data(Section):
     then stays on one side of every border of the design (``audits.data.groups``).
     """
 
-    name: Annotated[str, Field(min_length=1)] = "fashion14"
+    name: Annotated[str, Field(min_length=1), Address()] = "fashion14"
     """The data set."""
     root: str | None = None
     """The folder in which it is looked for, null for the usual places."""
@@ -129,8 +130,8 @@ class Compute(Section):
     """Threads of a worker."""
     chunk: Positive = 128
     """Points of a piece of work; pieces of another size round otherwise."""
-    address: Annotated[str | None, PlainValidator(checked_address)] = None
-    store: Annotated[str | None, PlainValidator(checked_store)] = None
+    address: Annotated[str | None, PlainValidator(checked_address), Address(ray_token, bare=True)] = None
+    store: Annotated[str | None, PlainValidator(checked_store), Address()] = None
     """Where finished work is kept; null: ORCH_STORE, else .orch/store."""
     checkpoint_minutes: Annotated[float, Field(ge=0)] | None = 10.0
     workers_per_model: Positive = 1
@@ -169,7 +170,7 @@ class Tracking(Section):
     of the first target, or those of all targets.
     """
 
-    uri: str | None = None
+    uri: Annotated[str | None, Address(tracking_login)] = None
     """Tracking server; null: MLFLOW_TRACKING_URI, else a database in the output folder."""
     experiment: Annotated[str, Field(min_length=1)] = "orch"
     """Name of the experiment."""
