@@ -218,6 +218,19 @@ def test_a_silent_server_is_no_attack_that_failed() -> None:
         Attempts().of("loss", ask)
 
 
+UNSERVED = {
+    "target.served.gives=numbers": "allowed: 'labels'",
+    "target.served=null": "target.served is missing",
+    "target.served.gives=labels": "loss reads posteriors, but target.weights (http://127.0.0.1:9/) shows labels",
+    "target.served.answers=predictions": "is no path to answers",
+    "target.served.class_names=[a,b]": "class_names must be 10 different names",
+    "target.weights=http://models.example": "unencrypted",
+    "compute.store=s3://bucket/store": "target.served.record is missing",
+    "compute.address=auto": "target.served.record is missing",
+}
+"""Change of a plan of a served model → what is said of it, without a question to the server."""
+
+
 def test_plans_are_checked_and_priced_without_a_server(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = Path("mine.yaml")
     file.write_text(plan("http://127.0.0.1:9/", {"gives": "logits"}).to_yaml())
@@ -225,16 +238,7 @@ def test_plans_are_checked_and_priced_without_a_server(here: Path, capsys: pytes
     assert main(["cost", str(file)]) == 0
     assert not Path("store").exists()
     capsys.readouterr()
-    for change, says in {
-        "target.served.gives=numbers": "allowed: 'labels'",
-        "target.served=null": "target.served is missing",
-        "target.served.gives=labels": "loss reads posteriors, but target.weights (http://127.0.0.1:9/) shows labels",
-        "target.served.answers=predictions": "is no path to answers",
-        "target.served.class_names=[a,b]": "class_names must be 10 different names",
-        "target.weights=http://models.example": "unencrypted",
-        "compute.store=s3://bucket/store": "target.served.record is missing",
-        "compute.address=auto": "target.served.record is missing",
-    }.items():
+    for change, says in UNSERVED.items():
         assert main(["validate", str(file), "--set", change]) == 2, change
         assert says in capsys.readouterr().err
 
