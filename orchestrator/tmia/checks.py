@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
@@ -12,11 +13,11 @@ from audits.tmia.attacks import ATTACKS
 from audits.tmia.design import warnings_of
 from audits.tmia.selectors import SELECTORS
 from audits.tmia.shared_pool import check_corrected_level
-from audits.training.transfer import TORCHVISION_INPUTS, student_of
+from audits.training.transfer import TORCHVISION_INPUTS, fitting, student_of
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed, unusable
 from orchestrator.engine.plan.errors import PlanProblems, shown
-from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
+from orchestrator.engine.plan.fits import build_without_numbers, check_build, class_indices, facts_of
 from orchestrator.engine.plan.teams import team_problems
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.tmia.design import check_channels
@@ -239,6 +240,7 @@ def check_data(plan: TmiaPlan, absent: bool) -> None:
             theirs = class_indices(one.transfer.classes, other.classes, "transfer.classes")
             check_star(one, {facts.classes[index] for index in own}, {other.classes[index] for index in theirs})
             check_layers(one, facts, other)
+            check_teacher(one, facts)
             asked = (other, len(theirs)) if one.audit.mode == "II" else (facts, len(own))
             check_target(one, facts, *asked)
 
@@ -278,6 +280,13 @@ def check_layers(plan: TmiaPlan, facts: Description, other: Description) -> None
             teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),
             plan.transfer.n_frozen, 0,
         )  # fmt: skip
+
+
+def check_teacher(plan: TmiaPlan, facts: Description) -> None:
+    """Refuse a teacher in a file that cannot be read, or is of another architecture."""
+    if plan.transfer.teacher is not None and facts.shape:
+        shape = facts.shape
+        fitting(Path(plan.transfer.teacher), lambda classes, _: build_without_numbers(plan.model, shape, classes))
 
 
 def checked(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> TmiaPlan:

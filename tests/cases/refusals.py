@@ -47,7 +47,7 @@ def without_work(patch: pytest.MonkeyPatch) -> None:
         raise WorkBegins
 
     patch.setattr(Crew, "prepare", begin)
-    patch.setattr(Crew, "populate", begin)
+    patch.setattr(Crew, "settle", begin)
     patch.setattr(Run, "watch", lambda *_, **__: None)
 
 
@@ -70,5 +70,4 @@ def refusals(capsys: pytest.CaptureFixture[str], command: Sequence[str]) -> list
 def refused_by(command: str, plan: Refused, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Return the lines in which ``command`` refuses a plan."""
     head = ("audit", plan.kind, "--out=o") if command == "audit" else (command, *COMMANDS[command])
-    changes = ("compute.workers=0", *plan.changes) if plan.source != "" else plan.changes
-    return refusals(capsys, [*head, plan.source, *(f"--set={change}" for change in changes)])
+    return refusals(capsys, [*head, plan.source, *(f"--set={change}" for change in plan.changes)])

@@ -88,12 +88,31 @@ def of_apollo() -> Iterator[Refused]:
         yield Refused("apollo", "apollo-fashion14", (f"split.forget={{ids_file: ids-{place}.txt}}",), literally(part))
 
 
+OTHERS: list[tuple[str, tuple[str, ...], str]] = [
+    ("tmia", ("transfer.train_size=2000",), "transfer.train_size is 2000; allowed: 1 to"),
+    (
+        "tmia",
+        ("audit.mode=III", "variants={}", "transfer.teacher=teacher.pt", "transfer.teacher_input=raw"),
+        "teacher.pt: 1.weight has shape",
+    ),
+    ("tmia", ("audit.mode=III", "variants={}", "transfer.teacher=no.pt", "transfer.teacher_input=raw"), "no.pt"),
+    ("mia", ("compute.address=auto", "compute.device=cuda:1"), "on a cluster give cuda"),
+    ("mia", ("compute.address=auto", "compute.engine=train"), "needs a number of workers"),
+    ("mia", ("compute.address=auto", "compute.workers_per_model=2"), "on a cluster give the number of workers"),
+    ("mia", ("compute.address=auto", "compute.device=cuda", "compute.gpus_per_worker=0"), "gpus_per_worker is 0"),
+    ("mia", ("data.name=npz:gone.npz",), "gone.npz"),
+]
+"""Kind, changes of its smallest shipped plan, and what is said: what no other table has."""
+
+
 def of_kinds() -> Iterator[Refused]:
     """Yield those of other kinds whose tables are like no other, and what is the same for all kinds."""
     for asked, said in rows(test_gradient_inversion_run.test_impossible_searches_are_refused_in_one_line):
         yield Refused("gnq", "gnq-smoke", sets({"audit.gradient_inversion": asked}), literally(said))
     for change, said in rows(gnq_pipeline.test_a_plan_that_does_not_fit_its_data_is_refused):
         yield Refused("gnq", "gnq-smoke", (change, "audit.bins=2"), literally(said))
+    for kind, changes, said in OTHERS:
+        yield Refused(kind, f"{kind}-smoke", changes, said)
     for former, name in rows(tmia_pipeline.test_former_names_of_fields_are_refused_with_the_new_ones):
         yield Refused("tmia", "tmia-smoke", (f"{former}=40",), literally((former, name)))
     for change, said in test_toy.REFUSED:
@@ -119,7 +138,8 @@ def of_targets() -> Iterator[Refused]:
     """Yield those with a given model."""
     for change, said in mia_given.REFUSED:
         yield Refused("mia", "plan.yaml", sets(change), literally(said), "mia")
-    yield Refused("mia", "plan.yaml", ("split.classes=even",), "classes that split.classes leaves out", "mia")
+    even = ("split.classes=even", "target.weights=even.pt")
+    yield Refused("mia", "plan.yaml", even, "classes that split.classes leaves out", "mia")
     for changes, said in tmia_given.REFUSALS:
         values = tmia_given.given_values(Path(), **{**changes, "compute.store": "store"})
         yield Refused("tmia", "tmia-smoke", sets(values), literally(said), "tmia")
@@ -192,6 +212,8 @@ def write_targets(folder: Path) -> None:
         members = range(0, 3 * tmia_given.MEMBERS, 3) if name == "tmia" else range(mia_given.MEMBERS)
         (folder / name / "members.txt").write_text("\n".join(map(str, members)))
     (folder / "mia" / "plan.yaml").write_text(mia_given.PLAN)
+    torch.save(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 5, 0).state_dict(), folder / "mia" / "even.pt")
+    torch.save(make_model("mlp", {"hidden": [9]}).build((1, 8, 8), 10, 0).state_dict(), folder / "teacher.pt")
     torch.save(make_model("mlp", {"hidden": [8]}).build((1, 14, 14), 10, 0).state_dict(), folder / "gnq" / "weights.pt")
     (folder / "gnq" / "members.txt").write_text("\n".join(map(str, gnq_given.MEMBERS)))
     (folder / "gnq" / "plan.yaml").write_text(gnq_given.PLAN)
