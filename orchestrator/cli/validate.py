@@ -13,11 +13,13 @@ from audits.data.catalogue import describe
 from audits.errors import BadInput
 from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
-from orchestrator.engine.given_files import with_digests
+from orchestrator.engine.given_files import target_of, with_digests
+from orchestrator.engine.kind import load
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.engine.plan.wording import how_many
+from orchestrator.engine.run.crew import CHECK_ANSWERS
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
         changed = with_digests(plan.changed(changes) if changes else plan)
         design = open_design(changed, device="cpu")
         design.priced().jobs()  # also where others cannot be laid out before the first are done
+        if target_of(changed) is not None:
+            load(CHECK_ANSWERS)(design)
         if changed.data.groups is not None:
             design.priced().borders()  # sizes of groups decide whether they can be dealt
 

@@ -17,10 +17,11 @@ from orchestrator.engine.given import POINTS, GivenJobs
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.jobs.keys import digest, file_digest
 from orchestrator.engine.keyed_jobs import OneArchitecture
-from orchestrator.tmia.design import GIVEN, Fitted, TmiaDesign
+from orchestrator.tmia.design import GIVEN, Fitted, TmiaDesign, fit_sample
 from orchestrator.tmia.shared_pool import pool_sets
 
 if TYPE_CHECKING:
+    from audits.arrays import Ids
     from audits.tmia.design import Group
     from audits.training.recipe import Recipe
 
@@ -39,6 +40,14 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
     def recipes(self) -> tuple[Recipe, ...]:
         """The recipes of both sides."""
         return (self.plan.recipe, *([self.plan.transfer.recipe] if self.plan.transfer.recipe else []))
+
+    def asked_points(self) -> Ids:
+        """Return the points of the candidates' data set about which the target is asked."""
+        import numpy as np
+
+        fields = ("members", "non_members") if self.asked_side == "own" else ()
+        asked: Ids = np.unique(np.concatenate([self.sets.candidates, *(fit_sample(self.known(one)) for one in fields)]))
+        return asked
 
     def jobs(self) -> Sequence[Job]:
         """Return every job of the plan."""

@@ -18,7 +18,7 @@ class Refused(NamedTuple):
     """A plan that an audit of ``kind`` refuses: ``source``, a file or a shipped plan, with changes by --set.
 
     ``said``: a regular expression of what the refusal says, "" where the table does not say it; ``place``: the folder
-    in which its files lie.
+    in which its files lie; ``by``: the other commands that refuse it too.
     """
 
     kind: str
@@ -26,6 +26,7 @@ class Refused(NamedTuple):
     changes: tuple[str, ...] = ()
     said: str = ""
     place: str = "."
+    by: tuple[str, ...] = ("validate", "cost", "sweep")
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {

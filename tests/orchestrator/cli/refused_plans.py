@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from PIL import Image
 
 from audits.models import make_model
 from orchestrator.kinds import KINDS, load_plan
@@ -89,7 +90,11 @@ def of_apollo() -> Iterator[Refused]:
 
 
 OTHERS: list[tuple[str, tuple[str, ...], str]] = [
-    ("tmia", ("transfer.train_size=2000",), "transfer.train_size is 2000; allowed: 1 to"),
+    (
+        "tmia",
+        ("transfer.train_size=2000", "variants={}", "audit.mode=III", "audit.attacks=[yeom]"),
+        "transfer.train_size is 2000; allowed: 1 to",
+    ),
     (
         "tmia",
         ("audit.mode=III", "variants={}", "transfer.teacher=teacher.pt", "transfer.teacher_input=raw"),
@@ -113,6 +118,8 @@ def of_kinds() -> Iterator[Refused]:
         yield Refused("gnq", "gnq-smoke", (change, "audit.bins=2"), literally(said))
     for kind, changes, said in OTHERS:
         yield Refused(kind, f"{kind}-smoke", changes, said)
+    yield Refused("tmia", "tmia-smoke", ("transfer.train_size=2000",), "transfer.train_size is 2000",
+                  by=("validate", "cost"))  # a sweep's settings take the place of variants # fmt: skip
     for former, name in rows(tmia_pipeline.test_former_names_of_fields_are_refused_with_the_new_ones):
         yield Refused("tmia", "tmia-smoke", (f"{former}=40",), literally((former, name)))
     for change, said in test_toy.REFUSED:
@@ -153,8 +160,37 @@ def of_targets() -> Iterator[Refused]:
                   "400 points are known as non-members", "apollo")  # fmt: skip
     labels = ("target.weights=http://localhost:1/answers", "target.served={gives: labels}")
     yield Refused("apollo", "untouched.yaml", labels, "u_lira reads posteriors", "apollo")
+    yield from of_answers()
     for change, said in test_forms.UNSERVED.items():
         yield Refused("toy", "served.yaml", (change,), literally(said), "forms")
+
+
+LABELS, SCORES = ("labels", "[label_gap]"), ("probabilities", "[loss]")
+"""What recorded answers are, and attacks that read no more."""
+
+
+def of_answers() -> Iterator[Refused]:
+    """Yield those whose target is a table of recorded answers."""
+    for kind, plan in (("mia", "plan.yaml"), ("tmia", "tmia-smoke"), ("apollo", "untouched.yaml")):
+        base = tmia_given.given_values(Path(), **{"compute.store": "store"}) if kind == "tmia" else {}
+        attack = {"apollo": "single_query", "tmia": "label_gap", "mia": "label_gap"}[kind]
+        served = {"target.weights": "half.parquet", "target.served": {"gives": "labels"}, "audit.attacks": [attack]}
+        yield Refused(kind, plan, sets({**base, **served}), "has no answer to .* points", kind, by=("validate",))
+    for place, (gives, attacks, data, _, said) in enumerate(tables()):
+        values = (f"target.weights=answers-{place}.parquet", f"target.served={{gives: {gives}}}",
+                  f"audit.attacks={attacks}", f"data.name={data}", "split.classes=[0, 1, 2]")  # fmt: skip
+        yield Refused("mia", "plan.yaml", values, said, "answers")
+
+
+def tables() -> Iterator[tuple[str, str, str, dict[str, Any], str]]:
+    """Yield tables of answers that are refused: what they give, attacks, data set, columns, what is said."""
+    unread = test_recorded.test_what_may_mean_another_class_or_none_is_refused
+    for columns, names, named in rows(unread):
+        yield *LABELS, f"folder:{'-'.join(names)}", columns, named
+    for columns, named in rows(test_recorded.test_tables_without_scores_are_refused):
+        yield *SCORES, f"folder:{'-'.join(test_recorded.NAMES)}", columns, named
+    for columns, gives, named in rows(test_check_answers.test_what_the_audit_would_refuse_is_refused):
+        yield gives, LABELS[1] if gives == "labels" else SCORES[1], "npz:five.npz", columns, named
 
 
 def of_files() -> Iterator[Refused]:
@@ -174,7 +210,7 @@ def of_files() -> Iterator[Refused]:
 
 def write_files(folder: Path) -> None:
     """Leave the files that the refused plans name."""
-    for name in ("mia", "tmia", "gnq", "apollo", "forms", "nine"):
+    for name in ("mia", "tmia", "gnq", "apollo", "forms", "nine", "answers"):
         (folder / name).mkdir()
     for place, (text, _) in enumerate(rows(test_plan_forget_sets.test_files_that_hold_no_ids_are_refused)):
         (folder / f"ids-{place}.txt").write_text(text)
@@ -230,6 +266,10 @@ def write_targets(folder: Path) -> None:
         served = test_forms.plan("http://127.0.0.1:9/", {"gives": "logits"})
     (folder / "forms" / "served.yaml").write_text(served.to_yaml())
     write_nine(folder / "nine")
+    for name, count in (("mia", 1797), ("tmia", 1797), ("apollo", 70000)):
+        half = np.arange(0, count, 2)
+        pq.write_table(pa.table({"id": half, "label": np.zeros(len(half), np.int64)}), folder / name / "half.parquet")
+    write_answers(folder / "answers")
 
 
 def write_nine(folder: Path) -> None:
@@ -246,3 +286,25 @@ def write_nine(folder: Path) -> None:
     columns = test_members.test_second_columns_that_say_something_else_are_refused_by_name
     for place, (text, _) in enumerate(rows(columns)):
         (folder / f"column-{place}.csv").write_text(text)
+
+
+def write_answers(folder: Path) -> None:
+    """Leave tables of answers, and the data sets whose points and classes they name."""
+    (folder / "plan.yaml").write_text(mia_given.PLAN.replace("members.txt", "all"))
+    labels = np.arange(5) % 3
+    np.savez(folder / "five.npz", inputs=np.random.default_rng(0).normal(size=(5, 4)).astype("f4"), labels=labels)
+    for place, (_, _, data, columns, _) in enumerate(tables()):
+        pq.write_table(pa.table(columns), folder / f"answers-{place}.parquet")
+        kind, _, name = data.partition(":")
+        if kind == "folder" and not (folder / name).exists():
+            write_images(folder / name, name.split("-"))
+
+
+def write_images(folder: Path, classes: list[str]) -> None:
+    """Leave two images of each of the first three classes, named a to f, and one of each other."""
+    letters = iter("abcdefghij")
+    for place, name in enumerate(classes):
+        (folder / name).mkdir(parents=True)
+        for _ in range(2 if place < 3 else 1):
+            letter = next(letters)
+            Image.new("L", (4, 4), ord(letter)).save(folder / name / f"{letter}.png")

@@ -145,7 +145,8 @@ def test_a_table_of_answers_gives_the_scores_of_the_weights(net: nn.Module, refe
 def test_what_a_table_of_answers_lacks_is_refused(net: nn.Module, here: Path) -> None:
     parquet("some.parquet", net, np.arange(POINTS - 1), [str(label) for label in range(10)])
     only = {"audit.attacks": ["loss"]}
-    with pytest.raises(ValueError, match=r"has no answer to 1 of 60 inputs .* adaptive attacks"):
+    lacks = rf"has no answer to 1 of {POINTS} points .*first: point {POINTS - 1}.* adaptive attacks"
+    with pytest.raises(ValueError, match=lacks):
         audited(plan("some.parquet", {"gives": "logits"}, **only), Path("out"))
     with pytest.raises(ValueError, match=r"right asks about inputs of its own making, of which some\.parquet has no"):
         plan("some.parquet", {"gives": "labels"}, **{"audit.attacks": ["right"]})
