@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -55,6 +55,13 @@ def without_work(patch: pytest.MonkeyPatch) -> None:
 def sets(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return changes of a plan as --set takes them."""
     return tuple(f"{name}={json.dumps(value)}" for name, value in values.items())
+
+
+def rows(test: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table that parametrises a test."""
+    (mark,) = (each for each in test.pytestmark if each.name == "parametrize")  # type: ignore[attr-defined]  # pytest's
+    for row in mark.args[1]:
+        yield row if isinstance(row, tuple) else (row,)
 
 
 def refusals(capsys: pytest.CaptureFixture[str], command: Sequence[str]) -> list[str]:

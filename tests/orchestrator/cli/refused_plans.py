@@ -19,7 +19,7 @@ from orchestrator.kinds import KINDS, load_plan
 from tests.audits.data import test_groups
 from tests.audits.targets import test_check_answers, test_members, test_recorded
 from tests.cases.given_kind import KIND as GIVEN_TOY
-from tests.cases.refusals import Refused, sets
+from tests.cases.refusals import Refused, rows, sets
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.apollo import test_given_targets, test_plan_forget_sets, test_plan_refusals, test_watched_plans
 from tests.orchestrator.cli import test_broken_plans
@@ -35,13 +35,6 @@ from tests.orchestrator.tmia import test_given as tmia_given
 from tests.orchestrator.tmia import test_pipeline as tmia_pipeline
 from tests.orchestrator.toy import test_toy
 from tests.orchestrator.toy.kind import KIND as TOY
-
-
-def rows(test: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table that parametrises a test."""
-    (mark,) = (each for each in test.pytestmark if each.name == "parametrize")  # type: ignore[attr-defined]  # pytest's
-    for row in mark.args[1]:
-        yield row if isinstance(row, tuple) else (row,)
 
 
 def literally(parts: Any) -> str:
