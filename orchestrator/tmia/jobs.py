@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from audits.errors import BadInput
 from audits.tmia.attacks import ATTACKS
 from audits.tmia.attacks.shadows import SHADOWS
 from audits.tmia.candidate_uniqueness import CandidateUniqueness
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from audits.tmia.design import Group
     from audits.training.recipe import Recipe
 
+LOOKED_LEAST = 2
+"""Points at which a model is looked into: the uniqueness of each is measured against others."""
 LABEL_KINDS = ("distances", "votes")
 
 
@@ -191,11 +194,24 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
         """The jobs that look into the weights of targets, null models and the first ``SHADOWS`` reference models."""
         if not any("white_box" in ATTACKS[name].reads for name in self.plan.audit.attacks):
             return ()
+        self.check_looked()
         return tuple(
             self.look_job(group, unit)
             for group in TRAINED
             for unit in range(len(self.units(group, looked_into(group))))
         )
+
+    def check_looked(self) -> None:
+        """Refuse samples that are too few to look into models at half of them, and to teach proxies the other half."""
+        import numpy as np
+
+        asked = f"audit.reference_samples is {self.plan.audit.reference_samples}"
+        if len(self.looked_at) < LOOKED_LEAST:
+            raise BadInput(f"{asked}, and models are looked into at half of them, {LOOKED_LEAST} or more; raise it")
+        units = (self.looked_models(group, unit) for group in TRAINED for unit in range(len(self.units(group))))
+        for model in chain.from_iterable(units) if self.asked_side == "own" else ():
+            if np.isin(self.proxy_points, model.train).all():
+                raise BadInput(f"{asked}: model {model.name} trains on all with which a proxy could learn; raise it")
 
     def looked_models(self, group: Group, unit: int) -> list[Fitted]:
         """Return the unit of models of a group whose weights are looked into."""

@@ -47,9 +47,18 @@ def without_work(patch: pytest.MonkeyPatch) -> None:
     def begin(*_: object) -> None:
         raise WorkBegins
 
-    patch.setattr(Crew, "prepare", begin)
-    patch.setattr(Crew, "settle", begin)
+    for name in WORK:
+        patch.setattr(Crew, name, begin)
     patch.setattr(Run, "watch", lambda *_, **__: None)
+
+
+WORK = {"prepare": Crew.prepare, "settle": Crew.settle}
+
+
+def with_work(patch: pytest.MonkeyPatch) -> None:
+    """Let runs get to their work again."""
+    for name, work in WORK.items():
+        patch.setattr(Crew, name, work)
 
 
 def sets(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.errors import BadInput
 from orchestrator.engine.data import data_of
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests

@@ -94,6 +94,10 @@ OTHERS: list[tuple[str, tuple[str, ...], str]] = [
         "teacher.pt: 1.weight has shape",
     ),
     ("tmia", ("audit.mode=III", "variants={}", "transfer.teacher=no.pt", "transfer.teacher_input=raw"), "no.pt"),
+    *(
+        ("tmia", ("variants={}", "audit.attacks=[nasr]", f"audit.reference_samples={count}"), said)
+        for count, said in ((2, "at half of them, 2 or more"), (3, "with which a proxy could learn"))
+    ),
     ("mia", ("compute.address=auto", "compute.device=cuda:1"), "on a cluster give cuda"),
     ("mia", ("compute.address=auto", "compute.engine=train"), "needs a number of workers"),
     ("mia", ("compute.address=auto", "compute.workers_per_model=2"), "on a cluster give the number of workers"),

@@ -60,4 +60,6 @@ def test_commands_refuse_of_own_code_what_an_audit_refuses(
     without_work(monkeypatch)
     (line,) = refused_by("audit", plan, capsys)
     assert re.search(plan.said, line)
-    assert {command: refused_by(command, plan, capsys)[:1] for command in plan.by} == dict.fromkeys(plan.by, [line])
+    assert {command: refused_by(command, plan, capsys)[:1] for command in plan.by} == {
+        command: [line] for command in plan.by
+    }
