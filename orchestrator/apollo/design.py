@@ -77,7 +77,7 @@ class ApolloDesign(GivenJobs):
         return (MODELS[self.plan.model.name],)
 
     def asked_points(self) -> Ids:
-        """Return the points about which a given target is asked: what it retains and has forgotten, test, candidates."""
+        """Return the points about which a given target is asked: what it retains and forgot, test, candidates."""
         found = self.partition
         lists = [each for member in self.targets for each in (member.retain, member.forget)]
         asked: Ids = np.unique(np.concatenate([*lists, found.test, *(each.ids for each in found.candidates)]))

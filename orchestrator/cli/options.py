@@ -12,8 +12,8 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.completing import fields, files, plans
 from orchestrator.cli.session import Session
+from orchestrator.engine.kind import check_published
 from orchestrator.engine.plan.overrides import parse_override
-from orchestrator.engine.published import check_published
 from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.kinds import OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, texts_of
 

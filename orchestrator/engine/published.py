@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from audits.errors import BadInput
 from audits.models.base import MODELS, without_numbers
 from orchestrator.engine.jobs.job import Reference
-from orchestrator.engine.kind import nothing_published
 
 if TYPE_CHECKING:
     from torch import nn
 
     from audits.data.dataset import Dataset
-    from orchestrator.engine.kind import Kind
-    from orchestrator.engine.plan.base import BasePlan
     from orchestrator.engine.plan.sections import Model
 
 Which = Literal["none", "first", "targets"]
@@ -102,12 +99,3 @@ def name_of(model: Published, ambiguous: bool) -> str:
     """Return the name of a model in MLflow."""
     whole = f"{model.name}-{model.settings[0]}" if ambiguous else model.name
     return whole.translate(NOT_IN_NAMES)
-
-
-def check_published(kind: Kind, plan: BasePlan) -> None:
-    """Refuse to log models of a kind that has none to give."""
-    if plan.tracking.log_models != "none" and kind.published is nothing_published:
-        raise BadInput(
-            f"tracking.log_models is {plan.tracking.log_models}, but audits of kind {kind.name} have no models to log; "
-            "leave it out, or give none"
-        )

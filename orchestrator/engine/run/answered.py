@@ -9,7 +9,8 @@ from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.queries.served.record import recorded
 from audits.targets.recorded import answered_in, keys_of
-from orchestrator.engine.given import STAGE, GivenJobs
+from orchestrator.engine.given import GivenJobs
+from orchestrator.engine.given_files import STAGE
 from orchestrator.engine.run.opened import ANSWERS
 from orchestrator.engine.store.payloads import unpack_table
 

@@ -15,10 +15,10 @@ from orchestrator.engine.data import data_of
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
-from orchestrator.engine.kind import Design, Finished, Kind, Tuning
+from orchestrator.engine.kind import Design, Finished, Kind, Tuning, check_published
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.distinct import distinct, told_same
-from orchestrator.engine.published import Published, bytes_of, check_published, listed
+from orchestrator.engine.published import Published, bytes_of, listed
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.copies import copy_warnings
 from orchestrator.engine.run.crew import Crew
