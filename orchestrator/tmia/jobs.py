@@ -208,7 +208,7 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
         asked = f"audit.reference_samples is {self.plan.audit.reference_samples}"
         if len(self.looked_at) < LOOKED_LEAST:
             raise BadInput(f"{asked}, and models are looked into at half of them, {LOOKED_LEAST} or more; raise it")
-        units = (self.looked_models(group, unit) for group in TRAINED for unit in range(len(self.units(group))))
+        units = chain.from_iterable(self.units(group, looked_into(group)) for group in TRAINED)
         for model in chain.from_iterable(units) if self.asked_side == "own" else ():
             if np.isin(self.proxy_points, model.train).all():
                 raise BadInput(f"{asked}: model {model.name} trains on all with which a proxy could learn; raise it")
