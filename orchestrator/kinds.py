@@ -19,7 +19,7 @@ from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
 from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.plan.wording import first_of
-from orchestrator.engine.run.search_checks import check_search, require_searcher
+from orchestrator.engine.run.search_checks import check_search, require_searcher, require_trials_alone
 from orchestrator.engine.run.target_parts import parts_of
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
     if search is not None:
         require_searcher(search)
         if search.adaptive:
+            require_trials_alone(plan)
             settings = {search.space.name(changes): changes for changes in search.space.corners()}
     for path in dict.fromkeys(path for changes in settings.values() for path in changes):
         require_deciding(path)

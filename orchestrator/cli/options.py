@@ -14,8 +14,10 @@ from audits.credentials import mask
 from audits.errors import BadInput
 from orchestrator.cli.completing import fields, files, plans
 from orchestrator.cli.session import Session
+from orchestrator.engine.kind import check_published
 from orchestrator.engine.plan.overrides import parse_override
 from orchestrator.engine.plan.reach import OPTION
+from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.kinds import OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, texts_of
 
 if TYPE_CHECKING:
@@ -234,7 +236,7 @@ def planned(
     sweep: Sweep | None = None,
     log_models: str | None = None,
 ) -> BasePlan:
-    """Return the plan that the options describe, checked against the data set that it names.
+    """Return the plan that the options describe, checked against the data set and the tracking that it names.
 
     So is every setting of the ``sweep`` that the command in hand runs or prices, or a worker would find out in the
     midst of the others. ``kind``: as for ``load_plan``. ``absent``: the data need not be there, if their size is known.
@@ -250,6 +252,8 @@ def planned(
         values["tracking.log_models"] = log_models
     plan = load_plan(source, overrides, values, kind, sweep)
     check_against_data(plan, absent=absent)
+    chosen_uri(plan.tracking.uri)
+    check_published(kind_named(plan.kind), plan)
     if sweep is not None:
         check_sweep(plan, sweep, absent=absent)
     return plan

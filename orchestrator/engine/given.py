@@ -113,6 +113,13 @@ class GivenJobs(KeyedJobs):
     def _names_digest(self) -> str:
         return hashlib.sha256(json.dumps(list(self.data.names or ())).encode()).hexdigest()
 
+    def asked_points(self) -> Ids | None:
+        """Return the ids (n,), sorted, of the points about which any audit by this plan asks the target.
+
+        None where the kind does not say: recorded answers then show what they lack when they are asked for it.
+        """
+        return None
+
     def given_model(self, field: str = "weights") -> Reference:
         """Return where a given model stands in the store."""
         return Reference(STAGE, self.given_job(field).key)

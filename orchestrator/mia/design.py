@@ -117,6 +117,12 @@ class MiaDesign(ABC):
         split = self.plan.split
         return draw_given_pool(kept, np.intersect1d(others, ids), split.train_size, split.test, self.plan.seed)
 
+    def asked_points(self) -> Ids:
+        """Return the points about which a given target is asked: those of the pool, and test points."""
+        import numpy as np
+
+        return np.unique(np.concatenate([self.drawn.pools.ravel(), self.drawn.test]))
+
     def trained_on(self, model: Fitted) -> Ids:
         """Return the ids of the points that a model trains on: of its half, and those that all models train on."""
         import numpy as np

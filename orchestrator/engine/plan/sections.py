@@ -138,8 +138,8 @@ class Compute(Section):
     sync_batch_norm: bool = True
 
     @model_validator(mode="after")
-    def _teams_can_work(self) -> Self:
-        if problem := team_problem(self):
+    def _workers_can_work(self) -> Self:
+        if problem := team_problem(self) or cluster_problem(self):
             raise BadInput(problem)
         return self
 
@@ -160,6 +160,25 @@ def team_problem(compute: Compute) -> str:
         return f"{asked}, which does not divide compute.workers ({workers}); give {' or '.join(near)} workers"
     if isinstance(gpus, float) and 0 < gpus < 1:
         return f"{asked}, whose workers need a GPU each, but compute.gpus_per_worker is {gpus:g}; give 1, or auto"
+    return ""
+
+
+def cluster_problem(compute: Compute) -> str:
+    """Return why workers on a cluster cannot be asked for like this, "" where they can, or there is no cluster."""
+    if compute.address is None or compute.workers == 0:
+        return ""
+    team = compute.workers_per_model
+    if compute.workers == "auto" and team > 1:
+        return f"compute.workers_per_model is {team} and compute.workers auto; on a cluster give the number of workers"
+    if compute.workers == "auto" and compute.engine == "train":
+        return (
+            "compute.engine is train and compute.workers auto; a group on a cluster needs a number of workers (or "
+            "leave compute.engine out: workers then come and go)"
+        )
+    if compute.device.startswith("cuda:"):
+        return f"compute.device is {compute.device}; on a cluster give cuda: each worker has GPUs of its own"
+    if compute.device == "cuda" and compute.gpus_per_worker == 0:
+        return "compute.device is cuda, but compute.gpus_per_worker is 0; leave it out, or give a number"
     return ""
 
 

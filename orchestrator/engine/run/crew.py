@@ -13,8 +13,9 @@ from actors.pools import do_jobs
 from actors.trials import run_trials
 from audits.errors import BadInput
 from orchestrator.engine.cost.choice import Work, choose_workers
+from orchestrator.engine.given_files import target_of
 from orchestrator.engine.jobs.job import Job, in_turn, missing
-from orchestrator.engine.kind import Design, Kind
+from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.wording import how_many
@@ -29,6 +30,9 @@ from orchestrator.engine.store.checkpoints import unfinished
 from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from tune_spaces.registry import Sweep
+
+CHECK_ANSWERS = "orchestrator.engine.run.answered:check_answers"
+"""Imported where there is a target, for it takes torch."""
 
 
 class Crew:
@@ -77,6 +81,8 @@ class Crew:
     def bring_in(self, settings: Sequence[Setting]) -> None:
         """Put what plans are given into the store, here: workers on other machines need not see the files."""
         for setting in settings:
+            if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
+                load(CHECK_ANSWERS)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
             if jobs := self.stored.lacks(self.kind.brought_in(setting.jobs)):
                 design = self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store)
                 context = WorkerContext(self.kind, design, self.store)

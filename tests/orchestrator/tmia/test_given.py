@@ -77,12 +77,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def given_plan(folder: Path, weights: str = "weights.pt", **changes: Any) -> TmiaPlan:
+def given_values(folder: Path, weights: str = "weights.pt", **changes: Any) -> dict[str, Any]:
+    """Return what the plan of a model in ``folder`` changes in the shipped one."""
     target = {"weights": str(folder / weights), "members": str(folder / "members.txt"), **changes.pop("target", {})}
     values = {**SMALL, "compute.store": str(folder / "store"), **changes, "target": target}
     if "transfer.teacher" in values:
         values["transfer.teacher"] = str(folder / values["transfer.teacher"])
-    plan = load_plan("tmia-smoke", values=values)
+    return values
+
+
+def given_plan(folder: Path, weights: str = "weights.pt", **changes: Any) -> TmiaPlan:
+    plan = load_plan("tmia-smoke", values=given_values(folder, weights, **changes))
     assert isinstance(plan, TmiaPlan)
     return plan
 
