@@ -5,10 +5,11 @@ by ``.data``, a hook or a custom backward that changes gradients: the Gram matri
 silently. So derivatives along random directions of the parameters are compared with central differences, of steps of
 several sizes, at weights a little away from the model's own, where many units may stand on a kink exactly.
 
-A parameter is refused only where the differences agree with each other and not with autograd. They do not agree where a
-threshold or a quantiser lies within a step, nor where rounding hides them. Where nothing changes at all, as behind a
-threshold that no step reaches, the derivative is 0, and a gradient that its author put there instead
-(straight-through) is taken as meant. Parameters that the logits do not depend on have the gradient 0 that they should.
+A parameter is refused only where the differences agree with each other and not with autograd; they do not agree where
+rounding hides them. Nor is it refused if the logits jump as it changes, or do not change at all: behind a quantiser, a
+threshold or a hard choice the derivative is 0 almost everywhere, and a gradient that the author put there instead
+(straight-through) is taken as meant. So what is detached beside a hard choice by the same parameter is not seen.
+Parameters that the logits do not depend on have the gradient 0 that they should.
 """
 
 from __future__ import annotations
@@ -25,11 +26,8 @@ from audits.gradients.attribution import weights_of
 from audits.gradients.capture import answer
 from audits.gradients.model_copies import computing_in, contiguous
 
-STEPS = {
-    torch.float32: ((1e-2, 3e-2), (1e-2, 3e-2, 1e-1)),
-    torch.float64: ((1e-6, 1e-5, 1e-4), (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)),
-}
-"""Steps, of the size of the parameters: for several of these together, and for one that may be refused."""
+STEPS = {torch.float32: (1e-2, 3e-2), torch.float64: (1e-6, 1e-5, 1e-4)}
+"""Steps, of the size of the parameters, whose differences must agree."""
 DIRECTIONS = 3
 """Directions in which a parameter that may be refused is moved."""
 AWAY = 1e-2
@@ -38,6 +36,10 @@ APART = {torch.float32: 3e-2, torch.float64: 1e-6}
 """What differences may be apart from autograd's derivative, of the parameters' shares in it."""
 NOISE = 100
 """What rounding changes the logits by, in units of the last place."""
+FAR, GRID, HALVINGS = 10.0, 33, 28
+"""How far a jump is looked for, of a parameter's size; the number of places to start from; how closely."""
+JUMP = 1e-3
+"""What the logits change by from one side of a jump to the other, of their change between the places around it."""
 SMALL = 1e-2
 """The least size that a parameter is taken to have, of the middle one of all: some are 0."""
 LISTED = 3
@@ -48,8 +50,8 @@ def check_reached(model: nn.Module, wanted: tuple[str, ...], sample: torch.Tenso
 
     ``sample``: points (n, ...) to try. No weight of ``model`` may need a gradient. All is computed in float64, but for
     models and devices that only float32 goes through, where differences must be larger to be seen. Costs one gradient
-    of a sum over ``sample`` and two passes; where these disagree, up to six passes for each group of parameters that is
-    looked at, and 36 for each parameter. Memory: a copy of the weights and one gradient, in float64.
+    of a sum over ``sample`` and two passes; where these disagree, up to six more for each group of parameters that is
+    looked at, and 79 for each parameter. Memory: a copy of the weights and one gradient, in float64.
     """
     found = list(islice(Nearby.of(*in_float64(model, sample), wanted).wrong(wanted), LISTED + 1))
     if found:
@@ -116,23 +118,26 @@ class Nearby:
 
     def wrong(self, names: Sequence[str]) -> Iterator[str]:
         """Yield those of ``names`` that have another derivative than autograd's, looking closer where some have."""
-        together, alone = STEPS[self.start.dtype]
-        if not self.differ(names, together, 1):
+        if not self.differ(names, 1):
             return
         if len(names) > 1:
             half = len(names) // 2
             yield from self.wrong(names[:half])
             yield from self.wrong(names[half:])
-        elif self.differ(names, alone, DIRECTIONS):
+        elif self.differ(names, DIRECTIONS) and not self.jumps(names):
             yield names[0]
 
-    def differ(self, names: Sequence[str], steps: Sequence[float], directions: int) -> bool:
-        """Say whether differences of all ``steps`` agree, and not with autograd, where ``names`` are moved together."""
+    def differ(self, names: Sequence[str], directions: int) -> bool:
+        """Say whether differences of all steps agree, and not with autograd, where ``names`` are moved together."""
         shares = torch.stack([self.slopes[name][:directions] for name in names])
         slope, allowed = shares.sum(0), APART[self.start.dtype] * float(shares.abs().sum(0).norm())
-        found: list[torch.Tensor] = []
+        steps, found = STEPS[self.start.dtype], []
         for step in steps:
-            found.append(torch.stack([self.difference(names, number, step) for number in range(directions)]))
+            ahead, behind = (
+                torch.stack([self.sums(names, number, signed).sum() for number in range(directions)])
+                for signed in (step, -step)
+            )
+            found.append((ahead - behind) / (2 * step))
             if float((found[-1] - slope).norm()) <= allowed + self.rounding / step:
                 return False
         off = min(float((each - slope).norm()) for each in found)
@@ -140,17 +145,32 @@ class Nearby:
         changed = any(float(each.norm()) > self.rounding / step for each, step in zip(found, steps, strict=True))
         return changed and spread < off / 2
 
+    def jumps(self, names: Sequence[str]) -> bool:
+        """Say whether the sum of a point jumps as ``names`` move: it changes by much however near two places are."""
+        places = torch.linspace(-FAR, FAR, GRID, dtype=torch.float64).tolist()
+        values = torch.stack([self.sums(names, 0, place) for place in places])
+        bend = values.diff(n=2, dim=0).abs()
+        middle, point = divmod(int(bend.argmax()), bend.shape[1])
+        low, high = places[middle], places[middle + 2]
+        left, right = values[middle, point], values[middle + 2, point]
+        most = (values[middle : middle + 3, point].diff()).abs().max()
+        for _ in range(HALVINGS):
+            half = (low + high) / 2
+            between = self.sums(names, 0, half)[point]
+            if (between - left).abs() > (right - between).abs():
+                high, right = half, between
+            else:
+                low, left = half, between
+        return bool((right - left).abs() > JUMP * most)
+
     @torch.no_grad()
-    def difference(self, names: Sequence[str], number: int, step: float) -> torch.Tensor:
-        """Return the central difference of the sum along a direction of ``names``, over twice the ``step``."""
-        values = []
-        for signed in (step, -step):
-            weights = {
-                name: moved(self.model, name, size, {number: signed} if name in names else {})
-                for name, size in self.sizes.items()
-            }
-            values.append((answer(self.model, self.sample, weights) * self.start).sum())
-        return (values[0] - values[1]) / (2 * step)
+    def sums(self, names: Sequence[str], number: int, step: float) -> torch.Tensor:
+        """Return the sum of each point (n,) with ``names`` moved by ``step`` along a direction."""
+        weights = {
+            name: moved(self.model, name, size, {number: step} if name in names else {})
+            for name, size in self.sizes.items()
+        }
+        return (answer(self.model, self.sample, weights) * self.start).sum(1)
 
 
 def sizes_of(model: nn.Module, wanted: tuple[str, ...]) -> dict[str, float]:
