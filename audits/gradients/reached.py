@@ -201,7 +201,7 @@ def direction(model: nn.Module, name: str, number: int) -> torch.Tensor:
     places = torch.arange(1, parameter.numel() + 1, device=parameter.device, dtype=torch.float64)
     found = (places * (number + 1) + len(name)).cos().to(parameter.dtype).reshape(parameter.shape)
     for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.weight is parameter:
-            if module.padding_idx is not None:
-                found[module.padding_idx] = 0
+        padding = module.padding_idx if isinstance(module, nn.Embedding | nn.EmbeddingBag) else None
+        if padding is not None and module.weight is parameter:
+            found[padding] = 0
     return found

@@ -138,7 +138,7 @@ def test_wrong_gradients_are_found_whatever_the_size_of_the_logits(scale: float)
             model.head.weight.mul_(scale)
             model.head.bias.mul_(scale)
         if wrong:
-            with pytest.raises(BadInput, match="body.weight"):
+            with pytest.raises(BadInput, match=r"body\.weight"):
                 gram(model, drawn(8, 6), labels(8))
         else:
             gram(model, drawn(8, 6), labels(8))

@@ -137,7 +137,7 @@ def typed(taken: int, given: int, rows: int = 7) -> bytes:
 def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, given: str) -> None:
     data = typed(getattr(TensorProto, taken), getattr(TensorProto, given))
     if given == "STRING":
-        with pytest.raises(BadInput, match="returns out: tensor.string.*none is a tensor of numbers"):
+        with pytest.raises(BadInput, match=r"returns out: tensor.string.*none is a tensor of numbers"):
             onnx(data, "m.onnx")
         return
     whole = taken.startswith("INT")
