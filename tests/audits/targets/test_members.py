@@ -165,10 +165,18 @@ def test_numbers_of_a_split_say_nothing_since_0_is_train_in_some_lists_and_1_in_
 def test_a_comment_that_is_the_name_of_a_point_is_refused(tmp_path: Path) -> None:
     points = Points(4, lambda: ["#1/a.png", "#1/b.png", "c/a.png", "c/b.png"])
     (tmp_path / "ids.txt").write_text("c/a.png\n#1/a.png\n2 # a comment\n")
-    with pytest.raises(BadInput, match=r"'#1/a.png', a comment and the name of a point; write \./#1/a.png"):
+    with pytest.raises(BadInput, match=r"'#1/a.png', which .* the name of a point; write \./#1/a.png"):
         read_members(str(tmp_path / "ids.txt"), points)
     (tmp_path / "ids.txt").write_text("c/a.png\n./#1/a.png\n#c/b.png\n# a/b\n")
     assert read_members(str(tmp_path / "ids.txt"), points).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("line", ["c/a.png #2.png", "#1.png", r"#1\b.png"])
+def test_a_line_that_is_a_name_however_it_is_written_is_no_comment(tmp_path: Path, line: str) -> None:
+    points = Points(4, lambda: ["#1/#1.png", "#1/b.png", "c/a.png", "c/a.png #2.png"])
+    (tmp_path / "ids.txt").write_text(f"0\n2\n{line}\n")
+    with pytest.raises(BadInput, match="is the name of a point"):
+        read_members(str(tmp_path / "ids.txt"), points)
 
 
 def test_a_list_whose_index_is_the_id_is_read_as_pandas_reads_it(tmp_path: Path) -> None:
