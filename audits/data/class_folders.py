@@ -21,6 +21,8 @@ PART = re.compile(
     r"(?:[ _-]?(?:set|split|images|data|\d{4}))?"
 )
 """Names of folders that hold a part of a data set, in lower case; what stands ``before`` is the same for all parts."""
+DOMAIN = re.compile(r"(?<=[a-z])[AB]\Z")
+"""What CycleGAN's folders have behind their part: trainA, trainB, testA, testB; a class called testa has not."""
 NAMED = 6  # endings that a note names
 
 
@@ -172,7 +174,7 @@ def refuse_parts(root: Path, names: Sequence[str]) -> None:
     there, with folders in them. A class that is called train, among others, stays a class.
     """
     seen = [name for name in names if not name.startswith(".")]
-    found = {name: match for name in seen if (match := PART.fullmatch(name.lower()))}
+    found = {name: match for name in seen if (match := PART.fullmatch(DOMAIN.sub("", name).lower()))}
     kinds = {name: match.lastgroup for name, match in found.items()}
     if len({match["before"] for match in found.values()}) != 1:
         return
@@ -185,6 +187,8 @@ def refuse_parts(root: Path, names: Sequence[str]) -> None:
         return
     nested = next((name for name in kinds if class_names(root / name)), None)
     way_out = "a folder that holds one folder of images per class" if nested is None else "one of them: "
+    if nested is None and all(DOMAIN.search(name) for name in kinds):
+        way_out += f", such as {next(iter(kinds))[:-1]} with the folders A and B in it"
     raise BadInput(
         f"{root} holds {' and '.join(kinds)}: parts of a data set, not classes; give {way_out}"
         f"{'' if nested is None else f'folder:{root / nested}'}"

@@ -89,7 +89,9 @@ def refuse_commented(comments: Sequence[str], points: Points, what: str) -> None
     both = next((line for line in comments if points.called.meant(line)), None)
     if both is None:
         return
-    way = f"write ./{both} for the point" if both.startswith("#") else "list the points in a .csv file, without comments"
+    way = (
+        f"write ./{both} for the point" if both.startswith("#") else "list the points in a .csv file, without comments"
+    )
     raise BadInput(f"{what} has the line {both!r}, which holds a comment and is the name of a point; {way}")
 
 
@@ -198,7 +200,10 @@ def texts_of(table: pa.Table, name: str, what: str) -> list[str]:
 
     column = table[name].combine_chunks()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating)
+    plain = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        *(pa.types.is_integer, pa.types.is_floating),
+    )
     if not any(is_kind(kind) for is_kind in (*plain, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)):
         raise BadInput(f"{what}: column {name!r} is of type {kind}; write it as text or as whole numbers")
     return ["" if value is None else str(value) for value in column.to_pylist()]

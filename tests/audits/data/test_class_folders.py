@@ -239,6 +239,8 @@ def test_tiff_of_16_bits_is_refused(tmp_path: Path) -> None:
         (["train_set/a/0.png", "test-set/a/0.png", "x/0.png", "y/0.png", "z/0.png"], "folder:{}/test-set"),
         (["train/a/0.png", "train/b/0.png"], "folder:{}/train"),
         (["train/0.png", "test/0.png"], "one folder of images per class"),
+        (["testA/0.png", "testB/0.png", "trainA/0.png", "trainB/0.png"], "such as test with the folders A and B in it"),
+        (["trainA/horse/0.png", "trainA/foal/0.png", "testA/horse/0.png", "valA/foal/0.png"], "folder:{}/testA"),
         (["seg_train/sea/0.png", "seg_test/sea/0.png", "seg_pred/0.png"], "folder:{}/seg_test"),
     ],
 )
