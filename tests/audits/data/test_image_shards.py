@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from audits.data import images, orientation, shard_writer, sharding
 from audits.data.catalogue import encoded, load
