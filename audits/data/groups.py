@@ -19,7 +19,7 @@ import numpy.typing as npt
 from audits.arrays import Bools, Ids
 from audits.data.id_lists import table_of, written_points
 from audits.data.ids import Points
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 
 COLUMNS = ("id", "group")
 WANTED = "give a CSV or Parquet file with the columns id and group"
@@ -100,8 +100,8 @@ def read_groups(path: str, points: Points) -> Ids:
     if len(places) < points.count:
         absent = np.setdiff1d(np.arange(points.count), places)
         raise BadInput(
-            f"{what} has no group for point {absent[0]} ({len(absent)} such points); give each of {points.count} "
-            "points one line"
+            f"{what} has no group for point {absent[0]} ({how_many(len(absent), 'such point')}); give each "
+            f"of {points.count} points one line"
         )
     names = table["group"].to_pylist()
     return numbered(what, [names[row] for row in np.argsort(places)], points.count)

@@ -22,7 +22,7 @@ from audits.data.ids import number_of
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
 from audits.data.user import LAYOUT, as_float32, checked, told
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, did_you_mean, how_many
 from audits.own.code import first_line
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArr
 
     values = table[column].combine_chunks()
     if values.null_count:
-        raise BadInput(f"data set {request.name!r}: {values.null_count} of {len(values)} labels are missing")
+        raise BadInput(f"data set {request.name!r}: {how_many(values.null_count, 'label')} of {len(values)} missing")
     if pa.types.is_dictionary(values.type):
         if values.type.ordered and is_text(values.type.value_type):
             return values.indices.to_numpy(zero_copy_only=False).astype(np.int64), categories(request, table[column])
@@ -227,7 +227,7 @@ def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.
     if missing := [str(file) for file, content in zip(files, encoded, strict=True) if content is None]:
         raise BadInput(
             f"data set {request.name!r}: {missing[0]} has no bytes of an image, only a path perhaps "
-            f"({len(missing)} such rows); save the images themselves (datasets embeds them in save_to_disk)"
+            f"({how_many(len(missing), 'such row')}); save the images themselves (datasets embeds them in save_to_disk)"
         )
     contents = [content for content in encoded if content is not None]
     found = [header(file, content) for file, content in zip(files, contents, strict=True)]

@@ -9,7 +9,7 @@ import numpy as np
 from audits.arrays import Ids
 from audits.data.id_lists import FILES, Listed, read_list, refuse_commented
 from audits.data.ids import Points
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.targets.rules import NAMED, RULES, SLICE
 
 FIELD = "target.members"
@@ -32,7 +32,7 @@ def read_members(members: str, points: Points | int, field: str = FIELD) -> Ids:
     if ids is None:
         ids = from_file(members, among, field)
     if len(ids) < LEAST:
-        raise BadInput(f"{field}: {members} names {len(ids)} points; give {LEAST} or more")
+        raise BadInput(f"{field}: {members} names {how_many(len(ids), 'point')}; give {LEAST} or more")
     return np.sort(ids)
 
 

@@ -14,7 +14,7 @@ from audits.apollo.design import partition
 from audits.data.id_lists import FILES, Listed, comments_of, lines_of, read_list, refuse_commented
 from audits.data.ids import Points, number_of
 from audits.data.text_tables import text_of
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.engine.plan.errors import PlanProblems, problems_of, shown
 from orchestrator.engine.plan.sections import Positive, Section
 
@@ -191,7 +191,7 @@ class Split(Section):
             part = "all" if self.forget.fraction == 1 else f"{self.forget.fraction * 100:g} % of the"
             return f"{part} training points of class {names}"
         if isinstance(self.forget, ForgetIds):
-            return f"{len(self.forget.ids)} named points"
+            return how_many(len(self.forget.ids), "named point")
         return f"{self.forget * 100:g} % of {self.train_size} training points"
 
     def design(self, classes: Sequence[str] = (), points: Points | None = None) -> Design:

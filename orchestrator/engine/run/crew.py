@@ -93,11 +93,11 @@ class Crew:
         models, made = (sum(count[stage] for stage in makes_models) for count in (needed, left))
         to_do, title = self.kind.making
         if makes_models:
-            self.terminal.line(f"population: {models} models, {models - made} reused, {made} {to_do}")
+            self.terminal.line(f"population: {how_many(models, 'model')}, {models - made} reused, {made} {to_do}")
             self.tell_of_checkpoints(job for job in todo if job.stage in makes_models)
         for stage in (name for name in needed if name not in makes_models):
             done = needed[stage] - left[stage]
-            self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")
+            self.terminal.line(f"{stage}: {how_many(needed[stage], 'job')}, {done} reused, {left[stage]} to do")
         if todo:
             for line in self.kind.before(self.plan, todo, self.design.device):
                 self.terminal.line(line)

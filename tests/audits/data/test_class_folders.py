@@ -299,3 +299,12 @@ def test_class_folders_with_the_same_folders_inside_are_noted(tmp_path: Path, fi
     notes = [note for note in describe(f"folder:{tmp_path}").notes if "sub-folders of the same names" in note]
     assert len(notes) == noted
     assert all("'a', 'b'" in note and "'Training'" in note for note in notes)
+
+
+def test_one_of_a_kind_is_told_in_the_singular(tmp_path: Path) -> None:
+    plant(tmp_path, "a/0.png", "b/0.png", "beside.png", ".empty/readme", "a/.hidden.png")
+    notes = " ".join(read_class_folders(tmp_path).notes())
+    for words in ("1 image that is in no class folder is left out", "1 hidden folder", "1 of 3 images is hidden"):
+        assert words in notes, notes
+    with pytest.raises(BadInput, match="holds 1 class folder;"):
+        read_class_folders(plant(tmp_path / "one", "a/0.png"))

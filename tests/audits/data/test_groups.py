@@ -123,7 +123,7 @@ def test_shards_hold_the_points_and_not_their_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such points\); give each of 3 points one line"),
+        ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such point\); give each of 3 points one line"),
         ("id,group\n0,a\n1,a\n1,b\n", "has id 1 twice"),
         ("id,group\n0,a\n1,a\n3,b\n", r"has id 3 .*allowed: 0 to 2"),
         ("id,group\n0,a\n1,a\nx,b\n", "has 'x' in place 3"),

@@ -38,7 +38,7 @@ def test_files_name_points_sorted(tmp_path: Path) -> None:
 WRONG = {
     "ids.txt": [
         ("1\n9\n12\n", r"has id 9 \(2 of 3 ids are outside\), but the data set has 9 points; allowed: 0 to 8"),
-        ("1\n2\n1\n", r"has id 1 twice \(1 such ids\)"),
+        ("1\n2\n1\n", r"has id 1 twice \(1 such id\)"),
         ("1\nx\n", "'x' in place 2 of 2; allowed: ids"),
         ("1\n-2\n", "'-2' in place 2"),
         ("3\n", "names 1 points; give 2 or more"),
