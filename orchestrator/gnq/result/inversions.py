@@ -147,8 +147,8 @@ def inversion_warnings(found: Likeness) -> list[str]:
         )
     if unknown := sum(row["same_class_twin"] == 0 for row in rows):
         lines.append(
-            f"inversion: of {len(rows)} images {unknown} {'is' if unknown == 1 else 'are'} of a class that the twin has "
-            "no image of; there own minus twin also shows which model knows the class"
+            f"inversion: of {len(rows)} images {unknown} {'is' if unknown == 1 else 'are'} of a class that the twin "
+            "has no image of; there own minus twin also shows which model knows the class"
         )
     if alone := sum(row["same_class"] == 0 for row in rows):
         lines.append(

@@ -140,7 +140,7 @@ def test_what_is_left_out_or_may_surprise_is_said_with_counts(tmp_path: Path) ->
     )
     others, beside, empty, hidden = describe(f"folder:{tmp_path}").notes
     assert ".gif 2, no ending 2, .ds_store 1, .txt 1" in others
-    assert ": 1 images" in beside and ": 1 hidden folders" in empty and "1 of 3 images" in hidden
+    assert ": 1 image that" in beside and ": 1 hidden folder without" in empty and "1 of 3 images" in hidden
     assert load(f"folder:{tmp_path}").notes == (others, beside, empty, hidden)
     assert all(line.startswith(f"folder:{tmp_path}: ") for line in (others, beside, empty, hidden))
 

@@ -90,7 +90,7 @@ def test_what_is_no_table_costs_one_line(tmp_path):
     refused(images(), r"labels is 'lable' \(did you mean 'label'\?\)", "?labels=lable")
     refused(pa.table({"text": ["a", "b"], "label": [0, 1]}), r"not all others are numbers \(text\)")
     refused(pa.table({"x": [[1.0], [1.0, 2.0]], "label": [0, 1]}), "rows of x have several shapes")
-    refused(pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "1 of 2 labels are missing")
+    refused(pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "1 label of 2 missing")
     refused(pa.table({"image": [png(PIXELS[0]), b"GIF89a"], "label": [0, 1]}), r"\(row 1\) cannot be read")
     refused(pa.table({"image": [png(PIXELS[0]), png(PIXELS[1], (3, 3))], "label": [0, 1]}), r"\?size=N behind it")
     refused(pa.table({"image": pa.array([None, png(PIXELS[0])]), "label": [0, 1]}), r"\(row 0\) has no bytes")

@@ -41,7 +41,7 @@ WRONG = {
         ("1\n2\n1\n", r"has id 1 twice \(1 such id\)"),
         ("1\nx\n", "'x' in place 2 of 2; allowed: ids"),
         ("1\n-2\n", "'-2' in place 2"),
-        ("3\n", "names 1 points; give 2 or more"),
+        ("3\n", "names 1 point; give 2 or more"),
         ("", "names 0 points"),
     ],
     "ids.csv": [
