@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, permutations
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,10 @@ def read(table: pa.Table) -> list[str]:
     return [found.word(int(code)) if not gone else "" for code, gone in zip(found.codes, missing, strict=True)]
 
 
+def read_text_table(file: Path, separator: str) -> list[str]:
+    return read(text_table(file, "table", separator))
+
+
 def ways_of_text(folder: Path, said: list[str]) -> Iterator[Callable[[], list[str]]]:
     """Yield what reads names from every kind of file but arrays."""
     for separator in (",", "\t"):
@@ -48,7 +53,7 @@ def ways_of_text(folder: Path, said: list[str]) -> Iterator[Callable[[], list[st
         csv.writer(text, delimiter=separator).writerows([["name", "x"], *([each, "1"] for each in said)])
         file = folder / "table"
         file.write_text(text.getvalue(), encoding="utf-8", newline="")
-        yield lambda separator=separator: read(text_table(file, "table", separator))
+        yield partial(read_text_table, file, separator)
     for value in ([{"name": each} for each in said], {"name": said}):
         (folder / "table.json").write_text(json.dumps(value), encoding="utf-8")
         yield lambda: read(of_json(read_json(folder / "table.json"), folder).pick(["name"]))
