@@ -13,7 +13,8 @@ import numpy as np
 
 from audits.arrays import Bools
 from audits.data.bounded import array_within, table_within
-from audits.data.ids import Written, number_of
+from audits.data.class_folders import is_image
+from audits.data.ids import Points, Written, number_of
 from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
@@ -27,13 +28,14 @@ INDEX = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 """Columns that pandas writes where a row's number is kept: named by nothing, or by what stands for it."""
 MOST_BYTES = 2**30
 COMMENT = re.compile(r"(^|\s+)#.*")
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
 class Listed:
     """Points (n,) as a file lists them, and what a second column says of them.
 
-    ``member``: (n,), whether each is a member; None where the file does not say. ``comments``: lines that are skipped.
+    ``member``: (n,), whether each is a member; None where the file does not say. ``comments``: as ``comments_of``.
     """
 
     points: Written
@@ -62,7 +64,7 @@ def read_list(file: str, what: str) -> Listed | Bools:
             case ".json":
                 return Listed(from_json(json.loads(text_of(path, what)), what))
         text = text_of(path, what)
-        return Listed(lines_of(text), comments=re.findall(r"^#.*", text, re.MULTILINE))
+        return Listed(lines_of(text), comments=comments_of(text))
     except BadInput:
         raise
     except (OSError, ValueError, RecursionError) as error:
@@ -72,8 +74,25 @@ def read_list(file: str, what: str) -> Listed | Bools:
 
 def lines_of(text: str) -> list[str]:
     """Return the lines without comments, those that hold something."""
-    found = (COMMENT.sub("", line) for line in re.split(r"\r\n|\r|\n", text))
+    found = (COMMENT.sub("", line) for line in LINE_END.split(text))
     return [line for line in found if line.strip()]
+
+
+def comments_of(text: str) -> list[str]:
+    """Return the lines, whole, of which something is skipped as a comment and which may be names of files."""
+    lines = (line for line in LINE_END.split(text) if COMMENT.search(line))
+    return [line.strip() for line in lines if "/" in line or is_image(line.strip())]
+
+
+def refuse_commented(comments: Sequence[str], points: Points, what: str) -> None:
+    """Refuse a list of which a line holds a comment, by its #, and is the name of a point as well."""
+    both = next((line for line in comments if points.called.meant(line)), None)
+    if both is None:
+        return
+    way = (
+        f"write ./{both} for the point" if both.startswith("#") else "list the points in a .csv file, without comments"
+    )
+    raise BadInput(f"{what} has the line {both!r}, which holds a comment and is the name of a point; {way}")
 
 
 def from_array(found: np.ndarray[tuple[int, ...], np.dtype[np.generic]], what: str) -> Listed | Bools:
@@ -181,7 +200,10 @@ def texts_of(table: pa.Table, name: str, what: str) -> list[str]:
 
     column = table[name].combine_chunks()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating)
+    plain = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        *(pa.types.is_integer, pa.types.is_floating),
+    )
     if not any(is_kind(kind) for is_kind in (*plain, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)):
         raise BadInput(f"{what}: column {name!r} is of type {kind}; write it as text or as whole numbers")
     return ["" if value is None else str(value) for value in column.to_pylist()]

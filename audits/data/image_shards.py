@@ -7,7 +7,7 @@ import os
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -20,6 +20,7 @@ from audits.data.bounded import arrays_within
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet, Facts, contents_digest
 from audits.data.image_files import Decoder, Images, Shape, in_threads
+from audits.data.orientation import turned_notes
 from audits.data.shard_manifest import INDEX, MANIFEST, Manifest, Shard
 from audits.data.shard_writer import sha256_of
 from audits.data.source import CATALOGUE, Request, Source
@@ -211,7 +212,8 @@ def encoded(request: Request) -> EncodedSet:
     folder = request.local_path()
     if not folder.is_dir():
         raise describe(request).missing()
-    return encoded_set(folder, size)
+    found = encoded_set(folder, size)
+    return replace(found, notes=turned_notes(request.name, found.images))
 
 
 def describe(request: Request) -> Description:

@@ -18,7 +18,7 @@ import click
 from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.session import Session
@@ -134,7 +134,7 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
     if not (files := unpack(server.log(name), out)):
         click.echo(f"job {name} left no results", err=True)
     else:
-        click.echo(f"results: {out} ({len(files)} files)", err=as_json)
+        click.echo(f"results: {out} ({how_many(len(files), 'file')})", err=as_json)
     if as_json and (out / RESULT_FILE).exists():
         click.echo((out / RESULT_FILE).read_text(encoding="utf-8"))
     return ended

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.credentials import without_mask
 from audits.data.ids import Points
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.targets.forms import PART, file_and_part
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
@@ -151,7 +151,7 @@ def points_of(target: Target, points: Points) -> dict[str, Ids]:
     others = found.setdefault("non_members", np.setdiff1d(np.arange(points.count, dtype=np.int64), members))
     if len(both := np.intersect1d(members, others)):
         raise BadInput(
-            f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "
-            "is one or the other"
+            f"target.non_members has {how_many(len(both), 'point')} in target.members as well, first {both[0]}; a "
+            "point is one or the other"
         )
     return found

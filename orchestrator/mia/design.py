@@ -12,7 +12,7 @@ from audits.data.classes import points_of
 from audits.data.duplicates import Borders, borders
 from audits.data.pools import Pools, draw_pools
 from audits.data.twins import draw_twins
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.canaries import canary_labels
 from audits.mia.given_pool import GivenPool, draw_given_pool
@@ -111,8 +111,8 @@ class MiaDesign(ABC):
         members, others = self.known_points["members"], self.known_points["non_members"]
         if left_out := len(members) - len(kept := np.intersect1d(members, ids)):
             raise BadInput(
-                f"target.members has {left_out} points of classes that split.classes leaves out; name the classes that "
-                "the model was trained on, or null for all"
+                f"target.members has {how_many(left_out, 'point')} of classes that split.classes leaves out; name "
+                "the classes that the model was trained on, or null for all"
             )
         split = self.plan.split
         return draw_given_pool(kept, np.intersect1d(others, ids), split.train_size, split.test, self.plan.seed)

@@ -22,7 +22,7 @@ from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting
-from orchestrator.engine.run.within import reported
+from orchestrator.engine.run.within import Reported
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.run.workers import AS_THEY_COME
 from orchestrator.engine.setting import Setting, plans_of
@@ -99,11 +99,11 @@ class Crew:
         models, made = (sum(count[stage] for stage in makes_models) for count in (needed, left))
         to_do, title = self.kind.making
         if makes_models:
-            self.terminal.line(f"population: {models} models, {models - made} reused, {made} {to_do}")
+            self.terminal.line(f"population: {how_many(models, 'model')}, {models - made} reused, {made} {to_do}")
             self.tell_of_checkpoints(job for job in todo if job.stage in makes_models)
         for stage in (name for name in needed if name not in makes_models):
             done = needed[stage] - left[stage]
-            self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")
+            self.terminal.line(f"{stage}: {how_many(needed[stage], 'job')}, {done} reused, {left[stage]} to do")
         if todo:
             for line in self.kind.before(self.plan, todo, self.design.device):
                 self.terminal.line(line)
@@ -125,18 +125,17 @@ class Crew:
         """Do jobs of ``plans`` on ``workers`` and show how far they are."""
         stage_of = {job.key: job.stage for job in jobs}
         names = {job.key: " ".join([job.stage, *([job.kind] if job.kind else [])]) for job in jobs}
-        here = self.plan.compute.address is None
         with (
             self.terminal.stage(title, len(jobs)) as advance,
             self.terminal.quiet(),
-            reported(names, self.terminal.line) if here else nullcontext("") as within,
         ):
             do_jobs(
                 jobs,
-                replace(self.contexts(plans), within=within),
+                self.contexts(plans),
                 workers,
                 on_progress=advance,
                 is_done=lambda key: self.store.has(stage_of[key], key),
+                on_words=Reported(names, self.terminal.line),
                 tell=self.terminal.line,
             )
         self.stored.known.add(jobs)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.errors import how_many
 from orchestrator.engine.data import data_of
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
@@ -282,7 +283,7 @@ class Run:
         self.first = list(jobs.values())
         todo = self.stored.lacks(self.first)
         if todo:
-            self.terminal.line(f"ranking: {len(self.first)} jobs, {len(self.first) - len(todo)} reused")
+            self.terminal.line(f"ranking: {how_many(len(self.first), 'job')}, {len(self.first) - len(todo)} reused")
             self.crew.settle([(each.plan, self.stored.lacks(each.first_jobs())) for each in designs])
             with self.terminal.quiet(), self.crew.connected():
                 self.watch([Setting("", {}, self.plan, tuple(self.first))], [todo], what="ranking the points")

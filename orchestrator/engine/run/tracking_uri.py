@@ -13,6 +13,8 @@ from audits.errors import BadInput, did_you_mean
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
 ALLOWED = "sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
 FIELD, VARIABLE = "tracking.uri", "MLFLOW_TRACKING_URI"
+DATABRICKS = ("databricks", "databricks-uc", "uc")
+"""Schemes of Databricks, of which MLflow takes the bare words as well."""
 SERVER = re.compile(r"[\w.-]+:\d+(/.*)?")
 
 
@@ -37,6 +39,8 @@ def check_uri(uri: str, name: str = FIELD) -> None:
     given = f"{name} {uri!r}"
     parts = urlsplit(reveal(uri))
     scheme = parts.scheme.split("+")[0]
+    if (scheme or uri) in DATABRICKS:
+        raise BadInput(f"{given} is a workspace of Databricks, where orch does not track runs; allowed: {ALLOWED}")
     if scheme not in SCHEMES and SERVER.fullmatch(uri):
         raise BadInput(f"{given} names no scheme; write http://{uri}, or https://{uri}")
     if scheme == "file" or not scheme or len(scheme) == 1:  # the drive of a path

@@ -298,7 +298,7 @@ def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:
 REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"target": {"controls": 3}}, "target.controls is 3; allowed: even"),
     ({"target": {"members": "0:1790"}}, "known non-members"),
-    ({"target": {"non_members": "0:1000"}}, "target.non_members has 60 points that are target.members as well"),
+    ({"target": {"non_members": "0:1000"}}, "target.non_members has 60 points in target.members as well"),
     ({"target": {"weights": "/nowhere.pt"}}, "/nowhere.pt cannot be read"),
     ({"audit.attacks": ["lira_oracle", "yeom"]}, "lira_oracle reads the truth about other targets"),
     ({"audit.reconstruction.pairs": "paper"}, "with a target give 'reference'"),
