@@ -8,7 +8,7 @@ from orchestrator.engine.headline import DIRECTION, backwards
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.numbers import percent
 from orchestrator.report.verdict import FAILED, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
+from orchestrator.report.verdict_rule import seen_above_chance, verdict_of
 from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
@@ -55,7 +55,7 @@ def finding(run: ScoreResult, row: ScoreRow, tests: int) -> Finding:
         why = "members have lower scores than others, so the scores may stand the wrong way round"
     elif row.auc.bounded and row.auc.errors == (0.0, 0.0):
         why = "its scores are all alike, and would have shown nothing"
-    seen = seen_by_permutations(row.auc, members, others, row.targets, run.level, tests)
+    seen = seen_above_chance(row.auc, members, others, row.targets, run.level, tests)
     return Finding(
         setting=row.setting,
         subject=row.attack if len({each.setting for each in run.table}) < 2 else f"{row.attack} ({row.setting})",
