@@ -110,9 +110,10 @@ def summarise(
 
     AUC: mean within-target AUC, t interval over targets (``auc_low``/``auc_high``; DeLong over points when there is one
     target), percentile bootstrap over targets (``auc_bootstrap_*``), two-sided permutation p-value (``auc_p``) and the
-    same after Holm's correction over all cells of the setting (``auc_p_holm``); ``above_chance``:
-    :mod:`audits.statistics.chance`. Permutations are raised to what Holm needs where the request is too small. ``groups``
-    (N,): the group of every point of the data set, where whole groups were dealt; then whole groups are permuted.
+    same after Holm's correction over all cells of the setting (``auc_p_holm``); ``above_chance``: by both
+    (:mod:`audits.statistics.chance`). Permutations are raised to what Holm needs where the request is too small.
+    ``groups`` (N,): the group of every point of the data set, where whole groups were dealt; then whole groups are
+    permuted.
     ``tpr`` and ``found_fpr``: shares of forget and of unseen points that the attack calls "unlearned" at the threshold
     fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
     the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", ``found_fpr_below_p``:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from audits.statistics.chance import ABOVE, UNSURE, Standing, standing
+from audits.statistics.chance import ABOVE, CHANCE, UNSURE, Standing, standing
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import entry
 from orchestrator.report.verdict import LEAK, NONE_SEEN, UNTOLD, Level
@@ -56,6 +56,11 @@ def decided(rows: Iterable[R], level: float) -> tuple[R, ...]:
 def unsure(row: Tested, level: float) -> bool:
     """Say whether the test of a row tells its points apart, but its interval does not."""
     return not row.above_chance and standing_of(row, level) == UNSURE
+
+
+def beyond(auc: Estimate) -> bool:
+    """Say whether an AUC that is not tested beside others lies above one half with its whole interval."""
+    return auc.above(CHANCE)
 
 
 def level_of(row: Tested, level: float) -> Level:

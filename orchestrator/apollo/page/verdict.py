@@ -214,8 +214,8 @@ def _luck(run: ApolloRun) -> Sentence:
         "Luck",
         f"Of the {shown} intervals ({percent(run.level, 0)} each) in the main table, about {luck:.0f} are expected to "
         f"miss the truth by chance (of the {len(rows)} AUC intervals, about {luck_auc:.1f}). “Above chance” therefore "
-        f"rests on permutation tests with Holm’s correction over the {len(rows)} rows as well as on an interval. A null "
-        "result means that these attacks found nothing with this many points. It does not prove safety.",
+        f"rests on permutation tests with Holm’s correction over the {len(rows)} rows, not on single intervals alone. "
+        "A null result means that these attacks found nothing with this many points. It does not prove safety.",
     )
 
 
