@@ -11,7 +11,7 @@ from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from orchestrator.compared.data import DataOf, data_of
 from orchestrator.compared.shadow_models import with_shadows
-from orchestrator.engine.headline import BROKEN
+from orchestrator.engine.headline import breaks
 from orchestrator.engine.kind import ScoresTable
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
 from orchestrator.kinds import kind_named
@@ -164,7 +164,7 @@ def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     return frozenset(
         (row["setting"], ".".join(filter(None, (row.get("unlearner"), row["attack"]))))
         for row in document["table"]
-        if any(row.get(name) for name in BROKEN)
+        if breaks(row)
     )
 
 
