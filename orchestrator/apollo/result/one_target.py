@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from audits.statistics.chance import ABOVE, standing
+from audits.statistics.chance import ABOVE, Standing, standing
 from audits.statistics.judged import rows_by
 from audits.statistics.one_target import Interval, area_p, one_target_auc, one_target_rate, one_target_rate_p
 from audits.statistics.summary import Cell, Row, cells
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[Any]]
 MISFIT = 0.5
 """Accuracy at its own points below which a given model does not seem to belong to the data as they are."""
-TESTED = ("auc", "auc_low", "auc_p_holm")
 Place = tuple[str, str, int]
 """Setting, unlearner, target."""
 
@@ -43,8 +42,13 @@ def of_one_target(
     """
     kept, found = left_out(settings, store), {place(cell): cell for cell in cells(scores)}
     told = [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
-    told = [row | {"above_chance": standing(*(row[name] for name in TESTED), level) == ABOVE} for row in told]
+    told = [row | {"above_chance": stands(row, level) == ABOVE} for row in told]
     return [row | judged_with_shadows(row, level) if row["unlearner"] == RETRAIN.term else row for row in told]
+
+
+def stands(row: Row, level: float) -> Standing:
+    """Return where a row stands to chance by its interval over points and shadows."""
+    return standing(row["auc"], row["auc_low"], row["auc_p_holm"], level)
 
 
 def judged_with_shadows(row: Row, level: float) -> Row:
