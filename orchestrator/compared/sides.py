@@ -162,7 +162,7 @@ def made_by(plan: Mapping[str, Any]) -> dict[str, Any]:
 def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     """Return setting and attack, as scores name it, of every line of a result that broke a nominal rate."""
     return frozenset(
-        (row["setting"], ".".join(filter(None, (row.get("unlearner"), row["attack"]))))
+        (row["setting"], ".".join(filter(None, (row.get("unlearner"), row.get("selection"), row["attack"]))))
         for row in document["table"]
         if breaks(row)
     )
