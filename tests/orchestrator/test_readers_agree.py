@@ -158,8 +158,8 @@ def areas(document: Document) -> list[Area]:
         return [Area(row, AUC, (row["score"],), row["score"] == "loss") for row in document["separation"]]
     if kind == "tmia":
         judges = judges_of([row["attack"] for row in table])
-        main = next(iter(document["plan"]["audit"]["selectors"]))
-        main = next((name for name in document["plan"]["audit"]["selectors"] if name != "none"), main)
+        chosen = [name for name in document["plan"]["audit"]["selectors"] if name != "none"]
+        main = next(name for name in (*chosen, "all", "none") if any(row["selection"] == name for row in table))
         return [
             Area(row, PRECISION, (row["selection"], row["attack"]),
                  row["attack"] in judges and row["selection"] == main, row["members"] / pairs)
@@ -359,6 +359,16 @@ def test_stars_flags_and_words_agree(
             assert leaks_told(document) == counts, title
 
 
+def test_what_only_an_oracle_sees_is_no_leak(run: Callable[[str], Path]) -> None:
+    document, _ = placed(read_result(run("apollo")), [STATES["across"]])
+    for row in document["table"]:
+        if row["attack"] == "u_lira":
+            row |= {"access": "oracle", "auc": 0.7, "auc_low": 0.6, "auc_high": 0.8, "auc_p_holm": 0.001}
+    told = rejudged(document)
+    assert any(row["above_chance"] for row in told["table"])
+    assert not any(each["level"] == LEAK for each in told["verdict"]["findings"]) and not leaks_told(told)
+
+
 VOID, KEPT = 0.73912, 0.61347
 """Hit rates, so odd that nothing else is printed like them."""
 ENDS = {"": 0.0, "_low": -0.02, "_high": 0.02}
@@ -460,6 +470,7 @@ def tracked(document: Document) -> str:
     return "\n".join(f"{key} {value}" for key, value in {**numbers, **gate.tags()}.items())
 
 
+SAID = re.compile(r"\bvoid\b", re.IGNORECASE)
 OF_ALL = ("page", "markdown", "csv", "report", "terminal", "notebook", "summary")
 """Outputs that print hit rates, or say that they are void."""
 FIGURES = ("verdict", "budget", "shadows", "rates", "sweep")
@@ -487,11 +498,11 @@ def test_what_is_void_is_a_number_nowhere_and_nothing_else_is_hidden(
         pattern = re.compile(f"{VOID}") if output in ("tracker", "figures") else printed(VOID)
         assert not (seen := pattern.search(text)), (output, text[max(0, seen.start() - 200) : seen.end() + 80])
     if not bad:
-        assert not any("void" in text.lower() for output, text in found.items() if output in ("csv", "summary", "gate"))
+        assert not any(SAID.search(text) for output, text in found.items() if output in ("csv", "summary", "gate"))
         return
     for output in OF_ALL:
         assert printed(KEPT).search(found[output]), output
-        assert output == "summary" or "void" in found[output].lower(), output
+        assert output == "summary" or SAID.search(found[output]), output
     assert printed(KEPT).search(found.get("tracker", f"{KEPT}"))
     assert 0 < len(printed(KEPT).findall(found["csv"])) < len(printed(KEPT).findall(whole))
     of_void = {line.place for line in headline_of(document).lines(document) if line.void}

@@ -134,13 +134,16 @@ def _identity(run: ApolloRun) -> Sentence:
 
 def _unlearner(run: ApolloRun, name: str) -> Sentence:
     rows = [row for row in run.rows() if row.unlearner == name]
-    above = sorted((row for row in rows if row.above_chance), key=lambda row: -float(row.auc))
+    starred = sorted((row for row in rows if row.above_chance), key=lambda row: -float(row.auc))
+    above = [row for row in starred if row.access != "oracle"]
     flags = run.utility(name)
     note = "".join(
         f" {flag.capitalize()}{'' if run.given else f' on {count} of {flags.targets} targets'}."
         for flag, count in flags.flags.items()
     )
     head = f"Given model, by shadows of {words(name)}" if run.given else heading(name)
+    if oracle := "; ".join(area(row) for row in starred if row.access == "oracle"):
+        note = f" By the oracle, which is no attack: {oracle}.{note}"
     if not above:
         said = "No attack is above chance." if not any(run.unsure(row) for row in rows) else "No leak can be told."
         return Sentence("plain", head, f"{said}{_nulls(run, rows)}{note}")
@@ -152,8 +155,7 @@ def _strongest(above: list[AttackRow], access: str) -> str:
     """Return what is above chance at one access level: the strongest with its interval, the others by name."""
     rows = [row for row in above if row.access == access]
     others = ", ".join(words(row.attack) for row in rows[1:])
-    source = "by the oracle" if access == "oracle" else f"from {ACCESS.get(access, access)}"
-    return f"{source}: {area(rows[0])}" + (f", also {others}" if others else "")
+    return f"from {ACCESS.get(access, access)}: {area(rows[0])}" + (f", also {others}" if others else "")
 
 
 def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
