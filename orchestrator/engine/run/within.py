@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from audits.gradients.heard import heard
+from audits.writing import write_whole
 from orchestrator.engine.durations import seconds
 
 WRITE_EVERY = 1.0
@@ -41,10 +42,8 @@ def followed(folder: str, key: str, clock: Callable[[], float] = time.monotonic)
             return
         said = now
         left = (now - start) / share * (1 - share) if share > 0 else None
-        beside = file.with_suffix(".new")
         with suppress(OSError):  # a full disk, or a run that has ended
-            beside.write_text(json.dumps({"what": what, "share": share, "gone": now - begin, "left": left}))
-            beside.replace(file)
+            write_whole(file, json.dumps({"what": what, "share": share, "gone": now - begin, "left": left}).encode())
 
     try:
         with heard(write):
