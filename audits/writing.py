@@ -13,7 +13,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from io import BufferedRandom
 
 TEMPORARY = ".tmp-"
 """Start of the name of whatever is not finished."""
@@ -70,7 +73,7 @@ def write_together(
 
 
 @contextmanager
-def replacing(file: Path) -> Iterator[IO[bytes]]:
+def replacing(file: Path) -> Iterator[BufferedRandom]:
     """Open a new file, to write and to read, that takes the place of ``file`` when the block ends well.
 
     It is on the disk by then. Raises as ``write_together``.

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 from audits.data.file_sets import Facts, unreadable
 from audits.errors import BadInput
 from audits.writing import replacing
+
+if TYPE_CHECKING:
+    from io import BufferedRandom
 
 BLOCK = tarfile.BLOCKSIZE
 NOTE = ".json"
@@ -112,7 +115,7 @@ def write_part(part: Part) -> Written:
 
 
 @contextmanager
-def written_anew(path: Path) -> Iterator[IO[bytes]]:
+def written_anew(path: Path) -> Iterator[BufferedRandom]:
     """Open a file that takes the place of ``path`` when the block ends well, so that ``path`` is whole or not there."""
     try:
         with replacing(path) as stream:

@@ -17,7 +17,6 @@ from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
-from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.own_code import code_of
 from orchestrator.engine.plan.files import is_there
 from orchestrator.engine.run.choice import choice_of
@@ -80,7 +79,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
     is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
-    allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
+    allowed = ("--allow-code",) if asked or session.code.allows_all else ()
     sent = {**values, "source": PLAN if is_file else values["source"]}
     if swept is not None:
         sent["name"] = None if values["vary"] else sweep_file.name if sweep_file else values["name"]

@@ -26,12 +26,17 @@ class Permission:
         """Take down names of components and folders that stand on the command line."""
         self.own.update(word for word in words if word)
 
+    @property
+    def allows_all(self) -> bool:
+        """Whether all code of a plan may run, by the option or the variable."""
+        return self.everything or os.environ.get(ALLOW) == "1"
+
     def may_run(self, named: Sequence[Named]) -> bool:
         """Return whether the code of all these names may run; ask once where a person sits.
 
         A name on the command line is the user's word, but not for the folder that somebody's plan names beside it.
         """
-        if self.everything or os.environ.get(ALLOW) == "1":
+        if self.allows_all:
             return True
         unknown = [each for each in named if not self.is_known(*each)]
         if not unknown:

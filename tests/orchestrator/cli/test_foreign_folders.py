@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -15,10 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audits.data import shards
+from audits.data.catalogue import load
+from audits.errors import BadInput
+from orchestrator.apollo.page import page as render
 from orchestrator.cli.main import main
 from orchestrator.engine.run import output_folder
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.kinds import load_plan
+from tests.cases.apollo_result import write_whole_run
 
 OWN = "what the reader wrote\n"
 WRITTEN = ("report.html", "figures/auc.csv", "figures/auc.svg", "figures/auc.png", "figures/verdict.csv")
@@ -261,3 +267,70 @@ def test_what_names_people_is_for_its_owner_alone(theirs: Path, scored: Path, tm
     assert stat.S_IMODE(Path("new/run").stat().st_mode) == 0o700
     assert stat.S_IMODE((theirs / "report.html").stat().st_mode) == 0o600
     assert stat.S_IMODE(Path("plan.yaml").stat().st_mode) == 0o644
+
+
+@pytest.fixture
+def exposing(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A result whose page lists points 0 to 2, and shows pictures of them where it has the data."""
+    shutil.rmtree(theirs)
+    theirs.mkdir()
+    result = write_whole_run(theirs)
+    result["fingerprints"] = {"data": load("fashion14").contents, "points": {}, "members": {}}
+    seen: list[Any] = []
+    pretended = dataclasses.replace(
+        render.PAGE, read=lambda out: out, fill=lambda run, out, images: seen.append(sorted(images))
+    )
+    monkeypatch.setattr(render, "PAGE", pretended)
+    result["seen"] = seen
+    return result
+
+
+def reported(result: dict[str, Any], name: str, *options: str) -> list[int]:
+    """Return the points of which ``orch report`` shows pictures where the plan's data are ``name``."""
+    changed = {**result, "plan": {**result["plan"], "data": {"name": name, "root": None}}}
+    text = json.dumps({key: value for key, value in changed.items() if key != "seen"})
+    Path("theirs/result.json").write_text(text)
+    assert main(["report", "theirs", *options]) == 0
+    found: list[int] = result["seen"][-1]
+    return found
+
+
+@pytest.mark.parametrize("name", ["parquet:s3://theirs/points", "parquet:gs://theirs/points?anonymous=true"])
+def test_a_report_reads_no_data_from_elsewhere_unless_it_is_let(
+    exposing: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def elsewhere(uri: str) -> None:
+        asked.append(uri)
+        raise BadInput("nobody answers")
+
+    monkeypatch.setattr(shards, "file_system", elsewhere)
+    assert reported(exposing, name) == [] and not asked
+    said = capsys.readouterr().err
+    assert said.count("without thumbnails: ") == 1 and name in said and "--allow-code" in said
+    assert reported(exposing, name, "--allow-code") == [] and len(asked) == 1
+    monkeypatch.setenv("ORCH_ALLOW_CODE", "1")
+    assert reported(exposing, name) == [] and len(asked) == 2
+
+
+def test_a_report_shows_pictures_of_the_data_of_the_run_alone(
+    exposing: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = load("fashion14")
+    for file, inputs in (("same.npz", whole.inputs), ("private.npz", 255 - whole.inputs)):
+        np.savez(file, inputs=inputs, labels=whole.labels)
+    shown = reported(exposing, "fashion14")
+    assert shown
+    other = load("npz:private.npz").contents
+    assert reported(exposing, "npz:private.npz") == [] and "fingerprint" in capsys.readouterr().err
+    assert reported({**exposing, "fingerprints": {**exposing["fingerprints"], "data": other}}, "npz:private.npz")
+    earlier = {**exposing, "fingerprints": None}
+    assert reported(earlier, "fashion14") == shown
+    assert reported(earlier, "npz:private.npz") == [] and "fingerprint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["npz:pipe", "table:pipe", "text:pipe", "parquet:pipe", "folder:pipe", "imdb:pipe"])
+def test_a_report_does_not_wait_for_a_pipe_that_a_plan_calls_its_data(exposing: dict[str, Any], name: str) -> None:
+    os.mkfifo("pipe")
+    assert reported(exposing, name) == []
