@@ -45,7 +45,7 @@ def ci_options(function: F) -> F:
 
 
 def not_empty(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Return where a file is written; raises BadInput for an empty name, such as a shell's variable that is not set."""
+    """Return where a file is written; raises BadInput for an empty name, as of a shell's unset variable."""
     if value is not None and not value.name:
         raise BadInput(f"{parameter.opts[0]} is empty; give a file, or leave it out")
     return None if value is None else place_of(value)
