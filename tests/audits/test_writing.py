@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("orchestrator", "audits", "actors", "tune_spaces")
 WRITERS = {
     "write_text", "write_bytes", "touch", "mkdir", "makedirs", "mkstemp", "NamedTemporaryFile", "rename", "copy",
-    "copy2", "copyfile", "copytree", "move", "symlink", "symlink_to", "hardlink_to", "extractall", "save_file", "savefig",
-    "savez", "savez_compressed", "imsave", "write_table", "to_csv", "to_parquet", "ParquetWriter",
+    "copy2", "copyfile", "copytree", "move", "symlink", "symlink_to", "hardlink_to", "extractall", "save_file",
+    "savefig", "savez", "savez_compressed", "imsave", "write_table", "to_csv", "to_parquet", "ParquetWriter",
 }  # fmt: skip
 MODULES_OF_COPY = ("shutil",)
 BUFFERS = ("BytesIO", "StringIO", "BufferOutputStream", "replacing", "written_anew")
