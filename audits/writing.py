@@ -126,7 +126,7 @@ def make_folder(folder: Path, *, below: Path | None = None, private: bool = Fals
         except FileExistsError:
             if not os.path.lexists(folder) or folder.is_dir():  # removed, or made, meanwhile
                 raise
-            raise CannotWrite(errno.ENOTDIR, "it is there and no folder", str(folder)) from None
+            raise CannotWrite(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
         return
     with opened_folder(folder.parent, below) as handle, _refusing(folder):
         with suppress(FileExistsError):
