@@ -20,6 +20,7 @@ from audits.arrays import Bools, Ids
 from audits.data.id_lists import table_of, written_points
 from audits.data.ids import Points
 from audits.errors import BadInput, how_many
+from audits.writing import write_whole
 
 COLUMNS = ("id", "group")
 WANTED = "give a CSV or Parquet file with the columns id and group"
@@ -113,7 +114,7 @@ def write_groups(path: str, groups: Ids) -> None:
         raise BadInput(f"{path} would hold CSV, and files of that name are read as Parquet; give a name ending in .csv")
     lines = [",".join(COLUMNS), *(f"{point},{group}" for point, group in enumerate(groups.tolist()))]
     try:
-        Path(path).expanduser().write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_whole(Path(path).expanduser(), ("\n".join(lines) + "\n").encode())
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}; give the path of a file") from None
 

@@ -25,6 +25,7 @@ from orchestrator.cli.lines import described
 from orchestrator.cli.listing import plain
 from orchestrator.cli.options import json_option
 from orchestrator.cli.session import Session
+from orchestrator.engine.run.output_folder import place_of
 
 
 @click.group("data")
@@ -132,7 +133,7 @@ def duplicates(session: Session, name: str, file: str, root: str | None) -> None
     data = load(name, root)
     click.echo(f"comparing {len(data)} points of {name}", err=True)
     groups = copy_groups(data)
-    write_groups(file, groups)
+    write_groups(str(place_of(Path(file).expanduser())), groups)
     sizes = Counter(groups.tolist()).values()
     found = [size for size in sizes if size > 1]
     click.echo(

@@ -24,6 +24,7 @@ from actors.interrupts import end_as_by_ctrl_c, end_by_default, exit_code, told_
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
+from audits.writing import CannotWrite, opened_to_append
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan import reach
 from orchestrator.engine.run.room import OutOfMemory
@@ -218,7 +219,7 @@ def explained(error: Exception, session: Session) -> tuple[str, int]:
     """Return one line about ``error`` and the exit code; a traceback goes to a log file that the line names."""
     if isinstance(error, click.ClickException):
         return f"{error.format_message()}{elsewhere(error)}{see_help(error)}", BAD_INPUT
-    if isinstance(error, BadInput):
+    if isinstance(error, BadInput | CannotWrite):
         return str(error), BAD_INPUT
     return f"{first_line(error)} (log: {write_traceback(error, session.log)})", BROKE
 
@@ -263,7 +264,7 @@ def write_traceback(error: Exception, log: Path | None) -> str:
     text = hide(f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}")
     if log is not None:
         try:
-            with log.open("a", encoding="utf-8") as file:
+            with open(opened_to_append(log), "a", encoding="utf-8") as file:
                 file.write(text)
             return str(log)
         except OSError:

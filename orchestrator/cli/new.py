@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -127,7 +128,7 @@ def command(
 
 def refuse_file(file: Path) -> None:
     """Raise BadInput for a file that is there."""
-    if file.exists():
+    if os.path.lexists(file):
         raise BadInput(f"{file} is there already; give another name")
 
 

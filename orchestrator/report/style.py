@@ -9,6 +9,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.writing import make_folder, write_whole
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -73,15 +75,16 @@ def drawing(name: str) -> Iterator[None]:
 
 def save(figure: Figure, name: str, folder: Path) -> str:
     """Write ``name``.svg and ``name``.png under ``folder`` and return the SVG for a page (colours as CSS variables)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    buffer = BytesIO()
+    buffer, pixels = BytesIO(), BytesIO()
     with drawing(name):
         figure.draw_without_rendering()
         figure.set_layout_engine(None)  # laid out once: both files keep these places, and neither is drawn to find them
         box = figure.get_tightbbox().padded(0.08)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches=box)
-        figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None}, bbox_inches=box)
-    (folder / f"{name}.svg").write_bytes(buffer.getvalue())
+        figure.savefig(pixels, format="png", dpi=150, metadata={"Software": None}, bbox_inches=box)
+    make_folder(folder, below=folder.parent, private=True)
+    for end, made in (("svg", buffer), ("png", pixels)):
+        write_whole(folder / f"{name}.{end}", made.getvalue(), below=folder.parent, private=True)
     return for_page(buffer.getvalue().decode("utf-8"))
 
 

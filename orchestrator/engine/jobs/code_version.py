@@ -22,6 +22,7 @@ CANNOT_CHANGE_A_RESULT = (
     "audits.own.permission",
     "audits.own.sources",
     "audits.registry",
+    "audits.writing",
     "orchestrator.engine.kind",
     "orchestrator.engine.plan.errors",
     "orchestrator.engine.run.console",

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from audits.credentials import mask, reveal
 from audits.errors import BadInput, did_you_mean
+from orchestrator.engine.run.output_folder import DATABASE
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
 ALLOWED = "sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
@@ -93,7 +94,7 @@ def resolve_uri(uri: str | None, out: Path) -> str:
 
 def database_in(out: Path) -> str:
     """Return the URI, masked, of the database in an output folder, which need not exist yet."""
-    file = out.resolve() / "mlflow.db"
+    file = out.resolve() / DATABASE
     if "?" in str(file) or unquote(str(file)) != str(file):
         raise BadInput(
             f"{file.parent} cannot hold the database of MLflow, in whose address a '?' or a '%41' means something "
