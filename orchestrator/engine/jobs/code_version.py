@@ -19,6 +19,7 @@ CANNOT_CHANGE_A_RESULT = (
     "audits.data.duplicates",
     "audits.errors",
     "audits.own.code",
+    "audits.own.import_path",
     "audits.own.permission",
     "audits.own.sources",
     "audits.registry",
