@@ -10,9 +10,11 @@ import importlib
 import os
 import sys
 import sysconfig
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-
-from audits.own.sources import INSTALLED
+from types import ModuleType
 
 SAFE = {"PYTHONSAFEPATH": "1"}
 """The variable by which Python puts neither the working folder nor a script's in front, in all processes below."""
@@ -20,8 +22,7 @@ SAFE = {"PYTHONSAFEPATH": "1"}
 ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds this project's packages."""
 
-_last: list[str] = []
-"""Folders of users' own code, the latest first."""
+INSTALLED = ("site-packages", "dist-packages")
 
 
 def leave_out_working_folder() -> None:
@@ -70,17 +71,32 @@ def path_of_workers() -> list[str]:
     return list(dict.fromkeys(found))
 
 
+class OwnFolders(MetaPathFinder):
+    """Finds modules in the folders of users' own code, the latest first, once nothing else has found one.
+
+    An entry at the end of ``sys.path`` would come before the packages there that have no ``__init__.py`` (``google``).
+    """
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module at the top lies; those in packages are found by these."""
+        return PathFinder.find_spec(fullname, self.folders, target) if path is None else None
+
+
+LAST = OwnFolders()
+
+
 def search_last(folder: Path) -> None:
     """Let modules be looked for in ``folder`` behind all other places, but before folders that were given earlier.
 
     So a file there never takes the place of a module that is installed, also of one that is imported later.
     """
     place = str(folder.resolve())
-    if place in _last:
-        _last.remove(place)
-        sys.path[:] = [entry for entry in sys.path if entry != place]
-    if place not in map(resolved, sys.path):
-        at = next((index for index, entry in enumerate(sys.path) if entry in _last), len(sys.path))
-        sys.path.insert(at, place)
-        _last.insert(0, place)
+    LAST.folders[:] = [place, *(each for each in LAST.folders if each != place)]
+    if LAST not in sys.meta_path:
+        sys.meta_path.append(LAST)
     importlib.invalidate_caches()

@@ -67,7 +67,9 @@ def test_code_that_was_allowed_is_found_and_takes_no_other_modules_place(tmp_pat
     folder = tmp_path / "mine"
     imported = plant(folder, *installed())
     (folder / "scaling.py").write_text(SCALING)
-    (folder / "nets.py").write_text(f"{NETS}\nfrom os import getpid\nopen(f'../nets-{{getpid()}}', 'w')\nimport numpy\n")
+    (folder / "nets.py").write_text(
+        f"{NETS}\nfrom os import getpid\nopen(f'../nets-{{getpid()}}', 'w')\nimport numpy\n"
+    )
     plan = plan_file(folder, model={"name": "python:nets:SmallNet", "settings": {"width": 8}})
     words = ["audit", "mia", plan, "--workers", "2", "--store", "../store", "--out", "../out", "--allow-code"]
     done = run([*command(tmp_path), *words], folder)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("actors", "audits", "orchestrator", "tune_spaces")
-OTHERS = (
-    "asyncio click cloudpickle conftest fsspec google grpc json matplotlib mlflow multiprocessing numpy packaging pandas "
-    "pickle psutil pyarrow pydantic queue ray requests safetensors scipy setproctitle signal sitecustomize sklearn "
-    "sqlite3 threading torch usercustomize yaml"
-).split()
+OTHERS = """
+asyncio click cloudpickle conftest fsspec google grpc json matplotlib mlflow multiprocessing numpy packaging pandas
+pickle psutil pyarrow pydantic queue ray requests safetensors scipy setproctitle signal sitecustomize sklearn sqlite3
+threading torch usercustomize yaml
+"""
 PLANTED = """import os, sys
 with open({file!r}, "a") as file:
     print({name!r}, os.getpid(), sys.orig_argv[:3], file=file)
@@ -25,14 +25,14 @@ SCRIPT = "import sys\nfrom orchestrator.cli.main import main\nif __name__ == '__
 
 def installed() -> list[str]:
     """Return the names of which there is an installed module; for others a folder of one's own code is looked into."""
-    return [name for name in (*OTHERS, *OURS) if find_spec(name)]
+    return [name for name in (*OTHERS.split(), *OURS) if find_spec(name)]
 
 
 def plant(folder: Path, *names: str) -> Path:
     """Plant modules in ``folder``, all by default; return the file that tells who imported one."""
     file = folder.parent / "imported"
     folder.mkdir(exist_ok=True)
-    for name in names or (*OTHERS, *OURS):
+    for name in names or (*OTHERS.split(), *OURS):
         (folder / f"{name}.py").write_text(PLANTED.format(file=str(file), name=name))
     return file
 
