@@ -17,8 +17,9 @@ from tests.cases.smallest_plans import MIA
 pytestmark = pytest.mark.cluster
 CONNECTED = """
 import json, os, sys
-from actors.cluster import connect
+from actors.cluster import TOKEN, connect
 from actors.jobs import Workers
+from tests.cases.processes import below
 
 class Worker:
     def path(self):
@@ -32,8 +33,11 @@ class Worker:
 if __name__ == "__main__":
     with connect(Workers(1, storage=sys.argv[1])):
         import ray
-        print(json.dumps(ray.get(ray.remote(Worker).remote().path.remote())))
+        worker = ray.remote(Worker).remote()
+        path, code = ray.get(worker.path.remote())
+        print(json.dumps([path, code, TOKEN, list(below(os.getpid()).values())]))
 """
+SECRETS = {"AWS_SECRET_ACCESS_KEY": "marked-key", "MLFLOW_TRACKING_PASSWORD": "marked-word", "A_TOKEN": "marked-token"}
 
 
 def plan_file(folder: Path, **values: object) -> str:
@@ -43,15 +47,17 @@ def plan_file(folder: Path, **values: object) -> str:
     return "plan.yaml"
 
 
-def test_workers_do_not_see_the_working_folder(tmp_path: Path) -> None:
+def test_workers_do_not_see_the_working_folder_and_no_command_line_shows_a_secret(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     imported = plant(folder)
     (tmp_path / "connected.py").write_text(CONNECTED)
-    done = run([sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")], folder)
+    done = run([sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")], folder, **SECRETS)
     assert done.returncode == 0, done.stderr
-    path, code = json.loads(done.stdout)
+    path, code, token, lines = json.loads(done.stdout)
     assert str(folder) not in path and str(ROOT) in path and code == 0
     assert not imported.exists(), imported.read_text()
+    assert any("raylet" in line for line in lines) and any("ray::" in line for line in lines)
+    assert not [line for line in lines if any(secret in line for secret in (token, *SECRETS.values()))]
 
 
 def test_an_audit_imports_nothing_of_a_folder_that_is_somebody_elses(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def command(place: Path) -> list[str]:
     return [sys.executable, str(script)]
 
 
-def run(words: list[str], folder: Path, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
-    """Run a command in ``folder`` with a Python path."""
-    surroundings = {**os.environ, "PYTHONPATH": path}
+def run(words: list[str], folder: Path, path: str = str(ROOT), **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in ``folder`` with a Python path and further ``variables``."""
+    surroundings = {**os.environ, "PYTHONPATH": path, **variables}
     surroundings.pop("PYTHONSAFEPATH", None)
     return subprocess.run(words, cwd=folder, env=surroundings, capture_output=True, text=True, check=False)

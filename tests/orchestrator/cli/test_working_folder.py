@@ -60,6 +60,20 @@ def test_a_folder_that_the_user_names_in_full_stays(tmp_path: Path) -> None:
     assert done.stdout == f"{[str(tmp_path), str(ROOT)]}\n", done.stderr
 
 
+@pytest.mark.parametrize("name", ["actors", "tune_spaces"])
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+def test_a_package_of_others_with_a_name_of_ours_is_refused_before_it_is_imported(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "installed" / form.format(name)
+    file.parent.mkdir(parents=True)
+    file.write_text("raise SystemExit('imported')\n")
+    done = run([*command(tmp_path), "ls", "audits"], tmp_path, f"{tmp_path / 'installed'}:{ROOT}")
+    assert done.returncode == 2 and not done.stdout
+    (line,) = done.stderr.splitlines()
+    assert f"the package {name!r} from {tmp_path / 'installed' / name}" in line and str(ROOT) in line
+
+
 def test_workers_get_the_path_before_the_standard_library_without_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +81,7 @@ def test_workers_get_the_path_before_the_standard_library_without_the_working_fo
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
-    library = [entry for entry in sys.path if entry and not Path(entry).samefile(ROOT)]
+    library = [entry for entry in sys.path if entry and os.path.realpath(entry) != str(ROOT)]
     places = ["", str(tmp_path / "lib"), str(tmp_path / "gone"), str(ROOT), str(tmp_path / "here")]
     monkeypatch.setattr(sys, "path", [*places, *library, str(tmp_path / "late")])
     found = import_path.path_of_workers()
