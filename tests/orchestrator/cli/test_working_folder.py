@@ -16,6 +16,7 @@ from audits.own.code import load
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
+from orchestrator.engine.jobs import code_version
 from tests.cases.planted import ROOT, command, plant, run
 
 LATE = ("matplotlib", "mlflow", "numpy", "pyarrow", "pydantic", "ray", "scipy", "sklearn", "torch", "yaml")
@@ -99,8 +100,9 @@ def test_code_of_a_users_own_comes_behind_packages_without_an_init_file(
     (tmp_path / "mine").mkdir()
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "installed")])
     imported = plant(tmp_path / "mine", "spread_out", "numpy", "json", "wave")
-    (tmp_path / "mine" / "own_numbers.py").write_text("import wave\nimport spread_out\nSEVEN = 7\n")
+    (tmp_path / "mine" / "own_numbers.py").write_text("import wave\nimport numpy\nimport spread_out\nSEVEN = 7\n")
     assert load("python:own_numbers:SEVEN", tmp_path / "mine") == 7
+    assert code_version.reached(("own_numbers",)) == ["own_numbers"], "so no other file travels"
     assert not imported.exists()
     for name in ("spread_out", "numpy", "wave"):
         with pytest.raises(BadInput, match=f"Python finds another module '{name}' .* rename yours"):
