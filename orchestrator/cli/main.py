@@ -20,9 +20,11 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from actors.environment import environment
 from actors.interrupts import end_as_by_ctrl_c, end_by_default, exit_code, told_to_end
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
+from audits.own.import_path import SAFE
 from audits.own.permission import asking
 from audits.writing import CannotWrite, opened_to_append
 from orchestrator.cli.session import Session
@@ -129,7 +131,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if instruction := os.environ.get("_ORCH_COMPLETE"):
             return complete(instruction)
-        with asking(session.permission.may_run), reach.asking(session.permission.refused):
+        permission = session.permission
+        with environment(SAFE), asking(permission.may_run), reach.asking(permission.refused):
             code = invoke(arguments, session)
         if argv is None:
             print_the_rest()

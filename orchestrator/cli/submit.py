@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import json
 import os
 import shlex
@@ -10,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from uuid import uuid4
 
@@ -91,9 +93,9 @@ def start(server: JobServer, work: Work) -> str:
         for package in source_folders():
             shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         if work.source is not None:
-            shutil.copy(work.source, Path(folder) / PLAN)
+            send(work.source, Path(folder), PLAN)
         if work.sweep is not None:
-            shutil.copy(work.sweep, folder)
+            send(work.sweep, Path(folder), work.sweep.name)
         for place in own_code([work.plan.resolved()]).places:
             if place.is_dir():
                 shutil.copytree(place, Path(folder) / place.name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -101,8 +103,7 @@ def start(server: JobServer, work: Work) -> str:
                 shutil.copy(place, folder)
         groups = work.plan.data.groups
         if groups is not None and not Path(groups).is_absolute() and ".." not in Path(groups).parts:
-            (Path(folder) / groups).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(groups, Path(folder) / groups)
+            send(groups, Path(folder), groups)
         try:
             server.submit(name, shlex.join(process), Path(folder), variables)
         except KeyboardInterrupt:  # the server may have it, and nobody would know its name
@@ -110,6 +111,23 @@ def start(server: JobServer, work: Work) -> str:
                 server.cancel(name)
             raise
     return name
+
+
+def send(file: str | Path, folder: Path, name: str) -> None:
+    """Copy a plan or data into the ``folder`` that travels; raises BadInput for what would be imported there as code.
+
+    The cluster looks for modules in this folder, and a plan may name any file.
+    """
+    place = folder / name
+    if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
+        return
+    if place.exists() or place.suffix in all_suffixes():
+        raise BadInput(
+            f"{file} is not sent: its name is that of {'a part of the job' if place.exists() else 'a Python module'}, "
+            "which the cluster would run; rename it"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file, place)
 
 
 def is_for_all(value: str) -> bool:

@@ -66,10 +66,15 @@ _PLACES = re.compile(r'(?<=\s)(d|x|y)="([^"]*)"')
 
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
-    """Draw under the report's style; ``name`` salts the ids of the SVG, so that several fit into one page."""
+    """Draw under the report's style; ``name`` salts the ids of the SVG, so that several fit into one page.
+
+    Of a file matplotlibrc nothing counts: one in the working folder, perhaps somebody else's, could have LaTeX run.
+    """
     import matplotlib
 
-    with matplotlib.rc_context({**_RC, "svg.hashsalt": f"orch/{name}"}):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({**_RC, "svg.hashsalt": f"orch/{name}"})
         yield
 
 
