@@ -79,7 +79,7 @@ def keys_of(ids: Ids, inputs: Callable[[Ids], torch.Tensor]) -> list[bytes]:
 
 def answered_in(file: str, points: Points) -> Ids:
     """Return the ids (n,) of the points to which a Parquet file has answers, which are not looked at."""
-    return ids_of(read(file, lambda table: table.read()), file, points)
+    return ids_of(read(file, lambda table: table_within(table, f"target.weights: {file}")), file, points)
 
 
 def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]) -> tuple[Ids, list[Any]]:
