@@ -1,0 +1,52 @@
+"""The end of a run names its slowest tests and folders, with many processes as with one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+WAITS = """
+import subprocess, sys, time
+def test_waits(): time.sleep(1.2)
+def test_quick(): pass
+"""
+WORKS = """
+import subprocess, sys
+def test_works():
+    subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 1.5: pass"], check=True)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_the_slowest_are_listed(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    for folder, text in (("a", WAITS), ("b", WORKS)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"test_{folder}.py").write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    surroundings = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.cases.seconds", *workers],
+        cwd=tmp_path,
+        env={**surroundings, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tests, _, folders = done.stdout.partition("slowest tests")[2].partition("slowest folders")
+    listed = {line.split()[2]: [float(word) for word in line.split()[:2]] for line in rows(tests)}
+    assert sorted(listed) == ["a/test_a.py::test_waits", "b/test_b.py::test_works"], done.stdout
+    assert listed["a/test_a.py::test_waits"][1] < 1 < listed["b/test_b.py::test_works"][1]
+    assert {line.split()[2] for line in rows(folders)} == {"a", "b"}
+    kept = json.loads((tmp_path / ".pytest_cache/v/orch/seconds").read_text())
+    assert set(kept) == {*listed, "a/test_a.py::test_quick"}
+
+
+def rows(text: str) -> list[str]:
+    """Return the lines of a section that begin with two numbers."""
+    return [line for line in text.splitlines() if line[:1] == " " and len(line.split()) == 3]
