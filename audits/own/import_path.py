@@ -13,7 +13,6 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -30,22 +29,6 @@ def leave_out_working_folder() -> None:
     """Take the working folder off this process's path, unless the user named it, or this project lies in it."""
     named = named_in_full()
     sys.path[:] = [entry for entry in sys.path if resolved(entry) not in implied() - named - {str(ROOT)}]
-
-
-def misplaced() -> str:
-    """Return which of this project's packages Python takes from another place than the others, "" for none.
-
-    Another distribution may have one of the same name; a checkout comes behind what is installed.
-    """
-    for name in ("actors", "orchestrator", "tune_spaces"):
-        spec = find_spec(name)
-        places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else ["nowhere"]
-        if resolved(os.path.dirname(places[0] or "")) != str(ROOT):
-            return (
-                f"Python takes the package {name!r} from {places[0]}, but orch lies in {ROOT}: uninstall what has the "
-                "same name, or install orch into an environment of its own"
-            )
-    return ""
 
 
 def implied() -> set[str]:

@@ -2,9 +2,12 @@
 
 import sys
 
-from audits.own.import_path import leave_out_working_folder, misplaced
+from orchestrator.cli.own_packages import misplaced
 
-leave_out_working_folder()
 if wrong := misplaced():
     print(f"orch: {wrong}", file=sys.stderr)  # noqa: T201  # before Click may be imported
     sys.exit(2)
+
+from audits.own.import_path import leave_out_working_folder  # another's `audits` has no such module
+
+leave_out_working_folder()

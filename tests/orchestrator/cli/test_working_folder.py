@@ -61,7 +61,7 @@ def test_a_folder_that_the_user_names_in_full_stays(tmp_path: Path) -> None:
     assert done.stdout == f"{[str(tmp_path), str(ROOT)]}\n", done.stderr
 
 
-@pytest.mark.parametrize("name", ["actors", "tune_spaces"])
+@pytest.mark.parametrize("name", ["actors", "audits", "tune_spaces"])
 @pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
 def test_a_package_of_others_with_a_name_of_ours_is_refused_before_it_is_imported(
     name: str, form: str, tmp_path: Path
