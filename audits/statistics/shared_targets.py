@@ -1,7 +1,8 @@
-"""Targets that two runs share: those that both asked about the same points, with the same members; and same scores."""
+"""Targets that two runs share: those that both asked about the same points, with the same members; and same values."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,18 +21,31 @@ def shared_targets(a: Judged, b: Judged) -> list[Any]:
     return [name for name, content in of_a.items() if of_b.get(name) == content]
 
 
-def same_scores(a: Judged, b: Judged) -> bool:
-    """Say whether both gave the same scores and decisions to the same points of the same targets, in whatever order."""
-    if a.point is None or b.point is None or a.scores.size != b.scores.size or a.decisions.keys() != b.decisions.keys():
-        return False
+@dataclass(frozen=True)
+class Same:
+    """What two attacks have in common, point by point: their ``scores``, and decisions by name."""
+
+    scores: bool = False
+    decisions: frozenset[str] = frozenset()
+
+
+def same_values(a: Judged, b: Judged) -> Same:
+    """Return which values both gave alike to the same points of the same targets, in whatever order of rows.
+
+    Nothing is alike where the points differ, or are not named.
+    """
+    if a.point is None or b.point is None or a.scores.size != b.scores.size:
+        return Same()
     one, other = (each.on(np.lexsort((each.point, each.target))) for each in (a, b))  # type: ignore[arg-type]
-    names = ("target", "point", "member")
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names) and all(
-        np.array_equal(values, again, equal_nan=True)
-        for values, again in (
-            (one.scores, other.scores),
-            *((values, other.decisions[name]) for name, values in one.decisions.items()),
-        )
+    if not all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("target", "point", "member")):
+        return Same()
+    return Same(
+        np.array_equal(one.scores, other.scores, equal_nan=True),
+        frozenset(
+            name
+            for name, values in one.decisions.items()
+            if name in other.decisions and np.array_equal(values, other.decisions[name], equal_nan=True)
+        ),
     )
 
 

@@ -9,10 +9,10 @@ from itertools import combinations
 
 from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
-from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, difference, measured
-from audits.statistics.shared_targets import same_scores, shared_targets
+from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, Measured, difference, measured
+from audits.statistics.shared_targets import Same, same_values, shared_targets
 from orchestrator.compared.data import same_data
-from orchestrator.compared.matching import Match, matched
+from orchestrator.compared.matching import Match, fitting, left_out, matched
 from orchestrator.compared.names import numbered
 from orchestrator.compared.rows import DifferenceRow, PairRow
 from orchestrator.compared.sides import Said, Side
@@ -48,8 +48,9 @@ def compared(
     pairs: list[PairRow] = []
     rows: list[DifferenceRow] = []
     notes: list[str] = []
-    for first, second in pairs_of(sides, all_pairs):
-        found = matched(first, second, matches)
+    both = pairs_of(sides, all_pairs)
+    for (first, second), own in zip(both, fitting(both, matches), strict=True):
+        found = matched(first, second, own)
         names = list(dict.fromkeys(name for pair in found.pairs for each in pair for name in (each.name, each.attack)))
         for name in attacks:
             if name not in names:
@@ -70,6 +71,7 @@ def compared(
             raise BadInput(f"{first.label} and {second.label} have none of {', '.join(metrics)} in common")
         loosest = max(made, key=lambda row: ORDER.index(row.paired))
         equal = all(each.identical for each in chosen)
+        rates = [] if metrics and not {TPR, FPR, PRECISION} & {*metrics} else rates_left_out(first, second, chosen)
         pairs.append(
             PairRow(
                 first=first.label,
@@ -77,7 +79,7 @@ def compared(
                 paired=loosest.paired,
                 reason=reason(cause, loosest) + (" Their scores are identical, point by point." if equal else ""),
                 identical=equal,
-                left_out=found.left_out,
+                left_out=(*found.left_out, *rates),
                 matched=found.named,
                 controls_only=all(row.control for row in made),
             )
@@ -88,19 +90,30 @@ def compared(
 
 @dataclass(frozen=True)
 class Pair:
-    """One attack of two sides, targets and points by numbers; ``identical``: the same scores, point by point."""
+    """One attack of two sides, targets and points by numbers; ``same``: the values that are equal, point by point."""
 
     one: Said
     other: Said
-    identical: bool
+    same: Same
+
+    @property
+    def identical(self) -> bool:
+        """Whether scores, and the decisions that both have, are equal."""
+        return self.same.scores and {*self.one.judged.decisions} & {*self.other.judged.decisions} == self.same.decisions
+
+    def measured(self, metric: str, decision: str) -> tuple[Measured, Measured, bool]:
+        """Return a metric of the other side and of the one, and whether the values that it is of are equal."""
+        equal = self.same.scores if metric == AUC else decision in self.same.decisions
+        # The same values in another order of rows would differ by rounding errors.
+        other = self.one if equal else self.other
+        return measured(other.judged, metric, decision), measured(self.one.judged, metric, decision), equal
 
 
 def _alike(one: Said, other: Said, same_data: bool) -> Pair:
     """Return an attack of two sides with names that can be compared."""
     judged = numbered(one.judged, other.judged)
-    equal = same_data and same_scores(*judged)
-    # The same scores in another order differ by rounding errors.
-    return Pair(replace(one, judged=judged[0]), replace(other, judged=judged[0 if equal else 1]), equal)
+    same = same_values(*judged) if same_data else Same()
+    return Pair(replace(one, judged=judged[0]), replace(other, judged=judged[1]), same)
 
 
 def rows_of(
@@ -115,10 +128,10 @@ def rows_of(
         ):
             continue
         try:
-            values = measured(other.judged, metric, decision), measured(one.judged, metric, decision)
+            value, own, equal = pair.measured(metric, decision)
         except BadInput:
             continue  # precision is 0/0 in one of them
-        found = difference(*values, shared, same_data, level)
+        found = difference(value, own, shared, same_data, level)
         yield DifferenceRow(
             first=first.label,
             second=second.label,
@@ -133,7 +146,7 @@ def rows_of(
             difference=Estimate(found.value, found.low, found.high),
             p=found.p,
             over=interval_over(one, other),
-            identical=pair.identical,
+            identical=equal,
             paired=pairing(found.shared, found.targets, found.shared_points),
             shared_targets=found.shared,
             first_targets=found.targets[1],
@@ -158,6 +171,30 @@ def without_rates(first: Side, second: Side, found: Sequence[tuple[Said, Said]])
                 "and not compared"
             )
     return notes
+
+
+def rates_left_out(first: Side, second: Side, pairs: Sequence[Pair]) -> list[str]:
+    """Return what is not compared of the rates of attacks that are: those that one side alone has decisions for."""
+    common = {name for each in pairs for name in {*each.one.judged.decisions} & {*each.other.judged.decisions}}
+    found: list[str] = []
+    for side, other, sides in (
+        (first, second, [(each.one, each.other) for each in pairs]),
+        (second, first, [(each.other, each.one) for each in pairs]),
+    ):
+        attacks: dict[str, list[str]] = {}
+        for own, others in sides:
+            for name in own.judged.decisions.keys() - others.judged.decisions.keys():
+                attacks.setdefault(name, []).append(own.name)
+        found += left_out(
+            side, other, [rate_of(name) + (f" of {', '.join(attacks[name])}" if name in common else "")
+                          for name in sorted(attacks)],
+        )  # fmt: skip
+    return found
+
+
+def rate_of(decision: str) -> str:
+    """Return the name of what an attack decided."""
+    return f"rates at {float(decision) * 100:g} %" if NOMINAL.fullmatch(decision) else "rates by the attack’s own rule"
 
 
 def measures(one: Judged, other: Judged) -> list[tuple[str, str]]:

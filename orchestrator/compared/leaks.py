@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audits.statistics.paired import AUC, PRECISION, TPR
+from audits.statistics.paired import AUC, FPR, PRECISION, TPR
 from orchestrator.compared.rows import SHADOWS_TOO, CompareResult, DifferenceRow, PairRow
 from orchestrator.compared.wording import name_of
 from orchestrator.report.numbers import estimate, number
 
 LEAKS = (AUC, TPR, PRECISION)
-"""Metrics that are larger where more leaks, the first one that is compared counts."""
+"""Metrics that are larger where more leaks, the plainest first."""
 
 
 def said_of_leaks(run: CompareResult) -> list[str]:
@@ -21,10 +21,9 @@ def said_of_leaks(run: CompareResult) -> list[str]:
 def _said(run: CompareResult, pair: PairRow) -> list[str]:
     of_pair = [row for row in run.table if (row.first, row.second) == (pair.first, pair.second)]
     own = [row for row in of_pair if not (row.control or row.identical)]
-    metric = next((name for name in LEAKS if any(row.metric == name for row in own)), "")
-    if not (rows := [row for row in own if row.metric == metric]):
+    if not (rows := [row for row in own if row.metric in LEAKS]):
         return []
-    significant = [row for row in rows if row.differs]
+    significant = [row for row in rows if row.differs and not _only_calls_more(row, of_pair)]
     if not significant:
         most = _largest(rows)
         held = "" if most.over == SHADOWS_TOO else f", over {most.over}"
@@ -35,15 +34,26 @@ def _said(run: CompareResult, pair: PairRow) -> list[str]:
     up, down = ([row for row in significant if (float(row.difference) > 0) == more] for more in (True, False))
     if up and down:
         return [
-            f"Which of {pair.first} and {pair.second} leaks less depends on the attack: {pair.second} leaks less by "
-            f"{_numbers(run, _largest(down))}, and more by {_numbers(run, _largest(up))}."
+            f"Which of {pair.first} and {pair.second} leaks less depends on attack and metric: {pair.second} leaks "
+            f"less by {_numbers(run, _largest(down))}, and more by {_numbers(run, _largest(up))}."
         ]
     less, more = (pair.second, pair.first) if down else (pair.first, pair.second)
     return [f"{less} leaks less than {more}: {_numbers(run, _largest(significant))}."]
 
 
+def _only_calls_more(row: DifferenceRow, rows: Sequence[DifferenceRow]) -> bool:
+    """Say whether a hit rate differs as the false-positive rate of the same decisions does: the threshold moved."""
+    return row.metric == TPR and any(
+        other.metric == FPR and other.differs and float(other.difference) * float(row.difference) > 0
+        for other in rows
+        if (other.setting, other.attack, other.promised_fpr) == (row.setting, row.attack, row.promised_fpr)
+    )
+
+
 def _largest(rows: Sequence[DifferenceRow]) -> DifferenceRow:
-    return max(rows, key=lambda row: abs(float(row.difference)))
+    """Return the largest difference in the plainest metric that there is."""
+    metric = min((row.metric for row in rows), key=LEAKS.index)
+    return max((row for row in rows if row.metric == metric), key=lambda row: abs(float(row.difference)))
 
 
 def _numbers(run: CompareResult, row: DifferenceRow) -> str:

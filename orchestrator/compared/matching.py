@@ -16,7 +16,7 @@ Match = tuple[str, str]
 
 @dataclass(frozen=True)
 class Matched:
-    """What is compared; ``named``: methods of different names that are, ``left_out``: what only one side has."""
+    """What is compared; ``named``: what is under two names, or of two kinds under one; ``left_out``: what is not."""
 
     pairs: tuple[tuple[Said, Said], ...]
     named: tuple[str, ...]
@@ -24,16 +24,36 @@ class Matched:
 
 
 def parse_matches(texts: Iterable[str]) -> list[Match]:
-    """Return the names in ``--match A=B``; raises BadInput for others, and for a name that is matched twice."""
+    """Return the names in ``--match A=B``; raises BadInput for other texts."""
     found: list[Match] = []
     for text in texts:
         own, equals, other = text.partition("=")
         if not (own and equals and other):
             raise BadInput(f"--match {text!r} is not of the form A=B: a name of the first run and one of the other")
-        for place, name in enumerate((own, other)):
-            if name in [each[place] for each in found]:
-                raise BadInput(f"--match names {name!r} of the {('first', 'other')[place]} run twice; match it once")
         found.append((own, other))
+    return found
+
+
+def fitting(pairs: Sequence[tuple[Side, Side]], matches: Sequence[Match]) -> list[list[Match]]:
+    """Return the matches of each pair of sides: those whose two names it has.
+
+    Raises BadInput for a match that fits no pair, and for a name that is matched twice in one.
+    """
+    found: list[list[Match]] = [[] for _ in pairs]
+    for match in matches:
+        refused: list[BadInput] = []
+        for own, (first, second) in zip(found, pairs, strict=True):
+            try:
+                _level(first, second, match)
+            except BadInput as error:
+                refused.append(error)
+                continue
+            for side, place in ((first, 0), (second, 1)):
+                if match[place] in [each[place] for each in own]:
+                    raise BadInput(f"--match names {match[place]!r} of {side.label} twice; match it once")
+            own.append(match)
+        if len(refused) == len(pairs):
+            raise refused[0]
     return found
 
 
@@ -42,7 +62,7 @@ def matched(first: Side, second: Side, matches: Sequence[Match] = ()) -> Matched
 
     Names given by ``matches`` come first, then equal names; then methods that the plans describe alike, and the one
     method of each side that is no control, whatever they are called; so single settings. Raises BadInput where nothing
-    is in both, and for names in ``matches`` that no setting, method or attack has.
+    is in both, for names in ``matches`` that no setting, method or attack has, and for settings of different modes.
     """
     given = {level: dict[str, str]() for level in LEVELS}
     for match in matches:
@@ -66,12 +86,40 @@ def matched(first: Side, second: Side, matches: Sequence[Match] = ()) -> Matched
     if not pairs:
         names = [", ".join(dict.fromkeys(each.name for each in side.said)) for side in (first, second)]
         raise BadInput(f"{first.label} and {second.label} have no attack in common: {names[0]}; {names[1]}")
-    used = {one.method: other.method for one, other in pairs}
+    for one, other in pairs:
+        _check_modes(first, second, one.setting, other.setting)
+    methods = {one.method: other.method for one, other in pairs}
+    used = [*settings.items(), *methods.items(), *attacks.items()]
     return Matched(
         tuple(pairs),
-        tuple(f"{one} ({first.label}) with {other} ({second.label})" for one, other in used.items() if one != other),
-        (*_left_out(first, [one for one, _ in pairs]), *_left_out(second, [other for _, other in pairs])),
+        (
+            *(f"{one} ({first.label}) with {other} ({second.label})" for one, other in used if one != other),
+            *_unlike(first, second, methods),
+        ),
+        (
+            *left_out(first, second, _not_among(first, [one for one, _ in pairs])),
+            *left_out(second, first, _not_among(second, [other for _, other in pairs])),
+        ),
     )
+
+
+def _unlike(first: Side, second: Side, methods: Mapping[str, str]) -> list[str]:
+    """Return which names are compared with themselves though the plans give them to different methods."""
+    found = []
+    for name in (one for one, other in methods.items() if one == other):
+        own, others = (side.made[name]["method"] if name in side.made else "" for side in (first, second))
+        if own and others and own != others:
+            found.append(f"{name} ({own} in {first.label}) with {name} ({others} in {second.label})")
+    return found
+
+
+def _check_modes(first: Side, second: Side, one: str, other: str) -> None:
+    """Raise BadInput for settings of two modes."""
+    own, others = first.modes.get(one), second.modes.get(other)
+    if own and others and own != others:
+        # Settings of one run are called by the labels of their sides.
+        names = [f"setting {name or side.label} of {side.folder}" for side, name in ((first, one), (second, other))]
+        raise BadInput(f"{names[0]} is of mode {own}, {names[1]} of mode {others}: they ask different questions")
 
 
 def _level(first: Side, second: Side, match: Match) -> str:
@@ -124,7 +172,15 @@ def _rest(side: Side, used: Iterable[str]) -> list[str]:
     return [name for name in side.methods if name not in taken]
 
 
-def _left_out(side: Side, used: Sequence[Said]) -> list[str]:
+def left_out(side: Side, other: Side, names: Sequence[str]) -> list[str]:
+    """Return the sentence on what of a side is not compared with another, none where all is."""
+    if not names:
+        return []
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return [f"In {side.label}, not compared with {other.label}: {', '.join(names[:MOST_NAMED])}{more}."]
+
+
+def _not_among(side: Side, used: Sequence[Said]) -> list[str]:
     """Return what of a side is not compared: whole settings, then whole methods, then single attacks."""
     compared = {each.place for each in used}
     settings, methods = {each.setting for each in used}, {each.method for each in used}
@@ -137,8 +193,4 @@ def _left_out(side: Side, used: Sequence[Said]) -> list[str]:
         for each in side.said
         if each.place not in compared
     }
-    names = list(found)
-    if not names:
-        return []
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return [f"Only in {side.label}, not compared: {', '.join(names[:MOST_NAMED])}{more}."]
+    return list(found)

@@ -31,8 +31,9 @@ class SideRow:
 class PairRow:
     """Two sides: what is paired, and why; ``shared`` and ``targets`` of the line that shares least.
 
-    ``identical``: of every attack that is compared both have the same scores, point by point. ``left_out``: what only
-    one side has; ``matched``: methods of different names that are compared; ``controls_only``: nothing but controls is.
+    ``identical``: of every attack that is compared both have the same scores, point by point. ``left_out``: what of
+    each side is not compared with the other; ``matched``: what is compared under two names, or under one that the plans
+    give to different methods; ``controls_only``: nothing but controls is compared.
     """
 
     first: str
@@ -50,7 +51,8 @@ class DifferenceRow:
     """A metric of the second side minus that of the first.
 
     ``second_attack``: the name in the second side, where it is another; ``control``: of a control. ``over``: what the
-    interval lets vary; ``identical``: both sides have the same scores, point by point. ``p_holm`` and ``differs``:
+    interval lets vary; ``identical``: both sides have the same scores (of a rate: the
+    same decisions), point by point. ``p_holm`` and ``differs``:
     after Holm's correction over the rows that can be significant; null and false of others.
     """
 

@@ -57,10 +57,10 @@ class Said:
 class Side:
     """A run, or one setting of it, by its label: what its attacks said, setting by setting.
 
-    ``asked``: what must be equal for two sides to ask one question; ``data``: what decides whether points of one id
-    are one point. ``controls``: methods that every run of the kind has; ``made``: method → its settings, where the plan
-    gives them. ``void``: setting and attack of lines that broke a nominal rate, so that no hit rate of theirs may be
-    quoted.
+    ``modes``: setting → its mode, in a kind that has modes; sides of other kinds or modes ask other questions.
+    ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has;
+    ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines that broke a
+    nominal rate, so that no hit rate of theirs may be quoted.
     """
 
     label: str
@@ -68,7 +68,7 @@ class Side:
     setting: str | None
     kind: str
     seed: int
-    asked: tuple[Any, ...]
+    modes: Mapping[str, str]
     data: DataOf
     said: tuple[Said, ...] = field(repr=False)
     controls: tuple[str, ...] = ()
@@ -103,6 +103,7 @@ def read_side(folder: Path) -> Side:
             "this option, into another --out"
         )
     kind, plan = str(document["kind"]), document["plan"]
+    check_parts(document, str(folder / "result.json"))
     scores = read_parquet(folder / "scores.parquet")
     judged = judged_of(scores, kind)
     if not judged:
@@ -115,13 +116,37 @@ def read_side(folder: Path) -> Side:
         setting=None,
         kind=kind,
         seed=int(document["seed"]),
-        asked=(kind, {entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry}),
+        modes={entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry},
         data=data_of(str(folder), plan, prints.data if prints else None, kind == SCORED),
         said=tuple(said_of(judged, table, scores)),
         controls=table.controls if table else (),
         made=made_by(plan),
         void=void_of(document),
     )
+
+
+def check_parts(document: Mapping[str, Any], where: str) -> None:
+    """Raise BadInput for a result, from the file ``where``, whose parts are not what a comparison reads of them."""
+    kind, plan, rows = document["kind"], document["plan"], document["table"]
+    if kind != SCORED:
+        try:
+            kind_named(kind)
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+    entries = plan.get("unlearning") or ()
+    for name, fits in (
+        ("plan.data is no section", kind == SCORED or isinstance(plan.get("data"), Mapping)),
+        (
+            "plan.unlearning is no list of methods",
+            isinstance(entries, Sequence) and all(isinstance(each, Mapping) and "method" in each for each in entries),
+        ),
+        (
+            "table is no list of lines with setting and attack",
+            all(isinstance(row, Mapping) and (not breaks(row) or {"setting", "attack"} <= {*row}) for row in rows),
+        ),
+    ):
+        if not fits:
+            raise BadInput(f"{where} is damaged: {name}; take it from a copy, or run the audit again")
 
 
 def fingerprints(folder: Path, document: Mapping[str, Any], judged: Sequence[Judged]) -> Fingerprints | None:
@@ -183,12 +208,6 @@ def sides_of(folders: Sequence[Path], settings: Sequence[str]) -> list[Side]:
                 f"{found[0].folder} is of kind {found[0].kind}, {side.folder} of kind {side.kind}: they ask different "
                 "questions; compare runs of one kind"
             )
-        one, other = found[0].asked[1], side.asked[1]
-        if unlike := [name for name in one if name in other and one[name] != other[name]]:
-            raise BadInput(
-                f"setting {unlike[0]!r} is of mode {one[unlike[0]]} in {found[0].folder} and of mode "
-                f"{other[unlike[0]]} in {side.folder}: they ask different questions"
-            )
     labels = [side.label for side in found]
     if len(set(labels)) < len(labels):
         found = [replace(side, label=str(side.folder)) for side in found]
@@ -213,6 +232,7 @@ def _settings_of(folders: Sequence[Path], settings: Sequence[str]) -> list[Side]
             said=tuple(
                 replace(each, judged=replace(each.judged, setting="")) for each in side.said if each.setting == name
             ),
+            modes={"": side.modes[name]} if name in side.modes else {},
             void=frozenset(("", attack) for setting, attack in side.void if setting == name),
         )
         for name in settings

@@ -62,9 +62,12 @@ def family(run: CompareResult, tests: int) -> str:
 def said_of_left_out(run: CompareResult) -> list[str]:
     """Return what is compared with nothing, and that only controls are compared where that is so."""
     said = list(dict.fromkeys(text for pair in run.pairs for text in pair.left_out))
-    if any(pair.controls_only for pair in run.pairs):
-        said.append("Only controls are compared: name the methods that belong together with --match A=B.")
-    return said
+    return said + [
+        f"Only controls of {pair.first} and {pair.second} are compared: name the methods that belong together with "
+        "--match A=B."
+        for pair in run.pairs
+        if pair.controls_only
+    ]
 
 
 def said_of_identical(run: CompareResult) -> str:

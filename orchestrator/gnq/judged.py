@@ -9,7 +9,6 @@ import numpy as np
 from audits.gnq.attacks import POOL_ATTACKS
 from audits.statistics.judged import Judged
 from orchestrator.engine.kind import ScoresTable
-from orchestrator.gnq.plan import NONE
 from orchestrator.report.judged import places
 
 if TYPE_CHECKING:
@@ -50,6 +49,4 @@ def _numbers(table: pa.Table, name: str) -> Floats:
     return np.asarray(table[name].to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-SCORES = ScoresTable(
-    frozenset({"setting", "pool", "twin", "arm", "point_id", "member"}), judged, method="arm", controls=(NONE,)
-)
+SCORES = ScoresTable(frozenset({"setting", "pool", "twin", "arm", "point_id", "member"}), judged, method="arm")

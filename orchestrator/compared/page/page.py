@@ -116,8 +116,8 @@ def write(run: CompareResult, out: Path) -> Path:
 
 
 def opening_lines(run: CompareResult) -> list[str]:
-    """Return what is compared with nothing, and what is compared under two names: what to read before all numbers."""
-    named = [f"Compared under two names: {text}." for pair in run.pairs for text in pair.matched]
+    """Return what is compared with nothing, and what under another name or method: what to read before all numbers."""
+    named = [f"Compared with each other: {text}." for pair in run.pairs for text in pair.matched]
     return list(dict.fromkeys([*(text for pair in run.pairs for text in pair.left_out), *named]))
 
 

@@ -170,3 +170,24 @@ def test_runs_of_different_questions_and_other_mistakes_are_one_line(
         assert main(["compare", *words]) == 2
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"plan": {}}, {"plan": {"data": None}}, {"table": ["x"]}, {"table": [{"void": True}]},
+        {"plan": {"data": {"name": "digits"}, "unlearning": ["x"]}},
+        {"plan": {"data": {"name": "digits"}, "unlearning": {"a": 1}}},
+        {"kind": "nobody"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_damaged_result_is_one_line_that_names_the_file(
+    damage: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [run(tmp_path / name, "toy", rows(1, 0.0)) for name in ("a", "b")]
+    file = tmp_path / "b" / "result.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | damage))
+    assert main(["compare", *folders]) == 2
+    error = capsys.readouterr().err
+    assert str(file) in error and error.count("\n") == 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cli.main import main
-from tests.orchestrator.compared.made_up import Columns, apollo, compared, gnq, rows, run
+from tests.orchestrator.compared.made_up import Columns, apollo, compared, gnq, rows, run, tmia
 
 
 def methods(**gains: float) -> Columns:
@@ -45,16 +46,76 @@ def test_what_is_not_compared_is_said_first(tmp_path: Path, capsys: pytest.Captu
     second = run(tmp_path / "b", "apollo", methods(identity=0.0, scrub=0.0, finetune=0.2), contents="a")
     assert main(["compare", first, second, "--out", str(tmp_path / "out")]) == 0
     shown, page = capsys.readouterr().out, (tmp_path / "out" / "report.html").read_text()
-    left_out = "Only in a, not compared: method ssd, method boundary."
+    left_out = "In a, not compared with b: method ssd, method boundary."
     assert shown.startswith(left_out) and page.index(left_out) < page.index("All differences")
     result = compared(capsys, first, second)
     assert result.verdict is not None and result.identical and result.pairs[0].controls_only
-    assert result.verdict.headline.startswith("Only in a, not compared") and "this is the same audit" not in (
-        result.verdict.headline
-    )
+    assert result.verdict.headline.startswith(left_out) and "this is the same audit" not in (result.verdict.headline)
     matched = compared(capsys, first, second, "--match", "ssd=finetune", "--metric", "auc")
     pairs = {(row.attack, row.second_attack) for row in matched.table if row.second_attack}
     assert ("ssd.loss", "finetune.loss") in pairs and ("boundary.loss", "scrub.loss") in pairs  # those that are left
+
+
+def test_of_several_runs_it_is_said_with_which_a_method_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"a": {"ssd": 1.0, "ft": 0.5}, "b": {"ssd": 0.5, "ft": 0.2}, "c": {"salun": 0.0}}
+    folders = [run(tmp_path / name, "apollo", methods(identity=0.0, **made[name]), contents="a") for name in made]
+    result = compared(capsys, *folders)
+    assert [pair.left_out for pair in result.pairs] == [
+        (), ("In a, not compared with c: method ssd, method ft.", "In c, not compared with a: method salun."),
+    ]  # fmt: skip
+    assert [pair.controls_only for pair in result.pairs] == [False, True]
+    assert result.verdict is not None and "Only controls of a and c are compared" in result.verdict.headline
+
+
+def test_a_rate_that_one_run_has_is_not_compared_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = [apollo(rows(seed, 0.5)) for seed in (1, 2)]
+    tables[1]["decision_0.02"] = tables[1].pop("decision_0.1")
+    tables[1]["decision_"] = [0.0] * len(tables[1]["score"])
+    folders = [run(tmp_path / name, "apollo", each, contents="a") for name, each in zip("ab", tables, strict=True)]
+    result = compared(capsys, *folders)
+    assert {row.metric for row in result.table} == {"auc"}
+    left_out = result.pairs[0].left_out
+    assert "In a, not compared with b: rates at 10 %." in left_out
+    assert any("rates at 2 %" in each and each.startswith("In b, not compared with a") for each in left_out)
+    assert not compared(capsys, *folders, "--metric", "auc").pairs[0].left_out  # nobody asked for rates
+
+
+def test_a_match_holds_for_the_runs_that_have_both_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = {"a": {"ssd": 1.0, "ft": 0.5}, "b": {"scrub": 0.5, "fisher": 0.2}, "c": {"salun": 0.0, "boundary": 0.1}}
+    folders = [run(tmp_path / name, "apollo", methods(identity=0.0, **made[name]), contents="a") for name in made]
+    both = ["--metric", "auc", "--attack", "loss", "--match", "ssd=fisher", "--match", "ssd=salun"]
+    result = compared(capsys, *folders, *both)
+    named = {(row.second, row.attack, row.second_attack) for row in result.table if row.second_attack}
+    assert {("b", "ssd.loss", "fisher.loss"), ("c", "ssd.loss", "salun.loss")} <= named
+    crossed = compared(capsys, *folders, *both, "--all-pairs")
+    assert {(row.first, row.second) for row in crossed.table} == {("a", "b"), ("a", "c"), ("b", "c")}
+    assert main(["compare", *folders, "--match", "ssd=nobody"]) == 2
+    assert main(["compare", *folders, "--match", "ssd=scrub", "--match", "ssd=fisher"]) == 2
+    assert "twice" in capsys.readouterr().err
+
+
+def test_settings_of_different_modes_ask_different_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sweep(name: str, *modes: str) -> str:
+        columns: Columns = {}
+        for seed, mode in enumerate(modes):
+            for column, values in tmia(rows(seed, 0.0, setting=f"s{mode}")).items():
+                columns.setdefault(column, []).extend(values)
+        folder = run(tmp_path / name, "tmia", columns, contents="a")
+        document = json.loads(Path(folder, "result.json").read_text())
+        settings = [{"setting": f"s{mode}", "overrides": {}, "mode": mode} for mode in modes]
+        Path(folder, "result.json").write_text(json.dumps(document | {"settings": settings}))
+        return folder
+
+    one, other, both = sweep("one", "I"), sweep("other", "II"), sweep("both", "I", "II")
+    for words in ([one, other], [both, "--setting", "sI", "--setting", "sII"], [both, one, "--match", "sII=sI"]):
+        assert main(["compare", *words]) == 2, words
+        error = capsys.readouterr().err
+        assert "different questions" in error and error.count("\n") == 1
+    assert len(compared(capsys, both, one).pairs) == 1  # sI alone
 
 
 def test_a_renamed_method_is_compared_with_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,6 +129,12 @@ def test_a_renamed_method_is_compared_with_itself(tmp_path: Path, capsys: pytest
     assert {(row.attack, row.second_attack) for row in result.table if "loss" in row.attack} == {
         ("scrub.loss", "hot.loss"), ("ssd.loss", "cold.loss"),
     }  # fmt: skip
+    swapped = [{"method": "ssd", "as": "scrub"}, {"method": "scrub", "as": "ssd"}]
+    third = run(tmp_path / "c", "apollo", methods(scrub=0.0, ssd=0.2), unlearning=swapped, contents="a")
+    turned = compared(capsys, first, third)
+    assert not any(row.second_attack for row in turned.table)  # equal names come first, and this is said
+    assert {each.split()[0] for each in turned.pairs[0].matched} == {"scrub", "ssd"}
+    assert "scrub in a" in turned.pairs[0].matched[0] and "ssd in c" in turned.pairs[0].matched[0]
 
 
 def test_arms_and_attacks_match_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
