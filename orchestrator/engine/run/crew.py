@@ -30,7 +30,7 @@ from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from tune_spaces.registry import Sweep
 
-CHECK_ANSWERS = "orchestrator.engine.run.answered:check_answers"
+CHECK_ASKED = "orchestrator.engine.run.answered:check_asked"
 """Imported where there is a target, for it takes torch."""
 
 
@@ -81,7 +81,7 @@ class Crew:
         """Put what plans are given into the store, here: workers on other machines need not see the files."""
         for setting in settings:
             if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
-                load(CHECK_ANSWERS)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
+                load(CHECK_ASKED)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
             if jobs := self.stored.lacks(self.kind.brought_in(setting.jobs)):
                 design = self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store)
                 context = WorkerContext(self.kind, design, self.store)

@@ -52,6 +52,10 @@ ONLY_BY_WORK = {
         "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=posteriors.ts"),
         "gives probabilities", "mia",
     ),
+    "a script's branches are not followed before the audit": Refused(
+        "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=branch.pt"),
+        "branch.pt does not take inputs .* index out of range", "mia",
+    ),
     "a server is not asked before the audit": Refused(
         "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.served={gives: logits}"),
         "nothing is served at this path", "mia",
