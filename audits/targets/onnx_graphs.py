@@ -54,10 +54,14 @@ def table_sizes(data: bytes, output: str | None) -> list[int]:
             shape, axis = graph.tables.get(node.inputs[0]), node.numbers.get("axis", 0)
             if shape and needed.intersection(node.outputs) and -len(shape) <= axis < len(shape):
                 found.append(shape[axis])
-        elif node.kind in KEEP and node.inputs[:1] and node.inputs[0] in same:
-            if node.kind != "Cast" or node.numbers.get("to") in WHOLE:
-                same.update(node.outputs)
+        elif keeps(node) and same.issuperset(node.inputs[:1]):
+            same.update(node.outputs)
     return found
+
+
+def keeps(node: Node) -> bool:
+    """Say whether a node hands on the numbers of its first input."""
+    return node.kind in KEEP and bool(node.inputs) and (node.kind != "Cast" or node.numbers.get("to") in WHOLE)
 
 
 def needed_for(graph: Graph, output: str | None) -> set[str]:

@@ -170,7 +170,7 @@ def test_inputs_are_refused_that_the_program_itself_refuses_when_it_is_run(
 
 @pytest.mark.parametrize("data", [b"no graph", b"\x3a\xff", b"\x38\x01", b"\x3b"])
 def test_what_is_no_graph_raises_one_kind_of_error(data: bytes) -> None:
-    with pytest.raises(ValueError, match="no protocol buffer|cut off|no ONNX model"):
+    with pytest.raises(ValueError, match=r"no protocol buffer|cut off|no ONNX model"):
         table_sizes(data, None)
 
 

@@ -196,8 +196,9 @@ def of_programs() -> Iterator[Refused]:
         part = "#out" if name.endswith(".onnx") else ""
         base = (f"target.weights={name}{part}", "audit.attacks=[loss]")
         if name.startswith("words"):
-            yield Refused("mia", "plan.yaml", (*base, "data.name=npz:parts.npz"), r"takes whole numbers \(int64\), and an input", "mia",
-                          by=("validate", "sweep"))  # fmt: skip
+            said = r"takes whole numbers \(int64\), and an input is"
+            parts = (*base, "data.name=npz:parts.npz")
+            yield Refused("mia", "plan.yaml", parts, said, "mia", by=("validate", "sweep"))
         yield Refused("mia", "plan.yaml", base, "a table of 7 rows, and an input is", "mia", by=("validate", "sweep"))
 
 
