@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.ids import Points
+from audits.data.tensors import as_float
 from audits.errors import BadInput
 from audits.queries.served.record import recorded
 from audits.targets.forms import PROGRAMS, file_and_part
@@ -49,7 +50,7 @@ def check_inputs(design: GivenJobs, asked: Ids, name: str, form: str) -> None:
     require_program(name, form)
     lookup = lookup_in(form, program_bytes(name), name)
     for first in range(0, len(asked) if lookup else 0, AT_A_TIME):
-        lookup.check(inputs_of(design, asked[first : first + AT_A_TIME]), name)
+        lookup.check(as_float(inputs_of(design, asked[first : first + AT_A_TIME])), name)
 
 
 def check_answers(design: GivenJobs, asked: Ids) -> None:

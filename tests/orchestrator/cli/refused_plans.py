@@ -197,9 +197,9 @@ def of_programs() -> Iterator[Refused]:
         base = (f"target.weights={name}{part}", "audit.attacks=[loss]")
         if name.startswith("words"):
             said = r"takes whole numbers \(int64\), and an input is"
-            parts = (*base, "data.name=npz:parts.npz")
-            yield Refused("mia", "plan.yaml", parts, said, "mia", by=("validate", "sweep"))
-        yield Refused("mia", "plan.yaml", base, "a table of 7 rows, and an input is", "mia", by=("validate", "sweep"))
+            yield Refused("mia", "plan.yaml", base, said, "mia", by=("validate", "sweep"))
+        tokens = (*base, "data.name=npz:tokens.npz")
+        yield Refused("mia", "plan.yaml", tokens, "a table of 7 rows, and an input is", "mia", by=("validate", "sweep"))
 
 
 def tables() -> Iterator[tuple[str, str, str, dict[str, Any], str]]:
@@ -270,7 +270,7 @@ def write_targets(folder: Path) -> None:
     (folder / "mia" / "plan.yaml").write_text(mia_given.PLAN)
     (folder / "mia" / "branch.pt").write_bytes(test_lookups.saved(test_lookups.Branching()))
     digits = load("digits")
-    np.savez(folder / "mia" / "parts.npz", inputs=digits.inputs / np.float32(32), labels=digits.labels)
+    np.savez(folder / "mia" / "tokens.npz", inputs=(digits.inputs // 15).astype("f4"), labels=digits.labels)
     for name, make in PROGRAMS.items():
         (folder / "mia" / name).write_bytes(make())
     torch.save(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 5, 0).state_dict(), folder / "mia" / "even.pt")
