@@ -45,11 +45,7 @@ def answers_of(run: Run) -> Callable[[torch.Tensor], list[Any]]:
 
 def torchscript(data: bytes, name: str) -> Run:
     """Return the program in an archive of TorchScript; who calls this has permission to run it."""
-    try:
-        module = torch.jit.load(io.BytesIO(data), map_location="cpu").eval()
-    except Exception as error:  # of torch's reader, whose errors have no class of their own
-        raise BadInput(f"target.weights: {name} is no TorchScript that this torch reads: {first_line(error)}") from None
-
+    module = script(data, name)
     known: list[torch.dtype] = []  # the type that it took
 
     def run(x: torch.Tensor) -> torch.Tensor:
@@ -70,6 +66,14 @@ def torchscript(data: bytes, name: str) -> Run:
         raise not_run(name, x, errors.get(torch.int64, first) if takes_ids(first) else first)
 
     return run
+
+
+def script(data: bytes, name: str) -> Any:
+    """Return the module in an archive of TorchScript, in eval mode; who calls this has permission to run it."""
+    try:
+        return torch.jit.load(io.BytesIO(data), map_location="cpu").eval()
+    except Exception as error:  # of torch's reader, whose errors have no class of their own
+        raise BadInput(f"target.weights: {name} is no TorchScript that this torch reads: {first_line(error)}") from None
 
 
 def takes_ids(error: Exception | None) -> bool:
@@ -115,6 +119,16 @@ def tensor_of(found: Any, name: str) -> torch.Tensor:
 
 def onnx(data: bytes, name: str) -> Run:
     """Return the program in an ONNX file, on the CPU; raises BadInput where it cannot be run, or not safely."""
+    return graph(session_of(data, name), name)
+
+
+def declared(data: bytes, name: str) -> torch.dtype:
+    """Return the type of the numbers that an ONNX graph takes; raises BadInput as ``onnx``."""
+    return TYPES[input_of(session_of(data, name), name).type]
+
+
+def session_of(data: bytes, name: str) -> Any:
+    """Return an ONNX file, ready to be run by onnxruntime."""
     try:
         import onnxruntime
     except ImportError:
@@ -127,7 +141,7 @@ def onnx(data: bytes, name: str) -> Run:
     try:
         with tempfile.TemporaryDirectory(prefix="orch-") as empty:  # where it looks for other files that a graph names
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", empty)
-            session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # of onnxruntime, whose errors have no class of their own
         outside = "external" in str(error).lower()
         what = (
@@ -136,22 +150,18 @@ def onnx(data: bytes, name: str) -> Run:
             else f"is no ONNX graph that onnxruntime reads: {first_line(error)}"
         )
         raise BadInput(f"target.weights: {name} {what}") from None
-    return graph(session, name)
 
 
 def graph(session: Any, name: str) -> Run:
     """Return what runs a session of onnxruntime; its batch axis may be free or fixed."""
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    if len(inputs) != 1 or inputs[0].type not in TYPES:
-        told = ", ".join(f"{each.name}: {each.type}" for each in inputs)
-        raise BadInput(f"target.weights: {name} takes {told}; a graph takes one tensor, the inputs: {', '.join(TYPES)}")
-    output, dtype = output_of(outputs, name), TYPES[inputs[0].type]
-    axis = inputs[0].shape[0] if inputs[0].shape else None
+    taken = input_of(session, name)
+    output, dtype = output_of(session.get_outputs(), name), TYPES[taken.type]
+    axis = taken.shape[0] if taken.shape else None
     size = axis if isinstance(axis, int) and axis > 0 else None
 
     def once(x: torch.Tensor) -> torch.Tensor:
         try:
-            (found,) = session.run([output], {inputs[0].name: x.numpy()})
+            (found,) = session.run([output], {taken.name: x.numpy()})
         except Exception as error:  # of onnxruntime, see above
             raise not_run(name, x, error) from None
         return torch.from_numpy(np.array(found))
@@ -168,6 +178,15 @@ def graph(session: Any, name: str) -> Run:
         return torch.cat(parts)
 
     return run
+
+
+def input_of(session: Any, name: str) -> Any:
+    """Return the one tensor that a graph takes: its ``name``, ``type`` and ``shape``."""
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in TYPES:
+        told = ", ".join(f"{each.name}: {each.type}" for each in inputs)
+        raise BadInput(f"target.weights: {name} takes {told}; a graph takes one tensor, the inputs: {', '.join(TYPES)}")
+    return inputs[0]
 
 
 def output_of(outputs: Sequence[Any], name: str) -> str:

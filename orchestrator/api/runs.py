@@ -80,9 +80,12 @@ def audit(
     check_against_data(found)
     kind = kind_named(found.kind)
     folder = Path(out) if out is not None else default_folder(found, found.kind)
-    with taken(folder, found, force=force):
+    with taken(folder, found, force=force) as claim:
         terminal = terminal_of(found, folder, quiet)
-        run_audit(kind, found, folder, terminal, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only)
+        run_audit(
+            kind, found, folder, terminal, rebuild=rebuild, pictures=pictures, claim=claim,
+            aggregate_only=aggregate_only,
+        )  # fmt: skip
     return Report(folder)
 
 

@@ -80,9 +80,9 @@ def command(
     gates = gates_of(limits, audit.headline, plan)
     folder = Path(out or f"runs/{kind}")
     clear(junit, summary)
-    terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse)
+    terminal, claim = begin(session, folder, plan, as_json=as_json, force=force, terse=terse)
     kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}
-    found = run_audit(audit, plan, folder, terminal, rebuild=rebuild, gates=gates, **kept)
+    found = run_audit(audit, plan, folder, terminal, rebuild=rebuild, gates=gates, claim=claim, **kept)
     document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:

@@ -1,4 +1,4 @@
-"""Where audit, sweep and tune begin alike: their folder is claimed, and the notes of their plan are told."""
+"""Where audit, sweep and tune begin alike: their folder is held, and the notes of their plan are told."""
 
 from __future__ import annotations
 
@@ -27,34 +27,11 @@ def begin(
     terse: bool = False,
     sweep: Sweep | None = None,
     goal: Goal | None = None,
-) -> Terminal:
-    """Claim ``folder`` for a run of ``plan``, keep ``sweep`` and ``goal`` there, and return the terminal.
+) -> tuple[Terminal, Claim]:
+    """Hold ``folder`` for a run of ``plan``; return the terminal, and what claims it, with ``sweep`` and ``goal``.
 
     The notes of the plan are told. Raises BadInput for the folder of another run, unless ``force``; that folder is
     left as it was.
-    """
-    terminal, claim = begin_sweep(
-        session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep, goal=goal
-    )
-    if claim is not None:
-        claim()
-    return terminal
-
-
-def begin_sweep(
-    session: Session,
-    folder: Path,
-    plan: BasePlan,
-    *,
-    as_json: bool,
-    force: bool,
-    terse: bool,
-    sweep: Sweep | None,
-    goal: Goal | None = None,
-) -> tuple[Terminal, Claim | None]:
-    """Do as ``begin``; but where a search lies in ``folder``, return the claim instead of making it.
-
-    The search makes the claim when it has looked at its journal.
     """
     context = click.get_current_context()
     claim = context.with_resource(taken(folder, plan, force=force, sweep=sweep, goal=goal))

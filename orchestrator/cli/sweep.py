@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from audits.errors import BadInput
-from orchestrator.cli.beginning import begin_sweep
+from orchestrator.cli.beginning import begin
 from orchestrator.cli.completing import sweeps
 from orchestrator.cli.options import PLAN_HELP, log_models_option, plan_options, planned, run_options
 from orchestrator.cli.session import Session
@@ -67,9 +67,9 @@ def command(
         folder = Path(out or f"runs/{sweep.name}")
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep, log_models=log_models)
     kind = kind_named(plan.kind)
-    terminal, claim = begin_sweep(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
+    terminal, claim = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)
     if sweep.measures == "utility" and kind.tuning is not None:
-        document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild)
+        document = run_tuning(kind, sweep, plan, folder, terminal, rebuild=rebuild, claim=claim)
         kind.tuning.show(terminal, document, folder)
     else:
         kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}

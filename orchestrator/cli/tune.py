@@ -65,9 +65,9 @@ def command(
     choice = choice_of(audit, sweep, plan, *goal(sweep, asked))
     folder = Path(out or folder_of(sweep))
     by = (choice.metric, choice.mode)
-    terminal = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep, goal=by)
+    terminal, claim = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep, goal=by)
     kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}
-    found = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild, **kept)
+    found = run_selection(audit, choice, plan, folder, terminal, rebuild=rebuild, claim=claim, **kept)
     document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:

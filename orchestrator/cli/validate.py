@@ -19,7 +19,7 @@ from orchestrator.engine.kind import load
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
-from orchestrator.engine.run.crew import CHECK_ANSWERS
+from orchestrator.engine.run.crew import CHECK_ASKED
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
         design = open_design(changed, device="cpu")
         design.priced().jobs()  # also where others cannot be laid out before the first are done
         if target_of(changed) is not None:
-            load(CHECK_ANSWERS)(design)
+            load(CHECK_ASKED)(design)
         if changed.data.groups is not None:
             design.priced().borders()  # sizes of groups decide whether they can be dealt
 

@@ -128,7 +128,8 @@ def test_a_search_of_other_trials_is_refused_and_its_folder_left_alone(tmp_path:
     )
     wanted, plan = sweep_named(str(file)), planned("gnq-smoke", None, 0, tmp_path / "store")
     with taken(out, plan, force=False, sweep=wanted) as claim:
-        assert claim is None and wanted.search is not None
+        assert wanted.search is not None
+        claim()
     Journal(out / JOURNAL_FILE, head_of(wanted.search, plan)).begin()
     before = {each: each.read_bytes() for each in out.iterdir()}
     with pytest.raises(BadInput, match=r"of another plan \(seed: 0 there, 7 here\)"):

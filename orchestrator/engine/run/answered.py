@@ -1,4 +1,4 @@
-"""Recorded answers of a target, looked through before any work: do they hold all that the audit will ask about?"""
+"""A target that is no weights, looked at before any work: has a record all answers, does a program take all inputs?"""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.ids import Points
+from audits.data.tensors import as_float
 from audits.errors import BadInput
 from audits.queries.served.record import recorded
+from audits.targets.forms import PROGRAMS, file_and_part
+from audits.targets.lookups import lookup_in
 from audits.targets.recorded import answered_in, keys_of
 from orchestrator.engine.given import GivenJobs
 from orchestrator.engine.given_files import STAGE
+from orchestrator.engine.run.given import program_bytes, require_program
 from orchestrator.engine.run.opened import ANSWERS
 from orchestrator.engine.store.payloads import unpack_table
 
@@ -21,18 +25,40 @@ if TYPE_CHECKING:
 
 RECORDED = ("answers", "record")
 """The forms of targets that nobody can ask about anything else."""
+AT_A_TIME = 4096
+"""Points whose inputs are looked at together."""
 
 
-def check_answers(design: Any) -> None:
-    """Refuse recorded answers without one to a point that the audit asks about; of other plans nothing is looked at.
+def check_asked(design: Any) -> None:
+    """Refuse a target that cannot answer about a point that the audit asks about, as far as that shows unrun.
+
+    Such are recorded answers without one to it, and a program of token ids that has no such id. Of other plans nothing
+    is looked at.
+    """
+    if not isinstance(design, GivenJobs) or design.target is None or (asked := design.asked_points()) is None:
+        return
+    target = design.target
+    if target.form(look=False) in RECORDED:
+        check_answers(design, asked)
+    for field, name in target.named(target.MODELS).items():
+        if target.form(field) in PROGRAMS and Path(file_and_part(name)[0]).expanduser().exists():
+            check_inputs(design, asked, name, target.form(field))
+
+
+def check_inputs(design: GivenJobs, asked: Ids, name: str, form: str) -> None:
+    """Refuse the program called ``name`` if it does not take the inputs of the points ``asked``."""
+    require_program(name, form)
+    lookup = lookup_in(form, program_bytes(name), name)
+    for first in range(0, len(asked) if lookup else 0, AT_A_TIME):
+        lookup.check(as_float(inputs_of(design, asked[first : first + AT_A_TIME])), name)
+
+
+def check_answers(design: GivenJobs, asked: Ids) -> None:
+    """Refuse recorded answers without one to each of the points ``asked``.
 
     The answers are those in the store, or in the files of the plan before they are there.
     """
-    if not isinstance(design, GivenJobs) or design.target is None:
-        return
-    target, asked = design.target, design.asked_points()
-    if asked is None or target.form(look=False) not in RECORDED:
-        return
+    target = design.the_target
     known = answered(design)
     if known is None:
         return

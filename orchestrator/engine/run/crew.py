@@ -30,7 +30,7 @@ from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from tune_spaces.registry import Sweep
 
-CHECK_ANSWERS = "orchestrator.engine.run.answered:check_answers"
+CHECK_ASKED = "orchestrator.engine.run.answered:check_asked"
 """Imported where there is a target, for it takes torch."""
 
 
@@ -77,11 +77,15 @@ class Crew:
         if reason or self.workers.count:
             self.terminal.line(f"{who}{reason}")
 
+    def check_targets(self, settings: Sequence[Setting]) -> None:
+        """Refuse a given model that cannot answer about what is asked, of settings of which anything is left to do."""
+        for setting in settings:
+            if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
+                load(CHECK_ASKED)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
+
     def bring_in(self, settings: Sequence[Setting]) -> None:
         """Put what plans are given into the store, here: workers on other machines need not see the files."""
         for setting in settings:
-            if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
-                load(CHECK_ANSWERS)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
             if jobs := self.stored.lacks(self.kind.brought_in(setting.jobs)):
                 design = self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store)
                 context = WorkerContext(self.kind, design, self.store)

@@ -152,9 +152,14 @@ def program_file(name: str, form: str) -> bytes:
     """Return a program as a file of an artefact; one that runs whatever its author wrote needs permission."""
     import numpy as np
 
+    require_program(name, form)
+    return pack_arrays({BYTES: np.frombuffer(program_bytes(name), np.uint8)})
+
+
+def require_program(name: str, form: str) -> None:
+    """Raise BadInput unless the program may run; ONNX graphs only compute and always may."""
     if form == "torchscript":
         require_permission_for_programs([name])
-    return pack_arrays({BYTES: np.frombuffer(program_bytes(name), np.uint8)})
 
 
 def program_bytes(name: str) -> bytes:

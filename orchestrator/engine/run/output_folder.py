@@ -43,7 +43,11 @@ WHAT_TO_DO = "choose another --out, or add --force to write over it"
 Goal = tuple[str, str]
 """What ``orch tune`` chooses by: the metric, and its better end."""
 Claim = Callable[[], None]
-"""Makes a folder that of a run; called as soon as the run cannot be refused any more for what lies there."""
+"""Makes a folder that of a run; called before the first work, when the run cannot be refused any more without any."""
+
+
+def no_claim() -> None:
+    """Claim nothing: whoever began the run has made the folder its own."""
 
 
 def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:

@@ -26,7 +26,7 @@ from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.drawing import Drawing, kept_elsewhere
 from orchestrator.engine.run.fingerprints import fingerprints_of
 from orchestrator.engine.run.live import Live
-from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, write_document
+from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, no_claim, write_document
 from orchestrator.engine.run.result_head import head
 from orchestrator.engine.run.search_checks import require_trials_alone
 from orchestrator.engine.run.searching import Searching
@@ -69,15 +69,17 @@ def run_audit(
     pictures: bool = True,
     aggregate_only: bool = False,
     gates: Sequence[Gate] = (),
+    claim: Claim = no_claim,
 ) -> Result:
     """Carry out one audit and leave result, scores, figures, report and tracking in ``out``.
 
     ``pictures`` False: no picture of a data point is in any of them; ``aggregate_only``: nothing about a single one.
-    ``gates``: the limits that the result is held to (``gate`` in result.json).
+    ``gates``: the limits that the result is held to (``gate`` in result.json); ``claim``: called before any work, it
+    makes ``out`` the folder of this run.
     """
     run = Run(
         kind, plan, out, terminal, name=f"{plan.kind}-audit", rebuild=rebuild, pictures=pictures, gates=gates,
-        aggregate_only=aggregate_only,
+        aggregate_only=aggregate_only, claim=claim,
     )  # fmt: skip
     return run.audit()
 
@@ -92,26 +94,26 @@ def run_sweep(
     rebuild: bool = False,
     force: bool = False,
     pictures: bool = True,
-    claim: Claim | None = None,
+    claim: Claim = no_claim,
     aggregate_only: bool = False,
 ) -> Result:
     """Carry out every setting of ``sweep`` over one shared population and leave the same files as ``run_audit``.
 
-    ``force``: the journal of another search in ``out`` gives way. ``claim``: what makes ``out`` the folder of this run,
-    where that must wait until a search has taken up its journal.
+    ``force``: the journal of another search in ``out`` gives way.
     """
     run = Run(
         kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, sweep=sweep, pictures=pictures,
-        aggregate_only=aggregate_only,
+        aggregate_only=aggregate_only, claim=claim,
     )  # fmt: skip
-    return run.sweep(sweep, force=force, claim=claim)
+    return run.sweep(sweep, force=force)
 
 
 def run_tuning(
-    kind: Kind, sweep: Sweep, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False
-) -> dict[str, Any]:
+    kind: Kind, sweep: Sweep, plan: BasePlan, out: Path, terminal: Terminal, *, rebuild: bool = False,
+    claim: Claim = no_claim,
+) -> dict[str, Any]:  # fmt: skip
     """Carry out a sweep of utilities and leave its table and its presets in ``out``; return the table's document."""
-    return Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild).tune(sweep)
+    return Run(kind, plan, out, terminal, name=sweep.name, rebuild=rebuild, claim=claim).tune(sweep)
 
 
 class Run:
@@ -135,8 +137,9 @@ class Run:
         gates: Sequence[Gate] = (),
         pictures: bool = True,
         aggregate_only: bool = False,
+        claim: Claim = no_claim,
     ) -> None:
-        self.begin = time.perf_counter()
+        self.begin, self.claim = time.perf_counter(), claim
         self.gates = gates
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild, self.pictures, self.aggregate_only = rebuild, pictures and not aggregate_only, aggregate_only
@@ -182,10 +185,10 @@ class Run:
                 self.crew.attack(settings)
             return self.finish(settings, counts)
 
-    def sweep(self, sweep: Sweep, *, force: bool = False, claim: Claim | None = None) -> Result:
+    def sweep(self, sweep: Sweep, *, force: bool = False) -> Result:
         """Run every setting of a sweep; the models are those of all settings together, each trained once."""
         if sweep.search and sweep.search.adaptive:
-            return self.search(sweep, sweep.search, force=force, claim=claim)
+            return self.search(sweep, sweep.search, force=force)
         with self.live:
             settings = self.laid_out(self.settings_of(sweep))
             self.look_for_copies()
@@ -210,7 +213,7 @@ class Run:
         for table in self.kind.open_page().tables({**head(finished), **self.kind.summarise(finished)}):
             self.terminal.table(table)
 
-    def search(self, sweep: Sweep, search: Search, *, force: bool, claim: Claim | None = None) -> Result:
+    def search(self, sweep: Sweep, search: Search, *, force: bool) -> Result:
         """Run the trials of a search, each chosen by what earlier ones came to; whole ones are the settings."""
         require_trials_alone(self.plan)
         with self.live:
@@ -221,7 +224,8 @@ class Run:
             trials = Searching(
                 self.name, self.kind, search, self.plan, lay_out, self.crew, self.live, self.terminal, self.out
             )
-            trials.begin(base, force=force, claim=claim)
+            self.crew.check_targets([base])
+            trials.begin(base, force=force, claim=self.claim)
             with self.session([trials.shared], more=trials.left, kept=trials.kept):
                 self.crew.prepare([trials.shared])
                 trials.run()
@@ -283,6 +287,7 @@ class Run:
         self.first = list(jobs.values())
         todo = self.stored.lacks(self.first)
         if todo:
+            self.claim()
             self.terminal.line(f"ranking: {how_many(len(self.first), 'job')}, {len(self.first) - len(todo)} reused")
             self.crew.settle([(each.plan, self.stored.lacks(each.first_jobs())) for each in designs])
             with self.terminal.quiet(), self.crew.connected():
@@ -309,11 +314,14 @@ class Run:
             self.stored.drop_damaged(held)
         self.stored.drop_failed(held)
         if not unrecorded:
+            self.crew.check_targets(settings)
+            self.claim()
             self.crew.bring_in(settings)
         left = [(each.plan, self.stored.lacks(each.jobs)) for each in settings]
         work = [*left, *((each.plan, self.stored.lacks(each.jobs)) for each in more)]
         if not more and not any(jobs for _, jobs in left):
             if unrecorded:
+                self.claim()
                 self.terminal.line(f"warning: the run is not recorded, nothing being left to do: {unrecorded}")
             yield
         elif unrecorded:

@@ -56,7 +56,7 @@ class Searching:
     names: dict[int, str] = field(default_factory=dict)
     advance: Advance | None = None
 
-    def begin(self, base: Setting, *, force: bool, claim: Claim | None = None) -> None:
+    def begin(self, base: Setting, *, force: bool, claim: Claim) -> None:
         """Check the search, say what a trial costs, and take up what the journal in ``out`` has of it.
 
         Only when the journal is known to be that of this search anything is written, ``claim`` first; with ``force``
@@ -84,8 +84,7 @@ class Searching:
         if asha:
             after = " and ".join(map(str, self.rungs[:-1]))
             self.terminal.line(f"asha: trials are compared after {after} of {self.parts} parts of the targets")
-        if claim is not None:
-            claim()
+        claim()
         journal.begin(anew=anew)
         self.live.know({self.name_of(each): each.changes for each in self.ledger.trials})
         self.live.know({each.name: each.overrides for each in self.kept})

@@ -17,7 +17,7 @@ from orchestrator.engine.plan.distinct import told_same
 from orchestrator.engine.run.choice import Choice, rehearsing, selection_of, told
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.crew import Crew
-from orchestrator.engine.run.output_folder import TUNED_FILE
+from orchestrator.engine.run.output_folder import TUNED_FILE, Claim, no_claim
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.search_result import TrialNews, rehearsed
 from orchestrator.engine.run.standing import Left
@@ -38,12 +38,14 @@ def run_selection(
     rebuild: bool = False,
     pictures: bool = True,
     aggregate_only: bool = False,
+    claim: Claim = no_claim,
 ) -> Result:
     """Choose among the settings of ``choice``, audit the targets with the winner, and leave the files of an audit."""
     name = f"tune-{choice.sweep}"
     run = Selecting(
-        kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only
-    )
+        kind, plan, out, terminal, name=name, rebuild=rebuild, pictures=pictures, aggregate_only=aggregate_only,
+        claim=claim,
+    )  # fmt: skip
     return run.select(choice)
 
 

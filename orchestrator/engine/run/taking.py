@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audits.errors import BadInput
+from audits.writing import CannotWrite
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.holding import held
 from orchestrator.engine.run.output_folder import (
@@ -42,12 +43,13 @@ if TYPE_CHECKING:
 @contextmanager
 def taken(
     folder: Path, plan: BasePlan, *, force: bool, sweep: Sweep | None = None, goal: Goal | None = None
-) -> Iterator[Claim | None]:
-    """Claim ``folder`` for a run of ``plan``, keep ``sweep`` and ``goal`` there, and hold it until the run is over.
+) -> Iterator[Claim]:
+    """Hold ``folder`` until a run of ``plan`` is over; yields what claims it, and keeps ``sweep`` and ``goal`` there.
 
-    Where a search lies in ``folder`` its claim is returned instead of made: the search may have been of other code or
-    data, which shows when it looks at its journal; it makes the claim then. Raises BadInput for the folder of another
-    run, unless ``force``, for one in which another command is at work, and where the run could not be tracked.
+    The run makes the claim when nothing about it can be refused any more without work: its data may not suffice, or a
+    search that lies there may have been of other code. A run that is refused before leaves the folder as it was, and
+    none where there was none. Raises BadInput for the folder of another run, unless ``force``, for one in which another
+    command is at work, and where the run could not be tracked.
     """
     if not chosen_uri(plan.tracking.uri):
         database_in(folder)
@@ -62,7 +64,12 @@ def taken(
             head = head_of(search, with_digests(plan))
             Journal(folder / JOURNAL_FILE, head).check(samples_of(search))
 
+    claimed: list[bool] = []
+
     def claim() -> None:
+        if claimed:
+            return
+        claimed.append(True)
         claim_folder(folder, plan, force=force)
         keep_sweep(folder, sweep)
         if search is None and (folder / RUN_FILE).is_file():
@@ -70,12 +77,36 @@ def taken(
         if sweep is not None or goal_left(folder) is not None:
             keep_run(folder, sweep.name if sweep else "", goal)
 
-    make_ready(folder)
-    with held(folder):
-        waits = search is not None and (folder / JOURNAL_FILE).is_file()
-        if not waits:
-            claim()
-        yield claim if waits else None
+    new, log = missing(folder), folder / LOG_FILE
+    logged = log.exists()
+    try:
+        make_ready(folder)
+        with held(folder):
+            yield claim
+    except (BadInput, CannotWrite):
+        if not claimed:
+            clear_away([] if logged else [log], new)
+        raise
+
+
+def missing(folder: Path) -> list[Path]:
+    """Return ``folder`` and those above it that are not there, the innermost first."""
+    found = []
+    for place in (folder, *folder.parents):
+        if place.exists():
+            break
+        found.append(place)
+    return found
+
+
+def clear_away(files: Iterable[Path], folders: Iterable[Path]) -> None:
+    """Remove files without content, and folders in which nothing is."""
+    with suppress(OSError):
+        for file in files:
+            if file.exists() and not file.stat().st_size:
+                file.unlink()
+        for place in folders:
+            place.rmdir()
 
 
 def tell_notes(terminal: Terminal, plan: BasePlan) -> None:

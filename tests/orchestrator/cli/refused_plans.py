@@ -14,10 +14,11 @@ import pytest
 import torch
 from PIL import Image
 
+from audits.data.catalogue import load
 from audits.models import make_model
 from orchestrator.kinds import KINDS, load_plan
 from tests.audits.data import test_groups
-from tests.audits.targets import test_check_answers, test_members, test_recorded
+from tests.audits.targets import test_check_answers, test_lookups, test_members, test_recorded
 from tests.cases.given_kind import KIND as GIVEN_TOY
 from tests.cases.refusals import Refused, rows, sets
 from tests.cases.smallest_plans import smallest_plan
@@ -158,6 +159,7 @@ def of_targets() -> Iterator[Refused]:
     labels = ("target.weights=http://localhost:1/answers", "target.served={gives: labels}")
     yield Refused("apollo", "untouched.yaml", labels, "u_lira reads posteriors", "apollo")
     yield from of_answers()
+    yield from of_programs()
     for change, said in test_forms.UNSERVED.items():
         yield Refused("toy", "served.yaml", (change,), literally(said), "forms")
 
@@ -177,6 +179,27 @@ def of_answers() -> Iterator[Refused]:
         values = (f"target.weights=answers-{place}.parquet", f"target.served={{gives: {gives}}}",
                   f"audit.attacks={attacks}", f"data.name={data}", "split.classes=[0, 1, 2]")  # fmt: skip
         yield Refused("mia", "plan.yaml", values, said, "answers")
+
+
+PROGRAMS: dict[str, Callable[[], bytes]] = {
+    "words.onnx": test_lookups.graph,
+    "words.pt": lambda: test_lookups.saved(test_lookups.Words()),
+    "cast.onnx": lambda: test_lookups.graph(taken="FLOAT", before=(("Cast", 7),)),
+    "cast.pt": lambda: test_lookups.saved(test_lookups.Words("cast")),
+}
+"""Programs of seven token ids."""
+
+
+def of_programs() -> Iterator[Refused]:
+    """Yield those whose target is a program of token ids, which the data are not, or not all."""
+    for name in PROGRAMS:
+        part = "#out" if name.endswith(".onnx") else ""
+        base = (f"target.weights={name}{part}", "audit.attacks=[loss]")
+        if name.startswith("words"):
+            said = r"takes whole numbers \(int64\), and an input is"
+            yield Refused("mia", "plan.yaml", base, said, "mia", by=("validate", "sweep"))
+        tokens = (*base, "data.name=npz:tokens.npz")
+        yield Refused("mia", "plan.yaml", tokens, "a table of 7 rows, and an input is", "mia", by=("validate", "sweep"))
 
 
 def tables() -> Iterator[tuple[str, str, str, dict[str, Any], str]]:
@@ -245,6 +268,11 @@ def write_targets(folder: Path) -> None:
         members = range(0, 3 * tmia_given.MEMBERS, 3) if name == "tmia" else range(mia_given.MEMBERS)
         (folder / name / "members.txt").write_text("\n".join(map(str, members)))
     (folder / "mia" / "plan.yaml").write_text(mia_given.PLAN)
+    (folder / "mia" / "branch.pt").write_bytes(test_lookups.saved(test_lookups.Branching()))
+    digits = load("digits")
+    np.savez(folder / "mia" / "tokens.npz", inputs=(digits.inputs // 15).astype("f4"), labels=digits.labels)
+    for name, make in PROGRAMS.items():
+        (folder / "mia" / name).write_bytes(make())
     torch.save(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 5, 0).state_dict(), folder / "mia" / "even.pt")
     torch.save(make_model("mlp", {"hidden": [9]}).build((1, 8, 8), 10, 0).state_dict(), folder / "teacher.pt")
     torch.save(make_model("mlp", {"hidden": [8]}).build((1, 14, 14), 10, 0).state_dict(), folder / "gnq" / "weights.pt")

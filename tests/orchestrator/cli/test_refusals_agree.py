@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,35 @@ def test_commands_refuse_what_an_audit_refuses(
     assert re.search(plan.said, line)
     found = {command: refused_by(command, plan, capsys)[:1] for command in plan.by}
     assert found == {command: [line] for command in plan.by}
+    assert not Path("o").exists(), "a refused run leaves no folder"
+
+
+OVERLAP = ("target.members=0:80", "target.non_members=70:300")
+NO_GPU = pytest.mark.skipif("torch.cuda.is_available()", reason="there is a GPU, so it is not refused")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (OVERLAP, "10 points in target.members as well"),
+        pytest.param(("compute.device=cuda",), "torch finds no GPU", marks=NO_GPU),
+        (("target.weights=words.pt", "audit.attacks=[loss]"), "takes whole numbers"),
+    ],
+)
+@pytest.mark.parametrize("command", ["audit", "sweep"])
+def test_a_run_that_is_refused_leaves_its_folder_as_it_was(
+    command: str, changes: tuple[str, ...], said: str, folder: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(folder / "mia")
+    plan = Refused("mia", "plan.yaml", ("compute.workers=0", *changes))
+    (line,) = refused_by(command, plan, capsys)
+    assert said in line and not Path("o").exists()
+    Path("o").mkdir()
+    Path("o/notes.txt").write_text("mine")
+    assert refused_by(command, plan, capsys) == [line]
+    assert [(each.name, each.read_text()) for each in Path("o").iterdir()] == [("notes.txt", "mine")]
+    shutil.rmtree("o")
 
 
 SMALL = ("compute.workers=0", "split={pools: 2, train_size: 60, test: 60, null_models: 2}", "audit.fpr=[0.4]",
@@ -51,6 +81,11 @@ ONLY_BY_WORK = {
     "a program is not run before the audit": Refused(
         "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=posteriors.ts"),
         "gives probabilities", "mia",
+    ),
+    "a script's branches are not followed before the audit": Refused(
+        "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=branch.pt",
+         "data.name=npz:tokens.npz"),
+        "branch.pt does not take inputs .* index out of range", "mia",
     ),
     "a server is not asked before the audit": Refused(
         "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.served={gives: logits}"),
