@@ -18,6 +18,7 @@ from torch import nn
 
 from audits.errors import BadInput
 from audits.targets.checkpoint_files import read_held
+from audits.targets.folders import passed_over
 from audits.targets.forms import PART, file_and_part
 from audits.targets.state_dicts import TOP, WRAPPERS, Found, Wanted, no_layer, optional, sets_in
 
@@ -51,13 +52,14 @@ class Weights:
 def read_weights(file: str, module: nn.Module) -> Weights:
     """Return the weights in ``file`` that fit ``module``, which may stand on any device, meta too, and is not changed.
 
-    ``file`` is safetensors, a file of torch.save or a folder of save_pretrained, whose names may begin in any way; of
-    several sets that fit, "FILE#PART" names one. Half precision becomes float32; ``notes`` say that, and what was left
-    out. Raises BadInput for a file that cannot be read or holds anything else, for names and shapes that are not the
-    module's, for several sets that differ, and for values that are not finite.
+    ``file`` is safetensors, a file of torch.save, or a folder of save_pretrained or one file of its model, whose names
+    may begin in any way; of several sets that fit, "FILE#PART" names one. Half precision becomes float32; ``notes`` say
+    that, and what was left out. Raises BadInput for a file that cannot be read or holds anything else, for names and
+    shapes that are not the module's, for several sets that differ, and for values that are not finite.
     """
     name, part = file_and_part(file)
-    held = read_held(Path(name).expanduser(), name)
+    path = Path(name).expanduser()
+    held = read_held(path, name)
     wanted = Wanted.of(module)
     sets = sets_in(held, wanted)
     found = chosen(sets, part, name, held, wanted)
@@ -75,7 +77,7 @@ def read_weights(file: str, module: nn.Module) -> Weights:
     check_finite({key: found.state[key] for key in wanted.tensors if key in found.state}, file)
     check_finite(state, file)
     casts = [f"{file}: {how} ({len(names)} tensors)" for how, names in cast.items()]
-    return Weights(file, state, (*casts, *said_of(found, sets, part, file, left)))
+    return Weights(file, state, (*casts, *passed_over(path, name), *said_of(found, sets, part, file, left)))
 
 
 def with_weights(module: nn.Module, state: Mapping[str, torch.Tensor]) -> nn.Module:
