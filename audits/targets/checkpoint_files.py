@@ -74,7 +74,8 @@ times, the states of generators. Versions of numpy and Python call the places of
 def read_held(path: Path, file: str) -> Any:
     """Return what the file or folder ``path``, which a plan calls ``file``, holds: tensors in dicts and lists.
 
-    One file of a model in several stands for all of them. Raises BadInput for one that is not there, is too large, is of another kind, or holds what only code can load.
+    One file of a model in several stands for all of them. Raises BadInput for one that is not there, is too large, is
+    of another kind, or holds what only code can load.
     """
     files = weight_files(path, file)
     if files != [path]:
