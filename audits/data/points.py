@@ -148,8 +148,13 @@ def is_channels_last(shape: Sequence[int]) -> bool:
 
 
 def is_ambiguous(shape: Sequence[int]) -> bool:
-    """Say whether a shape has numbers of channels in the second and in the last place, around a side of an image."""
-    return len(shape) == 4 and max(shape[1], shape[3]) <= MOST_CHANNELS < shape[2]
+    """Say whether a shape has numbers of channels in the second and in the last place, around a side of an image.
+
+    Images that are square with channels first alone, (N, 1, 2, 2), are read as these.
+    """
+    if len(shape) != 4 or max(shape[1], shape[3]) > MOST_CHANNELS or shape[2] == 1:
+        return False
+    return shape[2] != shape[3] or shape[1] == shape[2]
 
 
 def tensor_set(given: Any, name: str = "data") -> TensorSet:
