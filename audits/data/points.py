@@ -15,7 +15,7 @@ from audits.data.bounded import arrays_within
 from audits.data.dataset import Dataset
 from audits.data.groups import numbered
 from audits.data.tensors import TensorSet
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 
 if TYPE_CHECKING:
     import torch
@@ -177,5 +177,7 @@ def tensor_set(given: Any, name: str = "data") -> TensorSet:
 def matched(x: torch.Tensor, y: torch.Tensor, name: str) -> TensorSet:
     """Return inputs and as many labels; raises BadInput for other numbers of them."""
     if len(x) != len(y):
-        raise BadInput(f"{name} has {len(x)} inputs but {len(y)} labels; give one label for each input")
+        raise BadInput(
+            f"{name} has {how_many(len(x), 'input')} but {how_many(len(y), 'label')}; give one label for each input"
+        )
     return TensorSet(x, y)

@@ -61,7 +61,9 @@ def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
     data = cache(looked_at)
     for changes in settings.values() or ({},):
         changed = with_digests(plan.changed(changes) if changes else plan)
-        design = open_design(changed, data=data(changed.data.name, changed.data.root, changed.data.groups), device="cpu")
+        design = open_design(
+            changed, data=data(changed.data.name, changed.data.root, changed.data.groups), device="cpu"
+        )
         design.priced().jobs()  # also where others cannot be laid out before the first are done
         if target_of(changed) is not None:
             load(CHECK_ANSWERS)(design)

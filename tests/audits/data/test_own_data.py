@@ -127,7 +127,17 @@ def test_images_with_channels_last_are_refused_in_one_line_whatever_their_number
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize(
-    "shape", [(4, 8, 28, 28), (4, 3, 8, 8), (4, 512, 1, 1), (4, 64, 3, 3), (4, 3, 1, 1), (4, 1, 2, 2), (4, 1, 1, 4), (4, 1, 8, 8)]
+    "shape",
+    [
+        (4, 8, 28, 28),
+        (4, 3, 8, 8),
+        (4, 512, 1, 1),
+        (4, 64, 3, 3),
+        (4, 3, 1, 1),
+        (4, 1, 2, 2),
+        (4, 1, 1, 4),
+        (4, 1, 8, 8),
+    ],
 )
 def test_images_with_channels_first_and_features_are_read_as_they_are(shape: tuple[int, ...], dtype: str) -> None:
     found = checked("own", (np.ones(shape, dtype), LABELS))

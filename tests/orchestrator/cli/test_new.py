@@ -55,9 +55,7 @@ def rows(number: int) -> None:
 
 @pytest.mark.parametrize("size", ["seconds", "hours"])
 @pytest.mark.parametrize("kind", ["tmia", "gnq", "mia"])
-def test_smaller_data_get_a_plan_that_is_cut_to_them(
-    kind: str, size: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_smaller_data_get_a_plan_that_is_cut_to_them(kind: str, size: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows(300)
     assert main(["new", "my.yaml", "--kind", kind, "--size", size, "--data", "table:rows.parquet"]) == 0
     said = capsys.readouterr().out
@@ -85,7 +83,10 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
         (["--kind", "mia", "--model", "mpl"], "(did you mean 'mlp'?)"),
         (["--kind", "mia", "--model", "bert"], "bert"),
         (["--kind", "apollo", "--data", "toy2d"], "need 1300 points, but toy2d has 500); give more points"),
-        (["--kind", "mia", "--data", "table:rows.parquet"], "4 pools of 2 × 16 points and 30 test points are 158, but table:rows.parquet has 20"),
+        (
+            ["--kind", "mia", "--data", "table:rows.parquet"],
+            "4 pools of 2 × 16 points and 30 test points are 158, but table:rows.parquet has 20",
+        ),
         (["--kind", "mia", "--target", "w.pt"], "--target and --members go together"),
         (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/how-to/given-models.md"),
         (["--kind", "mia", "--target", "w.pt", "--members", "0:500"], "w.pt"),
