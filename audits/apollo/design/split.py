@@ -151,8 +151,8 @@ def overlap_warnings(split: Split) -> tuple[str, ...]:
         )
     if split.forget_ids and split.targets > 1:
         warnings.append(
-            f"all {split.targets} targets train on and forget the same {how_many(len(split.forget_ids), 'id')}: targets "
-            "are not independent over points and intervals do not cover the choice of points"
+            f"all {split.targets} targets train on and forget the same {how_many(len(split.forget_ids), 'id')}: "
+            "targets are not independent over points and intervals do not cover the choice of points"
         )
     return tuple(warnings)
 
