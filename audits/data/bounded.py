@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.data.lfs_pointers import check_fetched
 from audits.errors import BadInput
 from audits.memory import of_machine
 
@@ -47,6 +48,7 @@ def json_within(path: Path, what: str, most: int = LARGEST_JSON) -> Any:
     """
     if path.stat().st_size > most:
         raise too_large(what, most, ADVICE)
+    check_fetched(path, what)
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -71,6 +73,8 @@ def table_within(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if isinstance(source, Path):
+        check_fetched(source, what)
     limit = room() if most is None else most
     size, batches = taken, []
     opened = source if isinstance(source, pq.ParquetFile) else pq.ParquetFile(source)
@@ -101,6 +105,7 @@ def arrays_within(path: Path, what: str, most: int | None = None) -> dict[str, N
     Raises BadInput for pickled objects, for more than ``most`` bytes (default: ``room``), before they are unpacked, and
     for a heading that promises more than memory holds; TypeError for an .npy file, and what NumPy and zipfile raise.
     """
+    check_fetched(path, what)
     limit = room() if most is None else most
     with np.load(path, allow_pickle=False) as file:
         if sum(entry.file_size for entry in file.zip.infolist()) > limit:
@@ -122,6 +127,7 @@ def arrays_within(path: Path, what: str, most: int | None = None) -> dict[str, N
 
 def array_within(path: Path, what: str) -> NDArray[Any]:
     """Return the array of an .npy file; raises BadInput for a heading that promises more than memory holds."""
+    check_fetched(path, what)
     with path.open("rb") as file, promised(what):
         found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.lfs_pointers import check_fetched
 from audits.data.plain_pickle import Array, read_plain_pickle
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -70,6 +71,7 @@ class CifarSet:
             content = file.read_bytes()
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {error}") from error
+        check_fetched(content, str(file))
         images, labels = (self.binary if file.suffix == ".bin" else self.pickled)(content, file)
         if len(labels) != len(images) or (len(labels) and not 0 <= labels.min() <= labels.max() < len(self.classes)):
             raise BadInput(

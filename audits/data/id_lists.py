@@ -15,6 +15,7 @@ from audits.arrays import Bools
 from audits.data.bounded import array_within, table_within
 from audits.data.class_folders import is_image
 from audits.data.ids import Points, Written, number_of
+from audits.data.lfs_pointers import check_fetched
 from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
@@ -136,6 +137,7 @@ def table_of(path: Path, what: str) -> pa.Table:
     try:
         if path.suffix != ".parquet":
             return text_table(path, what, "\t" if path.suffix == ".tsv" else ",")
+        check_fetched(path, what)
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
             twice = next((name for name in names if names.count(name) > 1), None)

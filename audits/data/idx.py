@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
+from audits.data.lfs_pointers import check_fetched
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -27,6 +28,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     each dimension as a big-endian 32-bit number. BadInput when the file is unreadable or not exactly as long as
     its header says.
     """
+    check_fetched(path, str(path))
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

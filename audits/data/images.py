@@ -20,6 +20,7 @@ from audits.data.class_folders import read_class_folders
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles, Shape
+from audits.data.lfs_pointers import check_fetched
 from audits.data.remembered import remembered
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
@@ -170,6 +171,7 @@ def opened(file: Path, content: bytes | None = None) -> Image:
     except Image.DecompressionBombError:
         raise BadInput(f"image {file} {TOO_LARGE}") from None
     except Exception as error:  # as above
+        check_fetched(file if content is None else content, f"image {file}")
         raise unreadable(file, error) from error
     width, height = image.size
     if width * height > MOST_PIXELS:

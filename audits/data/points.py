@@ -15,7 +15,7 @@ from audits.data.bounded import arrays_within
 from audits.data.dataset import Dataset
 from audits.data.groups import numbered
 from audits.data.tensors import TensorSet
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 
 if TYPE_CHECKING:
     import torch
@@ -148,8 +148,13 @@ def is_channels_last(shape: Sequence[int]) -> bool:
 
 
 def is_ambiguous(shape: Sequence[int]) -> bool:
-    """Say whether a shape has numbers of channels in the second and in the last place, around a side of an image."""
-    return len(shape) == 4 and max(shape[1], shape[3]) <= MOST_CHANNELS < shape[2]
+    """Say whether a shape has numbers of channels in the second and in the last place, around a side of an image.
+
+    Images that are square with channels first alone, (N, 1, 2, 2), are read as these.
+    """
+    if len(shape) != 4 or max(shape[1], shape[3]) > MOST_CHANNELS or shape[2] == 1:
+        return False
+    return shape[2] != shape[3] or shape[1] == shape[2]
 
 
 def tensor_set(given: Any, name: str = "data") -> TensorSet:
@@ -172,5 +177,7 @@ def tensor_set(given: Any, name: str = "data") -> TensorSet:
 def matched(x: torch.Tensor, y: torch.Tensor, name: str) -> TensorSet:
     """Return inputs and as many labels; raises BadInput for other numbers of them."""
     if len(x) != len(y):
-        raise BadInput(f"{name} has {len(x)} inputs but {len(y)} labels; give one label for each input")
+        raise BadInput(
+            f"{name} has {how_many(len(x), 'input')} but {how_many(len(y), 'label')}; give one label for each input"
+        )
     return TensorSet(x, y)

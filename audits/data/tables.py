@@ -21,6 +21,7 @@ from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.features import doubts, features, values_of
 from audits.data.ids import number_of
 from audits.data.images import MOST_BYTES, decode, header
+from audits.data.lfs_pointers import check_fetched
 from audits.data.source import CATALOGUE, Request, Source
 from audits.data.user import LAYOUT, as_float32, checked, told
 from audits.errors import BadInput, did_you_mean, how_many
@@ -82,6 +83,7 @@ def saved_by_datasets(path: Path) -> pa.Table:
         file = path / name
         if file.parent != path:
             raise BadInput(f"{path / STATE} names the file {name!r}, which is not in that folder")
+        check_fetched(file, str(file))
         with pa.memory_map(str(file)) as source:
             parts.append(pa.ipc.open_stream(source).read_all())
     return pa.concat_tables(parts)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.lfs_pointers import check_fetched
 from audits.errors import BadInput
 
 PADDING, UNKNOWN = 0, 1
@@ -156,6 +157,7 @@ def pieces_from(file: Path) -> WordPieces:
 
 def text_of(file: Path) -> str:
     """Return the text in ``file``; BadInput when it is not there or not UTF-8."""
+    check_fetched(file, str(file))
     try:
         return file.read_text("utf-8")
     except OSError as error:

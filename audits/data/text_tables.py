@@ -12,6 +12,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audits.data.lfs_pointers import check_fetched
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,21 +35,23 @@ def text_of(path: Path, what: str) -> str:
     ``what``: how messages call it. Raises BadInput for another encoding, which is not guessed, and OSError.
     """
     content = path.read_bytes()
+    check_fetched(content, what)
     encoding = next((name for mark, name in MARKS if content.startswith(mark)), "utf-8")
+    first = content[: 2**16]
+    if encoding.startswith("utf-8") and b"\0" in first:
+        order = "BE" if first[::2].count(0) > first[1::2].count(0) else "LE"
+        raise BadInput(
+            f"{what} holds zero bytes, as UTF-16 without a byte order mark does, or a file that is no text; convert "
+            f"it, for example: iconv -f UTF-16{order} -t UTF-8 OLD > NEW"
+        )
     try:
-        text = content.decode(encoding)
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadInput(
             f"{what} is not {encoding.removesuffix('-sig').upper()}: byte 0x{content[error.start]:02x} in line {line}; "
             "is it Latin-1 or Windows-1252? convert it, for example: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
         ) from None
-    if "\0" in text[: 2**16]:
-        raise BadInput(
-            f"{what} holds zero bytes, as UTF-16 without a byte order mark does, or a file that is no text; convert "
-            "it, for example: iconv -f UTF-16LE -t UTF-8 OLD > NEW"
-        )
-    return text
 
 
 def text_table(path: Path, what: str, separator: str = ",") -> pa.Table:

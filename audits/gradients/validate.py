@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.parameter import is_lazy
 
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 
 FIX = "use made_auditable(model)"
 ALONE = {torch.float32: 1e-3, torch.float64: 1e-8}  # of the largest logit
@@ -119,7 +119,7 @@ def rate_of(module: nn.Module) -> float:
 def check_points(x: torch.Tensor, y: torch.Tensor) -> None:
     """Refuse fewer than two points, another number of labels and inputs that are not finite."""
     if len(x) != len(y):
-        raise BadInput(f"x has {len(x)} points and y {len(y)} labels; give one label a point")
+        raise BadInput(f"x has {how_many(len(x), 'point')} and y {how_many(len(y), 'label')}; give one label a point")
     if len(x) < 2:
         raise BadInput(f"x: the number of points is {len(x)}; uniqueness is measured against others: give 2 or more")
     bad = torch.nonzero(~torch.isfinite(x).flatten(1).all(1)).flatten().tolist() if x.is_floating_point() else []

@@ -10,55 +10,87 @@ import pickle
 import re
 import warnings
 import zipfile
-from pathlib import Path, PosixPath
+from datetime import date, datetime, time, timedelta, timezone
+from pathlib import Path, PosixPath, PurePosixPath, PureWindowsPath
 from textwrap import shorten
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy._core.multiarray import _reconstruct, scalar
 
+from audits.data.lfs_pointers import check_fetched
 from audits.errors import BadInput
 from audits.targets.folders import weight_files
 from audits.targets.forms import READ
 
 SAFETENSORS = ".safetensors"
+PATHS = (PosixPath, PurePosixPath, PureWindowsPath)
 MOST_BYTES = 2**35
 """Of one file, unpacked: 32 GiB, a model of eight billion float32 parameters."""
 UNSUPPORTED = "Unsupported operand"
 """What torch says of bytes that are no pickle; in others it names what is more than tensors."""
-GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
-"""Where torch names a class that it does not load."""
+REFUSED = re.compile(r"GLOBAL ([\w.]+)|<(?:class|built-in function|function) '?([\w.]+)")
+"""Where torch names a class or function that it does not load."""
+LATER = re.compile(r"pickle protocol (\d+)")
+"""Where torch warns of a pickle whose instructions it may not know."""
+ALSO = "safetensors.torch.save_model(model, 'weights.safetensors')"
 SAVE = "torch.save(model.state_dict(), 'weights.pt')"
+
+
+def plain_dict(*_: Any) -> dict[Any, Any]:
+    """Return the dict that is filled in the place of a defaultdict, which torch does not fill."""
+    return {}
+
+
+def plain_list(*_: Any) -> list[Any]:
+    """Return the list that is filled in the place of a deque."""
+    return []
+
+
 RECORDS: list[Any] = [
     argparse.Namespace,
-    PosixPath,
+    SimpleNamespace,
+    (plain_dict, "collections.defaultdict"),
+    *(bool, int, float, str, list, dict),  # what a defaultdict makes
+    (plain_list, "collections.deque"),
+    *(datetime, date, time, timedelta, timezone),
+    *((made, f"{module}.{made.__name__}") for made in PATHS for module in ("pathlib", "pathlib._local")),
+    *((PureWindowsPath, f"{module}.WindowsPath") for module in ("pathlib", "pathlib._local")),
     np.ndarray,
     np.dtype,
-    *(type(np.dtype(name)) for name in ("bool", "uint32", "int32", "int64", "float32", "float64")),
+    *{type(np.dtype(code)) for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}US"},
     *(
         (made, f"numpy.{core}.multiarray.{made.__name__}")
         for made in (scalar, _reconstruct)
         for core in ("core", "_core")
     ),
 ]
-"""Plain values that stand beside the weights in many checkpoints, and whose making runs nothing: settings, scores, the
-states of generators. numpy 1 and 2 call the places of theirs differently."""
+"""Plain values that stand beside the weights in many checkpoints, and whose making runs nothing: settings, scores,
+times, the states of generators. Versions of numpy and Python call the places of theirs differently."""
 
 
 def read_held(path: Path, file: str) -> Any:
     """Return what the file or folder ``path``, which a plan calls ``file``, holds: tensors in dicts and lists.
 
-    Raises BadInput for one that is not there, is too large, is of another kind, or holds what only code can load.
+    One file of a model in several stands for all of them. Raises BadInput for one that is not there, is too large, is
+    of another kind, or holds what only code can load.
     """
-    if path.is_dir():
+    files = weight_files(path, file)
+    if files != [path]:
         tensors: dict[str, Any] = {}
-        for each in weight_files(path, file):
-            held = read_held(each, f"{file}: {each.name}")
+        for each in files:
+            held = read_file(each, f"{file}: {each.name}")
             if not isinstance(held, dict):
                 raise BadInput(f"{file}: {each.name} holds a {type(held).__name__}; allowed: {READ}")
             tensors |= held
         return tensors
+    return read_file(path, file)
+
+
+def read_file(path: Path, file: str) -> Any:
+    """Return what a single file holds."""
     if path.suffix == ".onnx":
         raise BadInput(
             f"{file} is an ONNX graph, whose layers and gradients cannot be read; save the weights where the model was "
@@ -79,6 +111,7 @@ def check_bytes(path: Path, file: str) -> None:
                 size = max(size, sum(entry.file_size for entry in archive.infolist()))
     except (OSError, zipfile.BadZipFile) as error:
         raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    check_fetched(path, file)
     if size > MOST_BYTES:
         raise BadInput(f"{file} holds {size / 2**30:.0f} GiB; allowed: up to {MOST_BYTES / 2**30:.0f} GiB")
 
@@ -99,23 +132,30 @@ def read_safetensors(path: Path, file: str) -> dict[str, torch.Tensor]:
         return dict(load_file(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise BadInput(
-            f"{file} is not safetensors ({one_line(error)}); save it with safetensors.torch.save_file"
+            f"{file} cannot be read as safetensors ({one_line(error)}); save it with safetensors.torch.save_file"
         ) from None
 
 
 def read_checkpoint(path: Path, file: str) -> Any:
     """Return what torch.save wrote, nothing of which is run."""
     try:
-        with warnings.catch_warnings(), torch.serialization.safe_globals(RECORDS):
-            warnings.simplefilter("ignore")  # of a TorchScript archive, which is refused below
+        with warnings.catch_warnings(record=True) as warned, torch.serialization.safe_globals(RECORDS):
+            warnings.simplefilter("always")  # also said of a TorchScript archive, which is refused below
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        later = LATER.search(" ".join(str(each.message) for each in warned))
+        if UNSUPPORTED in str(error) and later:
+            raise BadInput(
+                f"{file} is written in pickle protocol {later[1]}; allowed: 2, that of torch.save; save the weights "
+                f"again where the model was made: {SAVE}, or {ALSO}"
+            ) from None
         if UNSUPPORTED in str(error):
             raise not_saved(file, error) from None
-        named = GLOBAL.search(str(error))
+        refused = REFUSED.search(str(error))
+        named = (refused[1] or refused[2]) if refused else "objects of Python"
         raise BadInput(
-            f"{file} holds more than tensors, such as a whole pickled model{f' ({named[1]})' if named else ''}, and "
-            f"reading that runs code of the file; save the weights alone where the model was made: {SAVE}"
+            f"{file} holds more than tensors and plain values ({named}), and reading that runs code of the file; save "
+            f"the weights alone where the model was made: {SAVE}, or {ALSO}"
         ) from None
     except Exception as error:  # of torch's reader, whose errors have no class of their own
         if "TorchScript" in str(error):

@@ -15,6 +15,7 @@ from audits.arrays import Ids
 from audits.data.bounded import table_within
 from audits.data.id_lists import texts_of, written_points
 from audits.data.ids import Points, number_of, places
+from audits.data.lfs_pointers import check_fetched
 from audits.data.tensors import as_float
 from audits.errors import BadInput, did_you_mean
 from audits.queries.served.json_path import Unreadable
@@ -112,8 +113,10 @@ def check_columns(file: str, reading: Reading) -> None:
 
 def read(file: str, part: Callable[[pq.ParquetFile], T]) -> T:
     """Return a part of a Parquet file."""
+    path = Path(file).expanduser()
+    check_fetched(path, f"target.weights: {file}")
     try:
-        return part(pq.ParquetFile(Path(file).expanduser()))
+        return part(pq.ParquetFile(path))
     except (pa.ArrowException, OSError, ValueError) as error:
         said = (getattr(error, "strerror", None) or str(error)).strip().splitlines()[0]
         raise BadInput(f"target.weights: {file} cannot be read as Parquet: {said}") from None

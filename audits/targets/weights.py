@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.targets.checkpoint_files import read_held
+from audits.targets.folders import passed_over
 from audits.targets.forms import PART, file_and_part
 from audits.targets.state_dicts import TOP, WRAPPERS, Found, Wanted, no_layer, optional, sets_in
 
@@ -51,13 +52,14 @@ class Weights:
 def read_weights(file: str, module: nn.Module) -> Weights:
     """Return the weights in ``file`` that fit ``module``, which may stand on any device, meta too, and is not changed.
 
-    ``file`` is safetensors, a file of torch.save or a folder of save_pretrained, whose names may begin in any way; of
-    several sets that fit, "FILE#PART" names one. Half precision becomes float32; ``notes`` say that, and what was left
-    out. Raises BadInput for a file that cannot be read or holds anything else, for names and shapes that are not the
-    module's, for several sets that differ, and for values that are not finite.
+    ``file`` is safetensors, a file of torch.save, or a folder of save_pretrained or one file of its model, whose names
+    may begin in any way; of several sets that fit, "FILE#PART" names one. Half precision becomes float32; ``notes`` say
+    that, and what was left out. Raises BadInput for a file that cannot be read or holds anything else, for names and
+    shapes that are not the module's, for several sets that differ, and for values that are not finite.
     """
     name, part = file_and_part(file)
-    held = read_held(Path(name).expanduser(), name)
+    path = Path(name).expanduser()
+    held = read_held(path, name)
     wanted = Wanted.of(module)
     sets = sets_in(held, wanted)
     found = chosen(sets, part, name, held, wanted)
@@ -74,8 +76,8 @@ def read_weights(file: str, module: nn.Module) -> Weights:
         state[key] = given.detach().to(own.dtype).contiguous()
     check_finite({key: found.state[key] for key in wanted.tensors if key in found.state}, file)
     check_finite(state, file)
-    casts = [f"{file}: {how} ({len(names)} tensors)" for how, names in cast.items()]
-    return Weights(file, state, (*casts, *said_of(found, sets, part, file, left)))
+    casts = [f"{file}: {how} ({how_many(len(names), 'tensor')})" for how, names in cast.items()]
+    return Weights(file, state, (*casts, *passed_over(path, name), *said_of(found, sets, part, file, left)))
 
 
 def with_weights(module: nn.Module, state: Mapping[str, torch.Tensor]) -> nn.Module:
@@ -172,9 +174,12 @@ def said_of(found: Found, sets: Sequence[Found], part: str | None, file: str, le
         beside = f"; it also holds {', '.join(others)}" if others else ""
         yield f"{file}: the weights under {found.where} are read{beside}"
     if found.completed:
-        yield f"{file}: {len(found.completed)} buffers are those of the other weights ({first(found.completed)})"
+        are = "buffer is that" if len(found.completed) == 1 else "buffers are those"
+        yield f"{file}: {len(found.completed)} {are} of the other weights ({first(found.completed)})"
     if left:
-        yield f"{file}: {len(left)} tensors that are no layer of the architecture are left out ({first(left)})"
+        are = "is" if len(left) == 1 else "are"
+        no_layers = f"{how_many(len(left), 'tensor')} that {are} no layer of the architecture {are} left out"
+        yield f"{file}: {no_layers} ({first(left)})"
 
 
 def nothing_in(held: Any, file: str, wanted: Wanted) -> BadInput:

@@ -18,7 +18,7 @@ from audits.own.permission import is_own
 from audits.targets.members import read_members
 from orchestrator.cli.completing import files, starting
 from orchestrator.cli.completing import kinds as kind_names
-from orchestrator.cli.new_plans import OF_TARGETS, SIZES, TEXTS, Parts, text_of
+from orchestrator.cli.new_plans import OF_TARGETS, SHARES, SIZES, TEXTS, Parts, text_of
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.files import parse_yaml
 from orchestrator.engine.plan.points import points_in
@@ -257,16 +257,27 @@ def require_target(kind: str, target: str | None, members: str | None) -> None:
 def fitting(kind: str, size: str, parts: Parts) -> tuple[str, str]:
     """Return the text of a plan that is valid, of ``size`` or the largest below that fits the data, and its size.
 
-    Raises BadInput for data or a model that no size fits. Data that are not there will do, if their size is known.
+    For small data, that of the smallest size is cut to fewer points. Raises BadInput for data or a model that no size
+    fits. Data that are not there will do, if their size is known.
     """
-    refused: BadInput | None = None
-    for place in range(SIZES.index(size), -1, -1):
-        text = text_of(kind, SIZES[place], parts)
+    sizes = [(name, 1.0) for name in reversed(SIZES[1 : SIZES.index(size) + 1])]
+    for name, share in (*sizes, *((SIZES[0], share) for share in SHARES)):
+        text = text_of(kind, name, parts, share)
         try:
-            check_against_data(plan_from(parse_yaml(text, "the new plan")), absent=True)
+            plan = plan_from(parse_yaml(text, "the new plan"))
+        except BadInput:
+            if share < 1:
+                break  # its rates cannot be resolved by fewer points
+            raise
+        try:
+            check_against_data(plan, absent=True)
         except BadInput as error:
-            refused = refused or error
+            refused = error
         else:
-            return text, SIZES[place]
-    assert refused is not None
+            return text, name if share == 1 else f"{name}, cut to {share:.0%} of its points"
+    if str(refused).startswith("split"):
+        raise BadInput(
+            f"{parts.data} is too small for a plan of {kind}, even of {SIZES[0]} ({str(refused).rpartition(';')[0]}); "
+            "give more points, or change a copy of a shipped plan: orch ls plans, orch cp"
+        )
     raise refused

@@ -149,6 +149,16 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, Any, Any]]] = {
     },
 }  # fmt: skip
 
+POINTS = {
+    "apollo": ("train", "pool", "attacker", "test", "asked"),
+    "tmia": ("asked", "reference", "candidates", "train", "attacker"),
+    "gnq": ("train", "test"),
+    "mia": ("train", "own", "test"),
+}
+"""The values that are numbers of points, which a plan for small data has less of."""
+SHARES = (1.0, 0.7, 0.5, 0.35, 0.25)
+"""What a plan of the smallest size may have of its points, if the data do not have them all."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -161,10 +171,11 @@ class Parts:
     members: str = ""
 
 
-def text_of(kind: str, size: str, parts: Parts) -> str:
-    """Return the text of a plan. Raises BadInput for settings that are no mapping."""
+def text_of(kind: str, size: str, parts: Parts, share: float = 1.0) -> str:
+    """Return the text of a plan with a share of the points of its size. Raises BadInput for settings of no mapping."""
     place = SIZES.index(size)
     values = {name: each[place] for name, each in VALUES[kind].items()}
+    values |= {name: 2 * round(share * values[name] / 2) for name in POINTS[kind]}
     target = ""
     if parts.target:
         target = Template(TARGET).substitute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from audits.data.catalogue import describe
 from audits.errors import BadInput, how_many
 from orchestrator.cli.completing import plans
 from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
-from orchestrator.engine.data import gpu_here
+from orchestrator.engine.data import gpu_here, looked_at
 from orchestrator.engine.given_files import target_of, with_digests
 from orchestrator.engine.kind import load
 from orchestrator.engine.plan.distinct import distinct, told_same
@@ -57,9 +58,12 @@ def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
     Of a search, whose settings are not known yet, that is the plan itself.
     """
     settings = plan.settings() if sweep is None else {} if searches(sweep) else settings_of(sweep, plan)[0]
+    data = cache(looked_at)
     for changes in settings.values() or ({},):
         changed = with_digests(plan.changed(changes) if changes else plan)
-        design = open_design(changed, device="cpu")
+        design = open_design(
+            changed, data=data(changed.data.name, changed.data.root, changed.data.groups), device="cpu"
+        )
         design.priced().jobs()  # also where others cannot be laid out before the first are done
         if target_of(changed) is not None:
             load(CHECK_ASKED)(design)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from audits.data.catalogue import load
+from audits.data.catalogue import encoded, load
 from audits.data.groups import read_groups
 from audits.data.ids import Points
 from audits.data.source import parse
@@ -22,6 +23,8 @@ P = TypeVar("P", bound="BasePlan")
 
 Named = tuple[str, str | None, str | None]
 Stamp = tuple[tuple[str, int, int], ...]
+LOOKED_AT = 16
+"""Images that are decoded, at most, where a set is only checked: evenly over it."""
 _LOADED: dict[Named, tuple[Stamp, Dataset]] = {}
 
 
@@ -34,6 +37,19 @@ def data_of(name: str, root: str | None, groups: str | None = None) -> Dataset:
     if named not in _LOADED or _LOADED[named][0] != stamp:
         _LOADED[named] = stamp, read_grouped(name, root, groups) if groups else load(name, root)
     return _LOADED[named][1]
+
+
+def looked_at(name: str, root: str | None, groups: str | None = None) -> Dataset:
+    """Return the data set to be checked, not computed with: images in files stay there, and few of them are decoded.
+
+    Their fingerprint is that of the files, so keys of jobs differ from those of a run.
+    """
+    found = encoded(name, root)
+    if found is None:
+        return data_of(name, root, groups)
+    data = replace(found, kept=0).dataset(name)
+    found.images[:: max(1, -(-len(data) // LOOKED_AT))]  # refuses what its header does not show to be damaged
+    return data if groups is None else data.grouped(read_groups(groups, Points.of(data, root)))
 
 
 def forget_data() -> None:

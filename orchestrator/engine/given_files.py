@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from audits.errors import BadInput
-from audits.targets.folders import weight_files
+from audits.targets.folders import is_divided, weight_files
 from audits.targets.forms import file_and_part
 from orchestrator.engine.store.places import ANSWERS
 from orchestrator.engine.store.store import default_store_uri
@@ -71,9 +71,9 @@ def digest_of(name: str, known: str | None = None) -> str:
     """Return the sha256 (hex) of a file, whichever part is named; ``known``: what it must be, taken if it is gone."""
     path = Path(file_and_part(name)[0]).expanduser()
     try:
-        if path.is_dir():
-            return folder_sha256(path) if known is None else matching(name, folder_sha256(path), known)
         about = path.stat()
+        if is_divided(path):
+            return matching(name, parts_sha256(path), known)
     except OSError as error:
         if known is not None:
             return known
@@ -91,12 +91,16 @@ def matching(name: str, found: str, known: str | None) -> str:
     return found
 
 
-def folder_sha256(path: Path) -> str:
-    """Return the sha256 of the names and contents of a folder's Parquet files, of a record, or else of its weights."""
+def parts_sha256(path: Path) -> str:
+    """Return the sha256 of the names and contents of a folder's Parquet files, of a record, or else of its weights.
+
+    ``path`` may also be one file of a model in several.
+    """
     found = hashlib.sha256()
+    folder = path if path.is_dir() else path.parent
     for file in sorted(path.rglob("*.parquet")) or weight_files(path, str(path)):
         about = file.stat()
-        found.update(f"{file.relative_to(path)} {file_sha256(file, about.st_mtime_ns, about.st_size)}\n".encode())
+        found.update(f"{file.relative_to(folder)} {file_sha256(file, about.st_mtime_ns, about.st_size)}\n".encode())
     return found.hexdigest()
 
 

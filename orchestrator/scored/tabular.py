@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.scored.files import Arrays, one_line
 
 ONE_EACH = "a row needs one value of each column"
@@ -68,7 +68,7 @@ def of_json(value: Any, path: Path) -> Tabular:
     if isinstance(value, dict):
         columns = {name: each for name, each in value.items() if isinstance(each, list)}
         if columns:
-            shown = [f"{name} ({len(each)} values)" for name, each in columns.items()]
+            shown = [f"{name} ({how_many(len(each), 'value')})" for name, each in columns.items()]
             pick = _picker(columns.__getitem__, path)
             return Tabular(list(columns), shown, pick, joining(map(len, columns.values())))
     raise BadInput(f"{path} {NO_TABLE}")
@@ -126,6 +126,6 @@ def _texts(values: list[Any], name: str, path: Path) -> Iterator[str | None]:
     for row, value in enumerate(values, 1):
         alone = value[0] if isinstance(value, list) and len(value) == 1 else value
         if isinstance(alone, list | dict):
-            kind = f"a list of {len(alone)} values" if isinstance(alone, list) else "an object"
+            kind = f"a list of {how_many(len(alone), 'value')}" if isinstance(alone, list) else "an object"
             raise BadInput(f"{path}: column {name!r} holds {kind} in row {row}; {ONE_EACH}")
         yield str(alone) if isinstance(alone, bool) else alone

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, did_you_mean, how_many
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ def overlap_warnings(split: Split) -> tuple[str, ...]:
         )
     if split.forget_ids and split.targets > 1:
         warnings.append(
-            f"all {split.targets} targets train on and forget the same {len(split.forget_ids)} ids: targets are not "
-            "independent over points and intervals do not cover the choice of points"
+            f"all {split.targets} targets train on and forget the same {how_many(len(split.forget_ids), 'id')}: "
+            "targets are not independent over points and intervals do not cover the choice of points"
         )
     return tuple(warnings)
 
@@ -216,7 +216,7 @@ def forget_rules(points: int, split: Split) -> list[tuple[bool, str]]:
     assert count is not None
     most_asked = 2 * count if not split.candidates_retained else 4 * count - 1
     odd = next((entry for entry in split.forget_ids if not 0 <= entry < points), None)
-    amount = f"{forget}" if isinstance(forget, float | int) else f"{count} ids"
+    amount = f"{forget}" if isinstance(forget, float | int) else how_many(count, "id")
     return [
         (odd is None, f"split.forget.ids has {odd}; allowed: point ids 0 to {points - 1}"),
         (len(set(split.forget_ids)) == len(split.forget_ids), "split.forget.ids names a point twice; once is enough"),

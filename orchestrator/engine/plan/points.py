@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from audits.data.catalogue import load
+from audits.data.catalogue import encoded, load
 from audits.data.ids import Points, folder_of
 
 if TYPE_CHECKING:
@@ -13,5 +14,13 @@ if TYPE_CHECKING:
 
 
 def points_in(data: Data, facts: Description) -> Points:
-    """Return the points of a data set as lists name them; its names are read only if a list has some."""
-    return Points(facts.points, lambda: load(data.name, data.root).names, folder_of(data.name, data.root))
+    """Return the points of a data set as lists name them; its names are read only if a list has some.
+
+    Images are not decoded for it.
+    """
+
+    def names() -> Sequence[str] | None:
+        images = encoded(data.name, data.root)
+        return load(data.name, data.root).names if images is None else images.images.names
+
+    return Points(facts.points, names, folder_of(data.name, data.root))

@@ -127,7 +127,17 @@ def test_images_with_channels_last_are_refused_in_one_line_whatever_their_number
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize(
-    "shape", [(4, 8, 28, 28), (4, 3, 8, 8), (4, 512, 1, 1), (4, 64, 3, 3), (4, 4, 4, 4), (4, 1, 1, 4), (4, 1, 8, 8)]
+    "shape",
+    [
+        (4, 8, 28, 28),
+        (4, 3, 8, 8),
+        (4, 512, 1, 1),
+        (4, 64, 3, 3),
+        (4, 3, 1, 1),
+        (4, 1, 2, 2),
+        (4, 1, 1, 4),
+        (4, 1, 8, 8),
+    ],
 )
 def test_images_with_channels_first_and_features_are_read_as_they_are(shape: tuple[int, ...], dtype: str) -> None:
     found = checked("own", (np.ones(shape, dtype), LABELS))
@@ -154,10 +164,13 @@ def test_floats_that_are_no_images_are_read_as_they_are(shape: tuple[int, ...]) 
     assert checked("own", (np.ones(shape), LABELS)).shape == shape[1:]
 
 
-def test_a_shape_that_may_be_either_is_read_as_channels_first_and_noted() -> None:
-    inputs = np.ones((4, 3, 32, 3))
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("shape", [(4, 3, 32, 3), (4, 1, 5, 1), (4, 3, 3, 3), (4, 4, 4, 4), (4, 2, 2, 3)])
+def test_a_shape_that_may_be_either_is_read_as_channels_first_and_noted(shape: tuple[int, ...], dtype: str) -> None:
+    inputs = np.ones(shape, dtype)
     found = checked("own", (inputs, LABELS))
-    assert found.shape == (3, 32, 3) and "(4, 3, 32, 3)" in found.notes[0] and "channels_last" in found.notes[0]
+    assert found.shape == shape[1:] and str(shape) in found.notes[0] and "channels_last" in found.notes[0]
+    assert checked("own", (inputs, LABELS), "channels_first").notes == ()
     assert checked("own", (inputs, LABELS), "channels_first").notes == ()
     assert checked("own", (inputs, LABELS), "channels_last").notes == ()
 

@@ -42,7 +42,10 @@ def test_every_cell_is_what_was_written(
     [
         ("ids,größe\n1,2\n".encode("latin-1"), ["UTF-8", "0xf6", "line 1", "iconv"]),
         ("id,name\n1,a\n2,Zoë\n".encode("cp1252"), ["UTF-8", "0xeb", "line 3", "iconv"]),
-        ("id,name\n1,2\n".encode("utf-16-le"), ["UTF-16", "iconv"]),
+        ("id,name\n1,2\n".encode("utf-16-le"), ["UTF-16LE", "iconv"]),
+        ("id,größe\n1,2\n".encode("utf-16-le"), ["iconv -f UTF-16LE"]),
+        ("id,größe\n1,2\n".encode("utf-16-be"), ["iconv -f UTF-16BE"]),
+        ("id,番号\n1,2\n".encode("utf-16-le"), ["iconv -f UTF-16LE"]),
         (b"\xff\xfei\0d\0\n", ["UTF-16", "line 1"]),
         (b"", ["empty"]),
         (b"\n\n", ["empty"]),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import zipfile
+from collections import defaultdict, deque
 from collections.abc import Callable
-from pathlib import Path, PosixPath
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path, PosixPath, PurePosixPath, PureWindowsPath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from torch.optim.swa_utils import AveragedModel
 from audits.errors import BadInput
 from audits.targets.forms import file_and_part, form_of
 from audits.targets.weights import read_weights
+from orchestrator.engine.given_files import digest_of
 
 State = dict[str, torch.Tensor]
 
@@ -83,6 +87,14 @@ WRAPPED: dict[str, Callable[[], Any]] = {
     "states of generators": lambda: {"model": state(), "rng": [torch.get_rng_state(), np.random.get_state()]},
     "a folder among the settings": lambda: {"model": state(), "args": argparse.Namespace(out=PosixPath("runs"))},
     "an epoch": lambda: {20: state()},
+    "what was measured": lambda: {"model": state(), "history": defaultdict(list, {"loss": [1.0, 2.0]})},
+    "counts by name": lambda: {"model": state(), "seen": defaultdict(int, {"a": 1})},
+    "weights in a defaultdict": lambda: defaultdict(dict, {"model": state()}),
+    "the last losses": lambda: {"model": state(), "last": deque([1.0, 2.0], maxlen=9)},
+    "times": lambda: {"model": state(), "at": [datetime.now(UTC), date(2024, 1, 2), timedelta(1)]},
+    "a plain namespace": lambda: {"model": state(), "args": SimpleNamespace(out=PurePosixPath("runs"))},
+    "scores in half precision": lambda: {"model": state(), "best": np.float16(0.5), "seen": np.zeros(3, np.uint8)},
+    "names of classes": lambda: {"model": state(), "classes": np.array(["cat", "dog"])},
 }
 
 
@@ -111,6 +123,44 @@ def test_the_ending_of_a_file_decides_nothing(tmp_path: Path, name: str) -> None
     assert not reads(tmp_path / name)
     torch.jit.script(net()).save(str(tmp_path / name))
     assert form_of(str(tmp_path / name)) == "torchscript"
+
+
+def test_a_folder_of_windows_among_the_settings_is_read(tmp_path: Path) -> None:
+    torch.save({"model": state(), "out": PureWindowsPath("c:/runs")}, tmp_path / "w.pt")
+    with zipfile.ZipFile(tmp_path / "w.pt") as new, zipfile.ZipFile(tmp_path / "win.pt", "w") as written:
+        for name in new.namelist():
+            written.writestr(name, new.read(name).replace(b"PureWindowsPath", b"WindowsPath"))
+    assert not reads(tmp_path / "win.pt")
+
+
+class Settings:
+    """What a training keeps, with code of its own."""
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "an object": (Settings, r"test_checkpoints\.Settings"),
+    "a function": (lambda: print, "print"),
+    "a defaultdict of objects": (lambda: defaultdict(Settings), r"test_checkpoints\.Settings"),
+    "an array of objects": (lambda: np.array([{}], object), "ObjectDType"),
+    "a generator": (lambda: np.random.default_rng(1), r"numpy\.random"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_the_type_that_only_code_can_load_is_named(tmp_path: Path, what: str) -> None:
+    make, named = REFUSED[what]
+    torch.save({"model": state(), "more": make()}, tmp_path / "w.pt")
+    with pytest.raises(BadInput, match=named) as refused:
+        read_weights(str(tmp_path / "w.pt"), net())
+    said = str(refused.value)
+    assert "torch.save(model.state_dict()" in said and "safetensors" in said
+    assert "weights_only" not in said and "safe_globals" not in said and "\n" not in said
+
+
+def test_a_later_pickle_protocol_is_named_with_the_way_out(tmp_path: Path) -> None:
+    torch.save(state(), tmp_path / "w.pt", pickle_protocol=4)
+    with pytest.raises(BadInput, match=r"protocol 4.*torch\.save\(model\.state_dict\(\)"):
+        read_weights(str(tmp_path / "w.pt"), net())
 
 
 TWO: dict[str, tuple[Callable[[], Any], str, str]] = {
@@ -248,6 +298,45 @@ def test_a_folder_of_save_pretrained_is_read(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(BadInput, match="adapter"):
         read_weights(str(tmp_path), net())
+
+
+SHARD = "model-00002-of-00003.safetensors"
+
+
+def divided(folder: Path, parts: int = 3) -> list[Path]:
+    """Write the weights as save_pretrained divides them, with their index; return the files of tensors."""
+    files = [folder / f"model-{part + 1:05}-of-{parts:05}.safetensors" for part in range(parts)]
+    place = {name: files[number % parts] for number, name in enumerate(state())}
+    for file in files:
+        save_file({name: value for name, value in state().items() if place[name] == file}, file)
+    index = {"weight_map": {name: file.name for name, file in place.items()}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return files
+
+
+@pytest.mark.parametrize(
+    ("named", "indexed"),
+    [(SHARD, True), (SHARD, False), (".", True), (".", False), ("model.safetensors.index.json", True)],
+)
+def test_any_file_of_a_divided_model_stands_for_all_of_them(tmp_path: Path, named: str, indexed: bool) -> None:
+    files = divided(tmp_path)
+    if not indexed:
+        (tmp_path / "model.safetensors.index.json").unlink()
+    given = tmp_path / named
+    reads(given)
+    before = digest_of(str(given))
+    files[2].unlink()
+    with pytest.raises(BadInput, match=files[2].name):
+        read_weights(str(given), net())
+    save_file({name: value + 1 for number, (name, value) in enumerate(state().items()) if number % 3 == 2}, files[2])
+    assert digest_of(str(given)) != before
+
+
+def test_of_two_models_in_a_folder_the_one_that_is_read_is_named(tmp_path: Path) -> None:
+    save_file(state(), tmp_path / "model.safetensors")
+    torch.save(state(2), tmp_path / "pytorch_model.bin")
+    (said,) = reads(tmp_path)
+    assert said.index("model.safetensors is read") < said.index("pytorch_model.bin")
 
 
 def test_a_file_may_have_the_mark_of_a_part_in_its_name(tmp_path: Path) -> None:

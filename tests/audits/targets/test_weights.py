@@ -140,7 +140,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pyte
             read_weights(str(tmp_path / name), small())
     for name in ("w.pt", "w.safetensors"):
         (tmp_path / name).write_bytes(b"no tensors at all")
-        with pytest.raises(BadInput, match=r"cannot be read as a file of torch\.save|is not safetensors"):
+        with pytest.raises(BadInput, match=r"cannot be read as a file of torch\.save|cannot be read as safetensors"):
             read_weights(str(tmp_path / name), small())
     torch.jit.script(small()).save(str(tmp_path / "script.pt"))
     with pytest.raises(BadInput, match="is a TorchScript program"):
@@ -148,3 +148,10 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("audits.targets.checkpoint_files.MOST_BYTES", 100)
     with pytest.raises(BadInput, match="holds 0 GiB; allowed: up to 0 GiB"):
         read_weights(written(tmp_path / "large.pt", small().state_dict()), small())
+
+
+def test_one_tensor_is_counted_as_one(tmp_path: Path) -> None:
+    layer = nn.Linear(2, 2, bias=False)
+    held = {"weight": layer.weight.detach().half(), "total_ops": torch.zeros(1)}
+    cast, left = read_weights(written(tmp_path / "w.pt", held), layer).notes
+    assert "(1 tensor)" in cast and "1 tensor that is no layer" in left

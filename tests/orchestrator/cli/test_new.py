@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -43,6 +46,23 @@ def test_small_data_get_the_largest_plan_that_fits(kind: str, capsys: pytest.Cap
     assert load_plan("my.yaml").data.name == "digits?size=8"
 
 
+def rows(number: int) -> None:
+    """Write a table of that many rows."""
+    drawn = np.random.default_rng(1)
+    columns = {"a": drawn.normal(size=number), "b": drawn.normal(size=number), "label": np.arange(number) % 2}
+    pq.write_table(pa.table(columns), "rows.parquet")
+
+
+@pytest.mark.parametrize("size", ["seconds", "hours"])
+@pytest.mark.parametrize("kind", ["tmia", "gnq", "mia"])
+def test_smaller_data_get_a_plan_that_is_cut_to_them(kind: str, size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows(300)
+    assert main(["new", "my.yaml", "--kind", kind, "--size", size, "--data", "table:rows.parquet"]) == 0
+    said = capsys.readouterr().out
+    assert "too few points" in said and "seconds" in said and "cut" in said
+    assert main(["validate", "my.yaml"]) == 0
+
+
 @pytest.mark.parametrize("kind", ["mia", "gnq"])
 def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
     torch.save(make_model("mlp", {}).build((1, 14, 14), 10, seed=0).state_dict(), "weights.pt")
@@ -62,7 +82,11 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
         (["--kind", "mia", "--data", "fashion15"], "unknown data set 'fashion15' (did you mean 'fashion14'?)"),
         (["--kind", "mia", "--model", "mpl"], "(did you mean 'mlp'?)"),
         (["--kind", "mia", "--model", "bert"], "bert"),
-        (["--kind", "mia", "--data", "toy2d"], "but toy2d has 500"),
+        (["--kind", "apollo", "--data", "toy2d"], "need 1300 points, but toy2d has 500); give more points"),
+        (
+            ["--kind", "mia", "--data", "table:rows.parquet"],
+            "4 pools of 2 × 16 points and 30 test points are 158, but table:rows.parquet has 20",
+        ),
         (["--kind", "mia", "--target", "w.pt"], "--target and --members go together"),
         (["--kind", "apollo", "--target", "w.pt", "--members", "all"], "see docs/how-to/given-models.md"),
         (["--kind", "mia", "--target", "w.pt", "--members", "0:500"], "w.pt"),
@@ -75,6 +99,7 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
 def test_what_makes_no_plan_is_one_line_and_no_file(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    rows(20)
     assert main(["new", "my.yaml", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
