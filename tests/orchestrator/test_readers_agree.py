@@ -311,6 +311,15 @@ def stars_agree(folder: Path, marked: Mapping[str, bool]) -> None:
                 assert found or name in ("terminal", "notebook", "page"), (name, text)
 
 
+@pytest.mark.parametrize("name", ["apollo", "apollo, given", "mia", "mia, given", "score"])
+def test_a_table_of_attacks_says_all_that_a_star_takes(run: Callable[[str], Path], name: str) -> None:
+    document = read_result(run(name))
+    page: Any = page_of(document)
+    (table,) = [grid for grid in page.shown(document) if any(line[-1].text for line in grid.lines)]
+    (said,) = [line.partition("* ")[2] for line in table.caption.splitlines() if "* " in line]
+    assert "Holm" in said and "interval" in said
+
+
 HEADS_OF_POINTS = ("Single deleted points", "Exposed points", "Exposed members")
 """Sentences about points that are found one by one, which rests on other numbers."""
 
