@@ -114,7 +114,7 @@ def counts(run: ApolloRun) -> str:
 
 def matrix_grids(run: ApolloRun) -> list[Grid]:
     """Return attacks × unlearners for runs of many rows: AUC, then TPR and found FPR at each promised rate."""
-    title = run.result.headed(f"AUC [{percent(run.level, 0)}], * where above chance after Holm")
+    title = run.result.headed(f"AUC [{percent(run.level, 0)}], * where beyond chance by p (Holm) and interval")
     found = [matrix(run, "auc", title, run.fpr, area_entry)]
     for rate in run.rates:
         title = f"TPR / found FPR at a promised FPR of {rate:g}"
