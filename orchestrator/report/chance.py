@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STAR = "*"
 """The mark of an AUC that lies above chance."""
+STAR_RULE = f"{STAR} beyond chance: p after Holm’s correction is small, and the whole interval lies above .500"
+"""What a star takes, for the line under a table."""
 
 
 class Tested(Protocol):

@@ -41,6 +41,7 @@ from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
 from orchestrator.report.result import read_result
 from orchestrator.report.rows import Estimate
+from orchestrator.report.sentence import Sentence
 from orchestrator.report.verdict import LEAK, UNTOLD
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
@@ -311,18 +312,46 @@ def stars_agree(folder: Path, marked: Mapping[str, bool]) -> None:
                 assert found or name in ("terminal", "notebook", "page"), (name, text)
 
 
+@pytest.mark.parametrize("name", ["apollo", "apollo, given", "mia", "mia, given", "score"])
+def test_a_table_of_attacks_says_all_that_a_star_takes(run: Callable[[str], Path], name: str) -> None:
+    document = read_result(run(name))
+    page: Any = page_of(document)
+    (table,) = [grid for grid in page.shown(document) if any(line[-1].text for line in grid.lines)]
+    (said,) = [line.partition("* ")[2] for line in table.caption.splitlines() if "* " in line]
+    assert "Holm" in said and "interval" in said
+
+
 HEADS_OF_POINTS = ("Single deleted points", "Exposed points", "Exposed members")
 """Sentences about points that are found one by one, which rests on other numbers."""
 
 
-def leaks_told(document: Document) -> bool:
-    """Say whether the sentences of a page tell of a leak."""
+def sentences(document: Document) -> Sequence[Sentence]:
+    """Return the sentences of a page."""
     found: Any = page_of(document).of(document)  # type: ignore[attr-defined]  # pages of runs do
-    said = {
+    said: Sequence[Sentence] = {
         "apollo": apollo_words.verdict, "mia": mia_words.verdict, "tmia": tmia_words.verdict, "gnq": gnq_words.verdict,
         "gnq-target": given_words.verdict, SCORED: lambda run: scored_words.verdict(run.result),
     }[document["kind"]](found)  # fmt: skip
-    return any(each.kind == "leak" and not each.head.startswith(HEADS_OF_POINTS) for each in said)
+    return said
+
+
+def leaks_told(document: Document) -> bool:
+    """Say whether the sentences of a page tell of a leak."""
+    return any(each.kind == "leak" and not each.head.startswith(HEADS_OF_POINTS) for each in sentences(document))
+
+
+@pytest.mark.parametrize("name", ["apollo", "mia", "mia, given", "score"])
+def test_what_only_the_interval_leaves_open_is_not_worded_like_a_null_result(
+    run: Callable[[str], Path], name: str
+) -> None:
+    real = read_result(run(name))
+    said = []
+    for state in ("across", "interval just across"):
+        document, _ = placed(real, [STATES[state]])
+        words = [re.sub(r"[\W\d]+", " ", f"{each.head} {each.text}") for each in sentences(document)]
+        said.append([text for text in words if "chance" in text and "Luck" not in text and "Control" not in text])
+    null, open_ = said
+    assert null and not set(null) & set(open_)
 
 
 @pytest.mark.parametrize("name", RUNS)

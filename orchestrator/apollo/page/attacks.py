@@ -10,7 +10,7 @@ from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
-from orchestrator.report.chance import starred
+from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, grid, group, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.words import WHO, access_level
@@ -97,7 +97,7 @@ def caption(run: ApolloRun) -> str:
         for flag, count in use.flags.items()
     ]
     lines = [
-        f"{counts(run)} * above chance after Holm’s correction.",
+        f"{counts(run)} {STAR_RULE}.",
         f"Of {len(rows)} AUC intervals ({percent(run.level, 0)} each), about "
         f"{expected_misses(len(rows), run.level):.1f} are expected to miss the truth by chance.",
         *flagged,
@@ -114,7 +114,7 @@ def counts(run: ApolloRun) -> str:
 
 def matrix_grids(run: ApolloRun) -> list[Grid]:
     """Return attacks × unlearners for runs of many rows: AUC, then TPR and found FPR at each promised rate."""
-    title = run.result.headed(f"AUC [{percent(run.level, 0)}], * where above chance after Holm")
+    title = run.result.headed(f"AUC [{percent(run.level, 0)}], * where beyond chance by p (Holm) and interval")
     found = [matrix(run, "auc", title, run.fpr, area_entry)]
     for rate in run.rates:
         title = f"TPR / found FPR at a promised FPR of {rate:g}"

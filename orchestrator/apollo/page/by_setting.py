@@ -44,7 +44,7 @@ def area_grid(run: ApolloRun, attack: str) -> Grid:
         for row in run.rows(setting)
         if row.attack == attack
     }
-    title = f"AUC of {words(attack)} by setting, * where above chance after Holm within the setting"
+    title = f"AUC of {words(attack)} by setting, * where beyond chance by p (Holm, within the setting) and interval"
     found = crossed(run, f"auc-by-setting-{attack}", title, run.settings, body, intervals=True)
     return replace(found, notes=best_lines(best, lambda row: words(str(row.unlearner)), run.level, "orch tune apollo"))
 

@@ -58,7 +58,7 @@ def control_table(gate: GateResult) -> Iterator[str]:
     """Yield the table of controls, if there are any."""
     if gate.controls:
         rows = ((each.control, "held" if each.held else "failed", each.failure) for each in gate.controls)
-        yield table(("control", "", "why"), rows)
+        yield table(("control of these limits’ lines" if gate.limits else "control", "", "why"), rows)
 
 
 def number_table(headline: Headline, lines: Sequence[Line]) -> Iterator[str]:

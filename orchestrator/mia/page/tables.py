@@ -9,7 +9,7 @@ from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.best import BEST, best_lines
-from orchestrator.report.chance import starred
+from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, bold, grid, group, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, or_dash, percent, small_p
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
@@ -74,7 +74,7 @@ def rate_grid(run: MiaRun, rate: float, name: str) -> Grid:
         for access in dict.fromkeys(row.access for row in rows)
     )
     title = run.result.headed(f"Attacks at a promised false-positive rate of {percent(rate, 0)}")
-    caption = f"* beyond chance after Holm’s correction; brackets are over {run.over}"
+    caption = f"{STAR_RULE}; brackets are over {run.over}"
     return Grid(name, title, columns, groups, grouped_by="access", caption=caption)
 
 

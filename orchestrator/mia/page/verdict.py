@@ -11,6 +11,7 @@ from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import powerless
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow
+from orchestrator.report.chance import unsure
 from orchestrator.report.numbers import estimate, number, percent
 from orchestrator.report.sentence import Sentence
 
@@ -44,8 +45,16 @@ def leak(run: MiaRun) -> Sentence:
         return Sentence("leak", head, f"The model reveals who it was trained on. {said} {calls(row)}{strongest(run)}")
     if not row.auc.bounded:
         return Sentence("plain", head, f"{said} A single pool gives no interval. {calls(row)}")
+    if unsure(row, run.level):
+        text = f"No leak can be told: {said[:-1]}. {by_the_test_alone(run)}"
+        return Sentence("plain", head, f"{text} {calls(row)}{strongest(run)}")
     excluded = f"; above {number(row.auc.high)} is excluded" if row.auc.below(1.0) else ""
     return Sentence("plain", head, f"Not above chance: {said[:-1]}{excluded}. {calls(row)}{strongest(run)}")
+
+
+def by_the_test_alone(run: MiaRun) -> str:
+    """Return the sentence about attacks whose p-value is small, but whose interval holds one half."""
+    return f"Beyond chance by p after Holm’s correction, but not by the interval over {run.over}."
 
 
 def calls(row: MiaRow) -> str:
@@ -76,8 +85,10 @@ def labels_alone(run: MiaRun) -> Sentence | None:
         return None
     listed = "; ".join(f"{words(row.attack)} AUC {estimate(row.auc)}" for row in rows)
     above = [row for row in rows if row.above_chance]
-    start = "Predicted classes are enough" if above else "Not above chance"
-    return Sentence("leak" if above else "plain", "Labels alone", f"{start}: {listed}.")
+    open_ = not above and any(unsure(row, run.level) for row in rows)
+    start = "Predicted classes are enough" if above else "No leak can be told" if open_ else "Not above chance"
+    rest = f" {by_the_test_alone(run)}" if open_ else ""
+    return Sentence("leak" if above else "plain", "Labels alone", f"{start}: {listed}.{rest}")
 
 
 def promises(run: MiaRun) -> Sentence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orchestrator.report.chance import starred
+from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, left, red
 from orchestrator.report.numbers import DASH, VOID, entry, number, percent, small_p
 from orchestrator.scored.rows import ScoreResult, ScoreRow, ValueRow
@@ -35,7 +35,8 @@ def main_grid(run: ScoreResult) -> Grid:
             for row in own
         ]  # fmt: skip
         groups.append(Group(setting if len(run.settings) > 1 else "", tuple(body)))
-    return Grid("attacks", "Attacks", columns, tuple(groups), "setting" if len(run.settings) > 1 else "")
+    by = "setting" if len(run.settings) > 1 else ""
+    return Grid("attacks", "Attacks", columns, tuple(groups), by, caption=STAR_RULE)
 
 
 def _prior_column(prior: float, spare: bool) -> Column:

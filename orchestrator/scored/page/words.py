@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.report.chance import unsure
 from orchestrator.report.numbers import bounds, number, percent, small_p
 from orchestrator.report.sentence import Sentence, capital
 from orchestrator.scored.rows import ScoreResult, ScoreRow
@@ -35,8 +36,11 @@ def verdict(run: ScoreResult) -> list[Sentence]:
         found = Sentence("leak", head, f"The highest AUC is {_area(best)}, by {best.attack}.")
     else:
         p = small_p(best.auc_p_holm)
-        text = f"The highest AUC is {_area(best)}, by {best.attack}; p = {p}. This does not prove privacy."
-        found = Sentence("plain", "No attack is above chance", text)
+        open_ = [row.attack for row in first.values() if unsure(row, run.level)]
+        head = "No leak can be told" if open_ else "No attack is above chance"
+        rest = f" By p alone, but not by the interval, above chance: {', '.join(open_)}." if open_ else ""
+        text = f"The highest AUC is {_area(best)}, by {best.attack}; p = {p}.{rest} This does not prove privacy."
+        found = Sentence("plain", head, text)
     return [found, _rate(best, run), Sentence("plain", "Intervals", run.covers), _epsilon(run)]
 
 

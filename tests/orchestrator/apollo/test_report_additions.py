@@ -207,7 +207,7 @@ def test_a_run_of_many_rows_is_shown_as_matrices(whole, result, monkeypatch):
     first = result["table"][0]["setting"]
     rows = [row for row in result["table"] if row["setting"] == first]
     unlearners, attacks = ({row[name] for row in rows} for name in ("unlearner", "attack"))
-    part = text.split("* where above chance after Holm**")[1].split("\n**")[0]
+    part = text.split("* where beyond chance by p (Holm) and interval**")[1].split("\n**")[0]
     lines = part.strip().splitlines()
     body = [line.strip("| ").split(" | ") for line in lines[2:]]
     assert len(body) == len(attacks) and all(len(line) == 3 + len(unlearners) for line in body)
