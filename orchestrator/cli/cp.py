@@ -8,6 +8,7 @@ import click
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.completing import plans_and_sweeps
+from orchestrator.cli.lines import say
 from orchestrator.engine.plan.files import shipped_plans
 from tune_spaces import SWEEPS
 
@@ -26,7 +27,7 @@ def command(name: str, file: str, force: bool) -> None:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{target} cannot be written: {error.strerror}") from None
-    click.echo(f"wrote {target}; edit it, then: orch validate {target}")
+    say(f"wrote {target}; edit it, then: orch validate {target}")
 
 
 def text_of(name: str) -> str:

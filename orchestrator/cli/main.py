@@ -24,7 +24,9 @@ from actors.interrupts import end_as_by_ctrl_c, end_by_default, exit_code, told_
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.permission import asking
+from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
+from orchestrator.engine.media import terminal
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.run.streams import open_what_is_closed, unless_gone, write_what_can_be_written
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
@@ -94,9 +96,9 @@ def show_version(ctx: click.Context, parameter: click.Parameter, value: bool) ->
     """Print the installed version and stop."""
     if value:
         try:
-            click.echo(f"orch {metadata.version('orch-audit')}")
+            say(f"orch {metadata.version('orch-audit')}")
         except metadata.PackageNotFoundError:
-            click.echo("orch (not installed)")
+            say("orch (not installed)")
         ctx.exit()
 
 
@@ -134,7 +136,7 @@ def main(argv: list[str] | None = None) -> int:
             ignore_interrupts()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        say(error.format_message(), err=True)
         return BAD_INPUT
     except BrokenPipeError:
         close_stdout()
@@ -167,7 +169,7 @@ def stopped(session: Session, arguments: Sequence[str], *, end: bool) -> int:
 def complete(instruction: str) -> int:
     """Answer a shell that completes a command line; what goes wrong is no text in the midst of it."""
     with contextlib.suppress(Exception):
-        click.echo(importlib.import_module("orchestrator.cli.shells").answer(instruction, group))
+        say(importlib.import_module("orchestrator.cli.shells").answer(instruction, group))
         return DONE
     return BROKE
 
@@ -276,7 +278,7 @@ def write_traceback(error: Exception, log: Path | None) -> str:
 def complain(text: str) -> None:
     """Print one line on standard error, whatever ``text`` holds, without secrets."""
     with unless_gone():
-        click.echo(f"orch: {one_line(text)}", err=True)
+        say(f"orch: {terminal(one_line(text))}", err=True)
 
 
 def one_line(text: str) -> str:

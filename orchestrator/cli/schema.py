@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.lines import say
 from orchestrator.engine.kind import load
 
 FORMS: Mapping[str, tuple[str, ...]] = {
@@ -41,13 +42,13 @@ def command(kind: str | None, write: Path | None) -> None:
     if write is not None:
         for name in FORMS:
             (write / f"{name}.json").write_text(made(name), encoding="utf-8")
-        click.echo(f"wrote {len(FORMS)} schemas into {write}")
+        say(f"wrote {len(FORMS)} schemas into {write}")
         return
     if kind is None:
         raise BadInput(f"name a kind, one of {', '.join(FORMS)}: orch schema apollo")
     if kind not in FORMS:
         raise BadInput(f"no schema of {kind!r}{did_you_mean(kind, FORMS)}; kinds: {', '.join(FORMS)}")
-    click.echo(published(kind), nl=False)
+    say(published(kind), nl=False)
 
 
 def published(kind: str) -> str:

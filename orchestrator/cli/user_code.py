@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from audits.own.permission import Named, is_own
+from orchestrator.engine.media import visible
 
 ALLOW = "ORCH_ALLOW_CODE"
 
@@ -42,7 +43,7 @@ class Permission:
         folders = dict.fromkeys(str(root or Path.cwd()) for name, root in unknown if is_own(name))
         whose = f"code of {', '.join(folders)}" if folders else "as a program"
         question = f"{', '.join(names)} {'runs' if len(names) == 1 else 'run'} {whose}; run it?"
-        yes = click.confirm(question, err=True)
+        yes = click.confirm(visible(question), err=True)
         self.own.update((*names, *(str(root) for _, root in unknown if root)) if yes else ())
         return yes
 

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.engine.media import csv_cell
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEAD = ("panel", "series", "mark", "x", "y", "value")
 Row = tuple[object, ...]
-NUMBER = re.compile(r"[-−+]?[\d.]*\s*%?|\$.*\$")
+NUMBER = re.compile(r"[-−+]?[\d.]*\s*%?")
 """The label of a tick that is a number, or none."""
 
 
@@ -28,7 +30,7 @@ def data_of(figure: Figure) -> str:
     writer.writerow(HEAD)
     for axes in figure.axes:
         if axes.get_visible():
-            writer.writerows(Panel(axes).rows())
+            writer.writerows(map(csv_cell, row) for row in Panel(axes).rows())
     return text.getvalue()
 
 
@@ -88,9 +90,10 @@ class Panel:
 
 def words_of(axis: Any) -> dict[float, str]:
     """Return the words at the ticks of an axis; none of an axis of numbers."""
-    from matplotlib.ticker import FixedLocator
+    from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter
 
-    if not isinstance(axis.get_major_locator(), FixedLocator):
+    words = isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter)
+    if not (words and isinstance(axis.get_major_locator(), FixedLocator)):
         return {}
     texts = [label.get_text().replace("\n", " ") for label in axis.get_ticklabels()]
     told = zip(axis.get_ticklocs(), texts, strict=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from orchestrator.engine.media import file_name, html, visible
 from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
@@ -46,9 +47,10 @@ def draw(makers: Makers, folder: Path) -> dict[str, str]:
         with drawing(name):
             figure = make()
         if figure is not None:
-            drawn[name] = save(figure, name, folder)
             with drawing(name):
-                (folder / f"{name}.csv").write_text(data_of(figure), encoding="utf-8")
+                data = data_of(figure)
+            drawn[name] = save(figure, name, folder)
+            (folder / f"{file_name(name)}.csv").write_text(data, encoding="utf-8")
     return drawn
 
 
@@ -68,7 +70,7 @@ def write_page(
     The template also gets ``run``, ``figure(name, caption, look)`` for drawn figures, ``drawn`` (their names),
     ``table(grid)``, and what is needed to run again.
     """
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
     if answer is not None:
         svgs = {**svgs, **draw({"verdict": lambda: verdict_figure(answer)}, out / FIGURES)}
@@ -76,10 +78,10 @@ def write_page(
     def figure(name: str, caption: str, look: str = "", told: str = "") -> Markup:
         if name not in svgs:
             return Markup("")
-        text = escape(caption)
-        image = f'<div class="wide" tabindex="0" role="img" aria-label="{text} {escape(told)}">{svgs[name]}</div>'
-        under = f"<figcaption>{text} {data_link(out / FIGURES / f'{name}.csv')}</figcaption>"
-        return Markup(f'<figure class="{look}" id="figure-{name}">{image}{under}</figure>')
+        text = html(caption)
+        image = f'<div class="wide" tabindex="0" role="img" aria-label="{text} {html(told)}">{svgs[name]}</div>'
+        under = f"<figcaption>{text} {data_link(out / FIGURES / f'{file_name(name)}.csv')}</figcaption>"
+        return Markup(f'<figure class="{look}" id="figure-{file_name(name)}">{image}{under}</figure>')
 
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
@@ -128,9 +130,16 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=shown
+    )
     environment.filters["unbroken"] = unbroken
     return environment.get_template(name)
+
+
+def shown(value: object) -> object:
+    """Return what a template writes of a value: of text the characters that show; it is escaped afterwards."""
+    return visible(value, "\n\t") if type(value) is str else value
 
 
 def data_link(file: Path) -> str:

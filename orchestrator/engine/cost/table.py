@@ -9,6 +9,7 @@ from rich.table import Table
 
 from orchestrator.engine.cost.estimate import Cost
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.media import terminal
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.store.inventory import size_text
 
@@ -30,7 +31,7 @@ def cost_table(cost: Cost) -> Table:
             f"{stage.unit_seconds:.2g}" if stage.missing else "",
             seconds(stage.seconds) if stage.missing else "",
             size_text(stage.bytes) if stage.bytes else "",
-            stage.basis if stage.missing else "",
+            terminal(stage.basis) if stage.missing else "",
         )
     return table
 
