@@ -32,8 +32,8 @@ def summary(
     blocks += number_table(headline, lines)
     if count := len(document.get("warnings", ())):
         blocks.append(f"{count} warning{'s' if count > 1 else ''}, listed on the page.")
-    plan = str(document.get("plan_hash", ""))[:12]
-    blocks.append(f"Page: {page}. {markdown(f'Seed {document.get("seed")}, plan {plan}.')}")
+    seed, plan = document.get("seed"), str(document.get("plan_hash", ""))[:12]
+    blocks.append(f"Page: {page}. {markdown(f'Seed {seed}, plan {plan}.')}")
     return "\n\n".join(blocks) + "\n"
 
 
