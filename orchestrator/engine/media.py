@@ -19,7 +19,12 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 LONGEST, LONGEST_LABEL, MOST_LABEL_LINES, LONGEST_FILE_NAME = 2000, 160, 4, 150
 """Characters of a line for people and of a line of a figure's label, lines of a label, bytes of a file's name."""
 
-MARKUP = re.compile(r"[\\|<&`*\[~$]|_(?![^\W_])|(?<![^\W_])_")
+MARKUP = re.compile(
+    r"[\\|`~$]|<(?=[A-Za-z/!?])|&(?=[#\w])"
+    r"|\[(?![-−+.,\d\s%]*\](?![(\[:]))"  # not that of an interval
+    r"|\*(?=\S)|(?<![\d\]%])\*"  # not a star behind a number
+    r"|_(?![^\W_])|(?<![^\W_])_"  # not within a word
+)
 BLOCK = re.compile(r"\A(?=#{1,6}(?:\s|$)|>|[-+](?:\s|$)|[-=]+$)")
 NUMBERED = re.compile(r"\A(\d{1,9})(?=[.)](?:\s|$))")
 LINKED = re.compile(r"@(?=\w)|[#!](?=\d)|GH-(?=\d)|(?:https?|ftp|mailto|xmpp)(?=:)|www(?=[.])", re.IGNORECASE)
@@ -79,7 +84,7 @@ def shortened(text: str, most: int) -> str:
 
 def terminal(text: str) -> str:
     """Return what a terminal shows as one line; nothing in it steers the terminal."""
-    return shortened(visible(" ".join(text.split("\n")), "\t"), LONGEST)
+    return shortened(visible(re.sub("[\t\n]", " ", text)), LONGEST)
 
 
 def terminal_lines(text: str) -> str:

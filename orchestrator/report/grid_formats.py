@@ -72,8 +72,8 @@ def as_markdown(grid: Grid) -> str:
     """
     if not grid.lines:
         return f"**{markdown(grid.title)}**"
-    lines = [grid.head, ["---"] * len(grid.head), *grid.texts]
-    body = "\n".join(f"| {' | '.join(map(markdown, line))} |" for line in lines)
+    head, *lines = [" | ".join(map(markdown, line)) for line in (grid.head, *grid.texts)]
+    body = "\n".join(f"| {line} |" for line in (head, " | ".join(["---"] * len(grid.head)), *lines))
     notes = "\n".join(f"- {markdown(note)}" for note in grid.notes)
     return "\n\n".join(part for part in (f"**{markdown(grid.title)}**", body, notes) if part)
 

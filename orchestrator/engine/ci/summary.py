@@ -86,5 +86,5 @@ def number(line: Line, metric: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(markdown, line))} |" for line in lines)
+    first, *lines = [" | ".join(map(markdown, line)) for line in (head, *rows)]
+    return "\n".join(f"| {line} |" for line in (first, " | ".join(["---"] * len(head)), *lines))
