@@ -6,9 +6,12 @@ the function of its medium, which leaves ordinary names as they are. JSON needs 
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
 import unicodedata
+from collections.abc import Iterable
 from html import escape
 from xml.etree import ElementTree as ET
 
@@ -118,6 +121,16 @@ def csv_cell(value: object) -> object:
     text = value.encode("utf-8", "backslashreplace").decode()
     risky = text.startswith(("'", *FORMULA)) or text.lstrip().startswith(FORMULA)
     return f"'{text}" if risky and not NUMBER.fullmatch(text) else text
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Return a CSV file of ``rows``, each of which ends with a line feed."""
+    lines = []
+    for row in rows:
+        line = io.StringIO(newline="")
+        csv.writer(line).writerow(map(csv_cell, row))  # its line ends, CR LF, say what is quoted
+        lines.append(f"{line.getvalue().removesuffix(chr(13) + chr(10))}\n")
+    return "".join(lines)
 
 
 def label(text: str) -> str:

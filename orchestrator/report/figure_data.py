@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.engine.media import csv_cell
+from orchestrator.engine.media import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,13 +23,7 @@ def data_of(figure: Figure) -> str:
 
     Where an axis is marked with words, a place on it is the word. Bars are told by their middle and their height.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEAD)
-    for axes in figure.axes:
-        if axes.get_visible():
-            writer.writerows(map(csv_cell, row) for row in Panel(axes).rows())
-    return text.getvalue()
+    return csv_text([HEAD, *(row for axes in figure.axes if axes.get_visible() for row in Panel(axes).rows())])
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
-from orchestrator.engine.media import csv_cell, html, markdown, terminal
+from orchestrator.engine.media import csv_text, html, markdown, terminal
 from orchestrator.report.grid import Column, Entry, Grid, Line
 
 if TYPE_CHECKING:
@@ -80,9 +78,7 @@ def as_markdown(grid: Grid) -> str:
 
 def as_csv(grid: Grid) -> str:
     """Return a table as CSV, its entries as the report words them: what tracking keeps of it."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([map(csv_cell, line) for line in (grid.head, *grid.texts)])
-    return text.getvalue()
+    return csv_text([grid.head, *grid.texts])
 
 
 def as_terminal(grid: Grid, gap: int = 2, wrap: bool = False) -> Table:

@@ -83,12 +83,12 @@ def test_html_and_xml_give_a_name_back(name: str) -> None:
 
 @given(hostile(halves=True))
 def test_csv_gives_a_name_back_and_runs_nothing(name: str) -> None:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow([media.csv_cell(name), media.csv_cell("'" + name), "x"])
-    assert formulas(text.getvalue()) == []
+    text = media.csv_text([[name, "'" + name, "x"], [1.5, "-2", name]])
+    assert formulas(text) == []
     whole = name.encode("utf-8", "backslashreplace").decode()
-    first, second, _ = next(csv.reader(io.StringIO(text.getvalue(), newline="")))
+    (first, second, _), (*numbers, last) = csv.reader(io.StringIO(text, newline=""))
     assert first in (whole, f"'{whole}") and second == f"''{whole}"
+    assert numbers == ["1.5", "-2"] and last == first
 
 
 @given(hostile(halves=True))
