@@ -8,13 +8,12 @@ import os
 import secrets
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from actors.capacity import Cluster, Node, describe
@@ -25,8 +24,12 @@ from actors.jobs import Tell, Workers
 from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
+from audits.own.import_path import SAFE, path_of_workers
 from audits.own.sources import travelling
 from audits.processors import usable_cpus
+
+if TYPE_CHECKING:
+    from ray.job_config import JobConfig
 
 __all__ = ["connect", "describe", "run_folder", "size_workers", "usable_cpus"]
 
@@ -76,7 +79,6 @@ def connect(workers: Workers, last_words: Tell = say) -> Iterator[None]:
     ``last_words`` is, and the process ends (``ray_watch``). A joined cluster's token is the user's matter. Raises
     BadInput when nothing answers at the address, or the storage folder cannot be used.
     """
-    refuse_shadows(Path.cwd())
     quiet = {name: os.environ.get(name, value) for name, value in QUIET.items()}
     threads = {"OMP_NUM_THREADS": str(workers.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     with environment(quiet):
@@ -95,21 +97,6 @@ def connect(workers: Workers, last_words: Tell = say) -> Iterator[None]:
                     yield
             finally:
                 ray.shutdown()
-
-
-def refuse_shadows(folder: Path) -> None:
-    """Raise BadInput for a module of the user's in ``folder`` that workers would import in the place of one of ours.
-
-    Ray puts the working folder in front of what its workers import.
-    """
-    root = Path(__file__).resolve().parent.parent
-    for name in SOURCE_PACKAGES:
-        for file in (folder / f"{name}.py", folder / name / "__init__.py"):
-            if file.is_file() and file.resolve().parent not in (root, root / name):
-                raise BadInput(
-                    f"{file} has the name of a part of orch, and workers would import it in the place of that; "
-                    "rename it, run in another folder, or add --workers 0"
-                )
 
 
 @contextmanager
@@ -135,6 +122,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
                     include_dashboard=False,
                     log_to_driver=False,
                     logging_level=logging.ERROR,
+                    job_config=_job_settings(),
                     _temp_dir=folder,
                 )
                 _started(start, ray.shutdown)
@@ -184,10 +172,25 @@ def _on_loopback() -> Iterator[None]:
 
 
 def _import_path() -> dict[str, str]:
-    """Return the PYTHONPATH that lets workers import what this process can (a user's modules, for example)."""
-    inside = (sys.prefix, sys.base_prefix)
-    own = [os.path.abspath(entry) for entry in sys.path if not (entry and entry.startswith(inside))]
-    return {"PYTHONPATH": os.pathsep.join(entry for entry in own if os.path.isdir(entry))}
+    """Return the environment by which Ray's processes find what this one does, but nothing in the working folder."""
+    return {"PYTHONPATH": os.pathsep.join(path_of_workers()), **SAFE}
+
+
+def _job_settings() -> JobConfig:
+    """Return the settings of a job whose workers look for modules where their environment says.
+
+    Ray puts the driver's working folder and that of its script in front of all else on the workers' path.
+    """
+    from ray.job_config import JobConfig
+
+    class Settings(JobConfig):  # type: ignore[misc]  # ray is untyped here
+        """Settings without folders of the driver."""
+
+        def _serialize(self) -> Any:
+            self._py_driver_sys_path.clear()
+            return super()._serialize()
+
+    return Settings()
 
 
 def _private_token() -> dict[str, str | None]:
@@ -245,7 +248,8 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
                 address=address,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
-                runtime_env={"env_vars": dict(threads), **_source_packages()},
+                job_config=_job_settings(),
+                runtime_env={"env_vars": {**threads, **SAFE}, **_source_packages()},
             )
     except (ConnectionError, RayError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

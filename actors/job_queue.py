@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from actors.jobs import MAX_LOSSES, Elsewhere, Job, MakePerform, Progress
+from actors.words import OnWords, listening
 
 ELSEWHERE_SECONDS = 1.0
 """After this time a job that somebody else was doing is asked for again."""
@@ -122,7 +123,7 @@ class JobQueue:
         return f"job {key} is given up: its worker died {self._losses[key]} time(s)"
 
 
-def run_here(jobs: Iterable[Job], make_perform: MakePerform, on_progress: Progress) -> None:
+def run_here(jobs: Iterable[Job], make_perform: MakePerform, on_progress: Progress, on_words: OnWords) -> None:
     """Do all jobs in the calling process, in an order that respects their needs.
 
     A job that somebody else is doing (``Elsewhere``) is asked for again after the others.
@@ -140,7 +141,8 @@ def run_here(jobs: Iterable[Job], make_perform: MakePerform, on_progress: Progre
             time.sleep(ELSEWHERE_SECONDS / 10)
             continue
         try:
-            perform(by_key[key])
+            with listening(lambda key, words: on_words({key: words})):
+                perform(by_key[key])
         except Elsewhere:
             queue.give_back(key, ELSEWHERE_SECONDS)
             continue

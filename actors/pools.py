@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
@@ -16,6 +16,7 @@ from actors.job_queue import run_here
 from actors.jobs import MAX_LOSSES, Job, MakePerform, Progress, Tell, Workers, WorkersLost
 from actors.queue_server import QueueServer, QueueState
 from actors.train_group import TrainGroup
+from actors.words import OnWords
 
 POLL_SECONDS = 0.1
 
@@ -41,6 +42,10 @@ def silent(line: str) -> None:
     """Say nothing."""
 
 
+def unheard(words: Mapping[str, str]) -> None:
+    """Show no words."""
+
+
 def do_jobs(
     jobs: Sequence[Job],
     make_perform: MakePerform,
@@ -48,6 +53,7 @@ def do_jobs(
     *,
     on_progress: Progress,
     is_done: Callable[[str], bool],
+    on_words: OnWords = unheard,
     tell: Tell = silent,
     max_losses: int = MAX_LOSSES,
 ) -> None:
@@ -55,12 +61,13 @@ def do_jobs(
 
     A job's exception stops the run and is raised here with its own type and message, after the jobs in progress are
     finished. A killed or hung worker or a lost node costs the jobs in progress: those for which ``is_done`` (asked in
-    this process) finds no result are done again. ``tell`` is called with lines such as what is waited for. Raises
+    this process) finds no result are done again. ``on_words`` is called, some ten times a second while there are any,
+    with the last words of the jobs in hand (``say``); ``tell`` is called with lines such as what is waited for. Raises
     BadInput when the cluster can never hold a worker, WorkersLost when a job killed its worker ``max_losses`` times or
     no worker is left.
     """
     if workers.count == 0 or not jobs:
-        run_here(jobs, make_perform, on_progress)
+        run_here(jobs, make_perform, on_progress, on_words)
         return
     QueueServer(jobs, max_losses)  # refuses circles and twins here, not in an actor
     with connect(workers):
@@ -69,11 +76,11 @@ def do_jobs(
         server = _server(queue, jobs, max_losses)
         if workers.engine == "actors":
             pool = partial(ActorPool, queue, make_perform, workers, tell)
-            _serve(server, pool, on_progress, is_done)
+            _serve(server, pool, on_progress, is_done, on_words)
             return
         with run_folder(workers, "population") as (storage, name):
             group = partial(TrainGroup, queue, make_perform, workers, storage, name)
-            _serve(server, group, on_progress, is_done)
+            _serve(server, group, on_progress, is_done, on_words)
 
 
 def _server(name: str, jobs: Sequence[Job], max_losses: int) -> Any:
@@ -90,6 +97,7 @@ def _serve(
     make_host: Callable[[], Host],
     on_progress: Progress,
     is_done: Callable[[str], bool],
+    on_words: OnWords,
 ) -> None:
     import ray
     from ray.exceptions import RayActorError
@@ -99,7 +107,7 @@ def _serve(
     try:
         with interrupt_held():
             host = make_host()
-        state = _follow(server, host, on_progress, is_done)
+        state = _follow(server, host, on_progress, is_done, on_words)
         given_up = bool(state.given_up)
         ended = host.ended
     except RayActorError as error:
@@ -120,7 +128,9 @@ def _serve(
         raise WorkersLost(f"the work stopped after {state.done} of {state.total} jobs: {ended}")
 
 
-def _follow(server: Any, host: Host, on_progress: Progress, is_done: Callable[[str], bool]) -> QueueState:
+def _follow(
+    server: Any, host: Host, on_progress: Progress, is_done: Callable[[str], bool], on_words: OnWords
+) -> QueueState:
     """Show progress, settle what was lost and look after the workers, until there is nothing more to wait for."""
     import ray
 
@@ -133,6 +143,8 @@ def _follow(server: Any, host: Host, on_progress: Progress, is_done: Callable[[s
         if state.done != shown:
             shown = state.done
             on_progress(state.done, state.total)
+        if state.words:
+            on_words(state.words)
         if state.given_up or state.done == state.total or ended or (state.failure and not state.leased):
             return state
         host.tend(state)

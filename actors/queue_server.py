@@ -21,7 +21,8 @@ class QueueState:
     """What the driver learns when it asks.
 
     Counts of jobs; a packed failure; a reason to give up; jobs of unknown fate; workers by name; those that are silent;
-    ``suspects``: jobs whose worker died a while ago → the node of that worker; machines to be left out.
+    ``suspects``: jobs whose worker died a while ago → the node of that worker; machines to be left out; ``words``: the
+    last words of jobs in hand.
     """
 
     done: int
@@ -36,6 +37,7 @@ class QueueState:
     silent: tuple[str, ...]
     suspects: Mapping[str, str]
     left_out: Mapping[str, str]
+    words: Mapping[str, str]
 
 
 @dataclass(repr=False)
@@ -62,6 +64,7 @@ class QueueServer:
         self._by_key = {job.key: job for job in self.jobs}
         self._lives = Lives(self.clock)
         self._verdicts = Verdicts(self.queue, self.clock)
+        self._words: dict[str, tuple[tuple[str, int], str]] = {}
 
     # asked by workers
 
@@ -119,6 +122,11 @@ class QueueServer:
         """Note that a process lives; return whether it may go on."""
         return self._lives.beat(worker, life)
 
+    def hear(self, worker: str, life: int, key: str, words: str) -> None:
+        """Note what a worker says about a job in its hands."""
+        if self.beat(worker, life) and self._has(worker, life, key):
+            self._words[key] = ((worker, life), words)
+
     def finish(self, worker: str, life: int, key: str) -> None:
         """Note that ``key`` is done; the word of a process whose life is over is checked by the driver."""
         self.beat(worker, life)
@@ -128,6 +136,7 @@ class QueueServer:
                 self._doubtful.add(key)
             return
         self._lives.release(key)
+        self._words.pop(key, None)
         self.queue.finish(key)
         self._verdicts.acquit(key)
         self._verdicts.finished(found.place.node)
@@ -210,6 +219,7 @@ class QueueServer:
             silent=self._lives.silent(),
             suspects=self._verdicts.old_suspects(),
             left_out=dict(self._verdicts.left_out),
+            words={key: words for key, (holder, words) in self._words.items() if self._has(*holder, key)},
         )
 
     # within

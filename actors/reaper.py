@@ -30,7 +30,7 @@ LOOK_SECONDS, LOOK_OFTEN_SECONDS = 5.0, 30.0
 @contextlib.contextmanager
 def reaped(mark: str) -> Iterator[None]:
     """End all processes of the cluster with ``MARK`` = ``mark`` when the block, or this process, is over."""
-    command = [sys.executable, "-S", "-E", os.path.abspath(__file__), mark]
+    command = [sys.executable, "-S", "-E", "-P", os.path.abspath(__file__), mark]
     nowhere = subprocess.DEVNULL
     # a session of its own: Ctrl-C, sent to all of a terminal's processes, must not end it
     reaper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True)

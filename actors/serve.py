@@ -14,6 +14,7 @@ from actors.jobs import Elsewhere, Job, MakePerform, Unfit
 from actors.lives import Place
 from actors.queue_server import STOP, WAIT
 from actors.teams import lost_a_mate, parted
+from actors.words import listening
 from audits.errors import BadInput
 from audits.training.team import ALONE, Team
 
@@ -51,7 +52,8 @@ def serve(
         for job in _taken(server, worker, life, team) if team.leads else _told(server, worker, life, team):
             key = job.key
             try:
-                perform(job)
+                with listening(lambda key, words: server.hear.remote(worker, life, key, words)):
+                    perform(job)
             except Elsewhere:
                 server.postpone.remote(worker, life, key)
                 continue

@@ -180,7 +180,7 @@ def credentials(kind: str, rest: str) -> tuple[str, str]:
 def malformed(address: str) -> bool:
     """Return whether the credentials in an address hold characters that end it."""
     scheme, _, rest = address.partition("://")
-    return bool(re.search(r"[/?#@\s]", credentials(scheme.split("+")[0].lower(), rest)[0]))
+    return bool(re.search(r"[/?#@\\\s]", credentials(scheme.split("+")[0].lower(), rest)[0]))
 
 
 def forms(secret: str) -> Iterator[str]:

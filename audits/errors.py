@@ -48,3 +48,8 @@ def abbreviates(word: str, name: str) -> bool:
     parts = PARTS.split(name)
     initials = "".join(part[:1] for part in parts)
     return (len(word) > 1 and word == initials) or (len(word) > 2 and any(part.startswith(word) for part in parts))
+
+
+def how_many(number: int, thing: str) -> str:
+    """Return a number of things in words: "1 setting", "2 settings"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"

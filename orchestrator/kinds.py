@@ -12,12 +12,14 @@ from audits.own.permission import require_permission
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import code_of, follow_edits
+from orchestrator.engine.plan import reach
 from orchestrator.engine.plan.base import BasePlan, require_deciding
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.files import read_plan, shipped_plans
 from orchestrator.engine.plan.overrides import apply_overrides, parse_override
+from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.plan.wording import first_of
-from orchestrator.engine.run.search_checks import check_search, require_searcher
+from orchestrator.engine.run.search_checks import check_search, require_searcher, require_trials_alone
 from orchestrator.engine.run.target_parts import parts_of
 
 if TYPE_CHECKING:
@@ -70,12 +72,14 @@ def load_plan(
     overrides: Iterable[str] = (),
     values: Mapping[str, Any] | None = None,
     kind: str | None = None,
+    sweep: Sweep | None = None,
 ) -> BasePlan:
     """Return the plan of a file, of a shipped plan's name, or the embedded default (None).
 
     ``overrides`` are texts such as ``split.shadows=32`` (``--set``), ``values`` dotted paths with ready values; both
     are put in before the plan is checked. ``kind``: the audit that is asked for; a plan of another one is refused
-    before anything else about it. Credentials in addresses are masked (``audits.credentials``). Raises ``BadInput``:
+    before anything else about it. ``sweep``: whoever is asked about what the plan reaches is asked about its settings,
+    too. Credentials in addresses are masked (``audits.credentials``). Raises ``BadInput``:
     ``PlanProblems`` when the YAML is readable but says something impossible, or when it was written by a finished run,
     which keeps no credentials.
     """
@@ -84,7 +88,11 @@ def load_plan(
     if unusable := [f"{path} is {shown(text)}: {why}" for path, text in texts_of(raw) if (why := unusable_by(text))]:
         raise PlanProblems(unusable)
     require_permission(list(code_of(raw)))  # before the modules of the kind are imported, which takes seconds
-    return plan_from(raw, asked=kind)
+    plan = plan_from(raw, asked=kind)
+    if sweep is not None:
+        require_kind_of(sweep, plan)
+    reach.require_permission(reaches(plan, changes_of(sweep, plan) if sweep else ()))
+    return plan
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -133,14 +141,12 @@ def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
     Of a search that is adaptive the corners of its space are looked at. ``absent`` as for ``check_against_data``.
     Raises BadInput, also for the plan of another kind of audit and for a searcher that is not installed.
     """
-    if sweep.base in shipped_plans() and plan.kind != (kind := load_plan(sweep.base).kind):
-        raise BadInput(
-            f"sweep {sweep.name} is of audits of kind {kind}, but the plan is of kind {plan.kind}; see orch ls sweeps"
-        )
+    require_kind_of(sweep, plan)
     search, settings = sweep.search, dict(sweep.settings(plan.resolved()))
     if search is not None:
         require_searcher(search)
         if search.adaptive:
+            require_trials_alone(plan)
             settings = {search.space.name(changes): changes for changes in search.space.corners()}
     for path in dict.fromkeys(path for changes in settings.values() for path in changes):
         require_deciding(path)
@@ -156,6 +162,14 @@ def check_sweep(plan: BasePlan, sweep: Sweep, *, absent: bool = False) -> None:
         design = open_design(plan, device="cpu")
         if not design.first_jobs():  # else its jobs are not known yet
             check_search(search, len(parts_of(kind_named(plan.kind), design.jobs())))
+
+
+def require_kind_of(sweep: Sweep, plan: BasePlan) -> None:
+    """Raise BadInput for the plan of another kind of audit than the sweep is of."""
+    if sweep.base in shipped_plans() and plan.kind != (kind := load_plan(sweep.base).kind):
+        raise BadInput(
+            f"sweep {sweep.name} is of audits of kind {kind}, but the plan is of kind {plan.kind}; see orch ls sweeps"
+        )
 
 
 def require_metrics(metric: Sequence[str], plan: BasePlan) -> None:

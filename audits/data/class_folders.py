@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 PART = re.compile(
@@ -21,6 +21,8 @@ PART = re.compile(
     r"(?:[ _-]?(?:set|split|images|data|\d{4}))?"
 )
 """Names of folders that hold a part of a data set, in lower case; what stands ``before`` is the same for all parts."""
+DOMAIN = re.compile(r"(?<=[a-z])[AB]\Z")
+"""What CycleGAN's folders have behind their part: trainA, trainB, testA, testB; a class called testa has not."""
 NAMED = 6  # endings that a note names
 
 
@@ -45,18 +47,26 @@ class ClassFolders:
         if self.others:
             yield f"files with other endings are left out, as by torchvision's ImageFolder: {counted(self.others)}"
         if self.beside:
-            yield f"{self.beside} images that are in no class folder are left out, as by torchvision's ImageFolder"
+            are = "is" if self.beside == 1 else "are"
+            yield (
+                f"{how_many(self.beside, 'image')} that {are} in no class folder {are} left out, as by torchvision's "
+                "ImageFolder"
+            )
         if shared := self.shared():
             yield (
                 f"all class folders ({shown(self.classes)}) hold sub-folders of the same names ({shown(shared)}); if "
                 "these are the classes, name one of the folders above them"
             )
         if self.empty:
-            yield f"{self.empty} hidden folders without an image are no classes"
+            yield (
+                "1 hidden folder without an image is no class"
+                if self.empty == 1
+                else f"{self.empty} hidden folders without an image are no classes"
+            )
         if hidden := sum(any(part.startswith(".") for part in file.split("/")) for file in self.files):
             yield (
-                f"{hidden} of {len(self.files)} images are hidden, or in hidden folders; they count, as for "
-                "torchvision's ImageFolder"
+                f"{hidden} of {len(self.files)} images {'is' if hidden == 1 else 'are'} hidden, or in hidden folders; "
+                f"{'it counts' if hidden == 1 else 'they count'}, as for torchvision's ImageFolder"
             )
 
     def shared(self) -> list[str]:
@@ -106,7 +116,9 @@ def class_names(root: Path) -> list[str]:
 
 def too_few(root: Path, classes: Sequence[str]) -> BadInput:
     """Return the error of a root with fewer than two classes."""
-    return BadInput(f"{root} holds {len(classes)} class folders; at least two are needed, each full of images")
+    return BadInput(
+        f"{root} holds {how_many(len(classes), 'class folder')}; at least two are needed, each full of images"
+    )
 
 
 def files_below(root: Path, name: str) -> Iterator[str]:
@@ -172,7 +184,7 @@ def refuse_parts(root: Path, names: Sequence[str]) -> None:
     there, with folders in them. A class that is called train, among others, stays a class.
     """
     seen = [name for name in names if not name.startswith(".")]
-    found = {name: match for name in seen if (match := PART.fullmatch(name.lower()))}
+    found = {name: match for name in seen if (match := PART.fullmatch(DOMAIN.sub("", name).lower()))}
     kinds = {name: match.lastgroup for name, match in found.items()}
     if len({match["before"] for match in found.values()}) != 1:
         return
@@ -185,6 +197,8 @@ def refuse_parts(root: Path, names: Sequence[str]) -> None:
         return
     nested = next((name for name in kinds if class_names(root / name)), None)
     way_out = "a folder that holds one folder of images per class" if nested is None else "one of them: "
+    if nested is None and all(DOMAIN.search(name) for name in kinds):
+        way_out += f", such as {next(iter(kinds))[:-1]} with the folders A and B in it"
     raise BadInput(
         f"{root} holds {' and '.join(kinds)}: parts of a data set, not classes; give {way_out}"
         f"{'' if nested is None else f'folder:{root / nested}'}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from audits.data.id_lists import INDEX
 from audits.data.membership_words import COLUMNS
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, did_you_mean, how_many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +44,9 @@ def features(name: str, table: pa.Table, label: str, keep: Collection[str] = ())
     if not out:
         return found, ()
     them = ("it numbers rows or tells", "it is") if len(out) == 1 else ("they number rows or tell", "they are")
+    left = f"{how_many(len(found), 'feature')} {'remains' if len(found) == 1 else 'remain'}"
     return found, (
-        f"{name}: {listed(out)} left out ({len(found)} features remain), since {them[0]} of groups or membership; if "
+        f"{name}: {listed(out)} left out ({left}), since {them[0]} of groups or membership; if "
         f"{them[1]} a feature, say so with ?keep={','.join(out)}",
     )
 

@@ -18,6 +18,7 @@ from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles
 from audits.data.imagenet import RULE, SIDE, decode
+from audits.data.orientation import turned_notes
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -78,7 +79,7 @@ def encoded(request: Request) -> EncodedSet:
     root, side = Path(description.where[0]), description.shape[1]
     files, labels = listed(root)
     images = ImageFiles(root, files, (3, side, side), decode)
-    return EncodedSet(images, labels, CLASSES, RULE)
+    return EncodedSet(images, labels, CLASSES, RULE, notes=turned_notes(request.name, images))
 
 
 def complete(folder: Path) -> bool:

@@ -7,6 +7,7 @@ border: parts are filled with whole groups in random order, and the excess of a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ import numpy.typing as npt
 from audits.arrays import Bools, Ids
 from audits.data.id_lists import table_of, written_points
 from audits.data.ids import Points
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
+from audits.writing import write_whole
 
 COLUMNS = ("id", "group")
 WANTED = "give a CSV or Parquet file with the columns id and group"
@@ -37,7 +39,8 @@ def numbered(what: str, values: object, points: int) -> Ids:
     """Return groups as numbers (N,) int64, in the order of their first points, so that their names do not count.
 
     ``values``: one whole number or text for each of the ``points``; a text is a name as it stands, with its spaces and
-    zeros. BadInput otherwise, and for a number that stands there as text as well; ``what`` says whose they are.
+    zeros, so ``NA``, ``nan`` and ``None`` are names too. BadInput otherwise, also for an empty or missing one, and for
+    a number that stands there as text as well; ``what`` says whose they are.
     """
     try:
         names = plain(values)
@@ -47,19 +50,29 @@ def numbered(what: str, values: object, points: int) -> Ids:
     if shape != (points,):
         raise BadInput(f"{what}: groups have shape {shape}; needed: ({points},), one for each point")
     for point, name in enumerate(names):
+        if is_missing(name):
+            raise BadInput(
+                f"{what} has no group for point {point} (it is empty or missing); name one (a group may be a single "
+                "point)"
+            )
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise BadInput(
-                f"{what}: the group of point {point} is {str(name)[:40]!r}, of type {type(name).__name__}, or missing; "
-                "give one whole number or name a point"
+                f"{what}: the group of point {point} is {str(name)[:40]!r}, of type {type(name).__name__}; give "
+                "one whole number or name a point"
             )
-        if name == "":
-            raise BadInput(f"{what} has an empty group for point {point}; name one (a group may be a single point)")
     number: dict[str, int] = {}
     kinds = {name: number.setdefault(str(name), len(number)) for name in names}
     if len(kinds) > len(number):  # 1 and "1", of which tables cannot tell which is which
         both = next(name for name in kinds if isinstance(name, int) and str(name) in kinds)
         raise BadInput(f"{what}: groups hold {both} both as a number and as text; write all as text")
     return np.array([kinds[name] for name in names], np.int64)
+
+
+def is_missing(name: object) -> bool:
+    """Say whether a group is none: an empty text, None, NaN, or what pandas writes for one that is missing."""
+    if isinstance(name, float):
+        return math.isnan(name)
+    return not name if isinstance(name, str | None) else type(name).__name__ in ("NAType", "NaTType")
 
 
 def plain(values: object) -> list[object]:
@@ -88,11 +101,11 @@ def read_groups(path: str, points: Points) -> Ids:
     if len(places) < points.count:
         absent = np.setdiff1d(np.arange(points.count), places)
         raise BadInput(
-            f"{what} has no group for point {absent[0]} ({len(absent)} such points); give each of {points.count} "
-            "points one line"
+            f"{what} has no group for point {absent[0]} ({how_many(len(absent), 'such point')}); give each "
+            f"of {points.count} points one line"
         )
     names = table["group"].to_pylist()
-    return numbered(what, ["" if names[row] is None else names[row] for row in np.argsort(places)], points.count)
+    return numbered(what, [names[row] for row in np.argsort(places)], points.count)
 
 
 def write_groups(path: str, groups: Ids) -> None:
@@ -101,7 +114,7 @@ def write_groups(path: str, groups: Ids) -> None:
         raise BadInput(f"{path} would hold CSV, and files of that name are read as Parquet; give a name ending in .csv")
     lines = [",".join(COLUMNS), *(f"{point},{group}" for point, group in enumerate(groups.tolist()))]
     try:
-        Path(path).expanduser().write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_whole(Path(path).expanduser(), ("\n".join(lines) + "\n").encode())
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}; give the path of a file") from None
 

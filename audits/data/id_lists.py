@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from audits.arrays import Bools
-from audits.data.ids import Written, number_of
+from audits.data.bounded import array_within, table_within
+from audits.data.class_folders import is_image
+from audits.data.ids import Points, Written, number_of
 from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
@@ -26,13 +28,14 @@ INDEX = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 """Columns that pandas writes where a row's number is kept: named by nothing, or by what stands for it."""
 MOST_BYTES = 2**30
 COMMENT = re.compile(r"(^|\s+)#.*")
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
 class Listed:
     """Points (n,) as a file lists them, and what a second column says of them.
 
-    ``member``: (n,), whether each is a member; None where the file does not say. ``comments``: lines that are skipped.
+    ``member``: (n,), whether each is a member; None where the file does not say. ``comments``: as ``comments_of``.
     """
 
     points: Written
@@ -55,14 +58,13 @@ def read_list(file: str, what: str) -> Listed | Bools:
             raise BadInput(f"{what} has more than {MOST_BYTES / 2**30:.0f} GiB; is it a list of ids?")
         match path.suffix:
             case ".npy":
-                with path.open("rb") as opened:
-                    return from_array(np.lib.format.read_array(opened, allow_pickle=False), what)
+                return from_array(array_within(path, what), what)
             case ".csv" | ".tsv" | ".parquet":
                 return from_table(table_of(path, what), what, headed=path.suffix == ".parquet")
             case ".json":
                 return Listed(from_json(json.loads(text_of(path, what)), what))
         text = text_of(path, what)
-        return Listed(lines_of(text), comments=re.findall(r"^#.*", text, re.MULTILINE))
+        return Listed(lines_of(text), comments=comments_of(text))
     except BadInput:
         raise
     except (OSError, ValueError, RecursionError) as error:
@@ -72,8 +74,25 @@ def read_list(file: str, what: str) -> Listed | Bools:
 
 def lines_of(text: str) -> list[str]:
     """Return the lines without comments, those that hold something."""
-    found = (COMMENT.sub("", line) for line in re.split(r"\r\n|\r|\n", text))
+    found = (COMMENT.sub("", line) for line in LINE_END.split(text))
     return [line for line in found if line.strip()]
+
+
+def comments_of(text: str) -> list[str]:
+    """Return the lines, whole, of which something is skipped as a comment and which may be names of files."""
+    lines = (line for line in LINE_END.split(text) if COMMENT.search(line))
+    return [line.strip() for line in lines if "/" in line or is_image(line.strip())]
+
+
+def refuse_commented(comments: Sequence[str], points: Points, what: str) -> None:
+    """Refuse a list of which a line holds a comment, by its #, and is the name of a point as well."""
+    both = next((line for line in comments if points.called.meant(line)), None)
+    if both is None:
+        return
+    way = (
+        f"write ./{both} for the point" if both.startswith("#") else "list the points in a .csv file, without comments"
+    )
+    raise BadInput(f"{what} has the line {both!r}, which holds a comment and is the name of a point; {way}")
 
 
 def from_array(found: np.ndarray[tuple[int, ...], np.dtype[np.generic]], what: str) -> Listed | Bools:
@@ -122,7 +141,7 @@ def table_of(path: Path, what: str) -> pa.Table:
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise BadInput(f"{what} has several columns called {twice!r}; give each column a name of its own")
-            return with_range(file.read())
+            return with_range(table_within(file, what))
     except (OSError, pa.ArrowException) as error:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
         raise BadInput(f"{what} cannot be read: {said}") from None
@@ -137,7 +156,7 @@ def with_range(table: pa.Table) -> pa.Table:
         (name, ids), *_ = [
             (each["name"], range(each["start"], each["stop"], each["step"])) for each in found if isinstance(each, dict)
         ]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return table
     if not isinstance(name, str) or name in table.column_names or (table.num_columns and len(ids) != len(table)):
         return table
@@ -181,7 +200,10 @@ def texts_of(table: pa.Table, name: str, what: str) -> list[str]:
 
     column = table[name].combine_chunks()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating)
+    plain = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        *(pa.types.is_integer, pa.types.is_floating),
+    )
     if not any(is_kind(kind) for is_kind in (*plain, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)):
         raise BadInput(f"{what}: column {name!r} is of type {kind}; write it as text or as whole numbers")
     return ["" if value is None else str(value) for value in column.to_pylist()]

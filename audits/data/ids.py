@@ -20,7 +20,7 @@ import numpy.typing as npt
 from audits.arrays import Ids
 from audits.data.dataset import Dataset
 from audits.data.source import parse
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, did_you_mean, how_many
 
 Written = npt.NDArray[np.int64] | Sequence[str]
 """Points as they are written: whole numbers (n,), or texts."""
@@ -68,7 +68,7 @@ class Points:
         values, counts = np.unique(found, return_counts=True)
         if (counts > 1).any():
             twice = values[counts > 1]
-            raise BadInput(f"{what} has id {twice[0]} twice ({len(twice)} such ids); give each once")
+            raise BadInput(f"{what} has id {twice[0]} twice ({how_many(len(twice), 'such id')}); give each once")
         return found
 
     def read(self, texts: Sequence[str], what: str) -> Ids:

@@ -7,7 +7,7 @@ import os
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data import imagenet, images
+from audits.data.bounded import arrays_within
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet, Facts, contents_digest
 from audits.data.image_files import Decoder, Images, Shape, in_threads
+from audits.data.orientation import turned_notes
 from audits.data.shard_manifest import INDEX, MANIFEST, Manifest, Shard
 from audits.data.shard_writer import sha256_of
 from audits.data.source import CATALOGUE, Request, Source
@@ -94,8 +96,8 @@ def read_index(folder: Path, manifest: Manifest, *more: str) -> dict[str, npt.ND
     try:
         if sha256_of(file) != manifest.index:
             raise ValueError("its checksum is not that of the manifest")
-        with np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in ("shard", "offset", "length", "label", *more)}
+        found = arrays_within(file, str(file))
+        return {name: found[name] for name in ("shard", "offset", "length", "label", *more)}
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise BadInput(f"{file} cannot be read ({error}); write the shards again") from error
 
@@ -210,7 +212,8 @@ def encoded(request: Request) -> EncodedSet:
     folder = request.local_path()
     if not folder.is_dir():
         raise describe(request).missing()
-    return encoded_set(folder, size)
+    found = encoded_set(folder, size)
+    return replace(found, notes=turned_notes(request.name, found.images))
 
 
 def describe(request: Request) -> Description:

@@ -13,6 +13,7 @@ from audits.data.dataset import IMAGE_RANGE, Dataset, Description, unnamed
 from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles, Shape
 from audits.data.images import opened_as
+from audits.data.orientation import turned_notes
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -77,7 +78,7 @@ def encoded(request: Request) -> EncodedSet:
     root = Path(description.where[0])
     classes, files, labels, _ = listed(root)
     images = ImageFiles(root, files, (3, *description.shape[1:]), decode)  # type: ignore[arg-type]  # shape has three
-    return EncodedSet(images, labels, classes, RULE, notes=description.notes)
+    return EncodedSet(images, labels, classes, RULE, notes=(*description.notes, *turned_notes(request.name, images)))
 
 
 def listed(root: Path) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64], tuple[str, ...]]:

@@ -67,15 +67,20 @@ def list_images(folder: Path, size: int | None = None) -> Listing:
     width, height = first if size is None else (size, size)
     notes = list(found.notes())
     if turned:
-        notes.append(
-            f"{turned} of {len(files)} images have an EXIF orientation, which is not applied, as in torchvision's "
-            "ImageFolder"
-        )
+        notes.append(turned_words(turned, len(files), len(files)))
     if paged:
         notes.append(
-            f"{paged} of {len(files)} images have several pages or frames; the first is read, as by ImageFolder"
+            f"{paged} of {len(files)} images {'has' if paged == 1 else 'have'} several pages or frames; the first is "
+            "read, as by ImageFolder"
         )
     return Listing(found.classes, files, found.labels, (channels, height, width), tuple(notes))
+
+
+def turned_words(turned: int, looked: int, images: int) -> str:
+    """Return in words how many of the ``looked``-at images, of so many in all, have an orientation."""
+    among = f"{looked} images" if looked == images else f"{looked} images that were looked at, among {images},"
+    has = "has" if turned == 1 else "have"
+    return f"{turned} of {among} {has} an EXIF orientation, which is not applied, as in torchvision's ImageFolder"
 
 
 def _headers(folder: Path, files: Sequence[Path], size: int | None) -> tuple[int, int, int, int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.data.image_files import in_threads
+from audits.writing import make_folder, write_whole
 
 ORCH_CACHE = "ORCH_CACHE"
 SETTLED = 2 * 10**9  # ns: a file that changed within these may change again without another time
@@ -72,7 +72,5 @@ def states(root: Path, files: Sequence[str]) -> tuple[str, int] | None:
 
 def keep(note: Path, content: Any) -> None:
     """Write a note whole or not at all."""
-    note.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=note.parent, suffix=".part", delete=False) as stream:
-        json.dump(content, stream)
-    Path(stream.name).replace(note)
+    make_folder(note.parent)
+    write_whole(note, json.dumps(content).encode(), private=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 from audits.data.file_sets import Facts, unreadable
 from audits.errors import BadInput
+from audits.writing import replacing
+
+if TYPE_CHECKING:
+    from io import BufferedRandom
 
 BLOCK = tarfile.BLOCKSIZE
 NOTE = ".json"
@@ -86,7 +89,7 @@ def write_part(part: Part) -> Written:
     stamp = part.stamp()
     offsets, lengths, ends = [], [], []
     digest = hashlib.sha256()
-    with replacing(part.path) as stream:
+    with written_anew(part.path) as stream:
         for name in part.names:
             content = _content(part.root / name)
             head = _head(name, len(content))
@@ -101,25 +104,22 @@ def write_part(part: Part) -> Written:
         digest.update(end)
         written = Written(stamp, stream.tell(), digest.hexdigest(), tuple(offsets), tuple(lengths), tuple(ends))
         stream.flush()
-        if sha256_of(Path(stream.name)) != written.sha256:
+        stream.seek(0)
+        if hashlib.file_digest(stream, "sha256").hexdigest() != written.sha256:
             raise BadInput(f"{part.path} does not read as it was written; the disk is damaged: name another folder")
     if part.stamp() != stamp:
         raise BadInput(f"images below {part.root} changed while {part.path} was written; write the shards again")
-    with replacing(part.note) as stream:
+    with written_anew(part.note) as stream:
         stream.write(json.dumps(asdict(written)).encode())
     return written
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def written_anew(path: Path) -> Iterator[BufferedRandom]:
     """Open a file that takes the place of ``path`` when the block ends well, so that ``path`` is whole or not there."""
-    beside = path.with_name(path.name + ".part")
     try:
-        with beside.open("wb") as stream:
+        with replacing(path) as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(path)
     except OSError as error:
         raise BadInput(
             f"{path} cannot be written ({error.strerror}); free some disk, or name another folder"

@@ -18,8 +18,9 @@ import numpy as np
 
 from audits.data.file_sets import EncodedSet, Facts, contents_digest
 from audits.data.shard_manifest import BEGUN, INDEX, MANIFEST, SCHEMA, Manifest, Shard
-from audits.data.shard_writer import NOTE, Part, Written, replacing, sha256_of, write_part
+from audits.data.shard_writer import NOTE, Part, Written, sha256_of, write_part, written_anew
 from audits.errors import BadInput
+from audits.writing import TEMPORARY, make_folder, opened_to_lock
 
 IMAGES_PER_SHARD = 2048
 LOCK = "lock"
@@ -79,9 +80,11 @@ def _begin(encoded: EncodedSet, folder: Path, per_shard: int) -> None:
                 "name an empty folder, or remove this one"
             )
         return
-    if found := sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK):
+    if found := sorted(
+        entry.name for entry in folder.iterdir() if entry.name != LOCK and not entry.name.startswith(TEMPORARY)
+    ):
         raise BadInput(f"{folder} already holds {found[0]}; name an empty folder")
-    with replacing(begun) as stream:
+    with written_anew(begun) as stream:
         stream.write(json.dumps(plan).encode())
 
 
@@ -115,7 +118,7 @@ def _finish(encoded: EncodedSet, folder: Path, parts: Sequence[Part], written: S
     """Write the index and, last, the manifest: without it the shards are not whole."""
     names = encoded.files.files
     counts = [len(part.names) for part in parts]
-    with replacing(folder / INDEX) as stream:
+    with written_anew(folder / INDEX) as stream:
         np.savez(
             stream,
             shard=np.repeat(np.arange(len(parts), dtype=np.int32), counts),
@@ -137,7 +140,7 @@ def _finish(encoded: EncodedSet, folder: Path, parts: Sequence[Part], written: S
             for part, shard in zip(parts, written, strict=True)
         ),
     )
-    with replacing(folder / MANIFEST) as stream:
+    with written_anew(folder / MANIFEST) as stream:
         stream.write(manifest.text().encode())
     return manifest
 
@@ -147,6 +150,8 @@ def _clean(folder: Path, manifest: Manifest) -> None:
     for shard in manifest.shards:
         (folder / shard.file).with_suffix(NOTE).unlink(missing_ok=True)
     (folder / BEGUN).unlink(missing_ok=True)
+    for left in folder.glob(f"{TEMPORARY}*"):  # of a process that was killed
+        left.unlink(missing_ok=True)
 
 
 def _same(manifest: Manifest, encoded: EncodedSet, folder: Path) -> Manifest:
@@ -162,8 +167,8 @@ def _same(manifest: Manifest, encoded: EncodedSet, folder: Path) -> Manifest:
 def _alone(folder: Path) -> Iterator[None]:
     """Make ``folder`` and keep other processes from writing it; a lock of a killed process is none."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("w")
+        make_folder(folder)
+        lock = open(opened_to_lock(folder / LOCK), "r+b")  # noqa: SIM115 - closed below
     except OSError as error:
         raise BadInput(f"{folder} cannot be written ({error.strerror}); name another folder") from error
     with lock:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from audits.credentials import hide, mask, reveal
 from audits.data.dataset import Dataset, Description, fingerprint
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
+from audits.writing import write_whole
 
 if TYPE_CHECKING:
     from pyarrow import Schema, Table
@@ -124,6 +126,7 @@ def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = POINTS_P
     holds Parquet files (they would mix) or cannot be written.
     """
     import pyarrow as pa
+    from pyarrow.fs import LocalFileSystem
 
     uri = mask(uri)
     filesystem, folder = file_system(uri)
@@ -135,8 +138,12 @@ def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = POINTS_P
         filesystem.create_dir(folder, recursive=True)
         for number, start in enumerate(range(0, len(dataset), points_per_shard)):
             path = f"{folder}/part-{number:05d}.parquet"
-            with filesystem.open_output_stream(path) as stream:
-                stream.write(pack(dataset, slice(start, start + points_per_shard), header=header))
+            content = pack(dataset, slice(start, start + points_per_shard), header=header)
+            if isinstance(filesystem, LocalFileSystem):
+                write_whole(Path(path), content)
+            else:
+                with filesystem.open_output_stream(path) as stream:
+                    stream.write(content)
             paths.append(path)
     except (OSError, pa.ArrowException) as error:
         raise BadInput(f"{uri} cannot be written: {_first_line(error)}") from error

@@ -45,6 +45,11 @@ class Request:
             )
         return int(text)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether ``place`` is an address, and not one of a file of this machine."""
+        return "://" in self.place and not self.place.startswith("file://")
+
     def local_path(self) -> Path:
         """Return ``place`` as a path, relative to ``root`` (or to the current folder)."""
         path = Path(self.place).expanduser()

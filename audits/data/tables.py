@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.bounded import json_within, table_within
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.features import doubts, features, values_of
 from audits.data.ids import number_of
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.source import CATALOGUE, Request, Source
 from audits.data.user import LAYOUT, as_float32, checked, told
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, did_you_mean, how_many
 from audits.own.code import first_line
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ USUAL_LABELS = ("label", "labels", "fine_label", "y", "target")
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files by which a folder that ``datasets`` saved is known: one data set, several splits."""
 ABOUT = b"huggingface"
-ROWS_AT_ONCE = 512
 HOW = "write it with pandas' or datasets' to_parquet, or datasets' save_to_disk"
 
 
@@ -47,7 +47,7 @@ def read_table(path: Path) -> pa.Table:
         if (path / STATE).is_file():
             return saved_by_datasets(path)
         if (path / SPLITS).is_file():
-            splits = json.loads((path / SPLITS).read_text(encoding="utf-8"))["splits"]
+            splits = json_within(path / SPLITS, str(path / SPLITS))["splits"]
             raise BadInput(f"{path} holds several splits; give one of them: table:{path}/{splits[0]}")
         files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not files:
@@ -60,26 +60,12 @@ def read_table(path: Path) -> pa.Table:
 
 
 def read_within(files: Sequence[Path], place: Path) -> list[pa.Table]:
-    """Return the rows of Parquet files; raises BadInput as soon as they take more memory than tables may.
-
-    What a file says of its own size is no bound: a value that is written once can stand in any number of rows.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found, size = [], 0
+    """Return the rows of Parquet files; raises BadInput as soon as they take more memory than tables may."""
+    advice = "keep images in a folder a class (folder:PATH), or cut a larger set with orch data shard"
+    found: list[pa.Table] = []
     for file in files:
-        with pq.ParquetFile(file) as opened:
-            batches = []
-            for batch in opened.iter_batches(ROWS_AT_ONCE):
-                size += batch.nbytes
-                if size > MOST_BYTES:
-                    raise BadInput(
-                        f"{place} takes more than {MOST_BYTES / 2**30:.0f} GiB of memory; keep images in a folder a "
-                        "class (folder:PATH), or cut a larger set with orch data shard"
-                    )
-                batches.append(batch)
-            found.append(pa.Table.from_batches(batches, opened.schema_arrow))
+        taken = sum(table.nbytes for table in found)
+        found.append(table_within(file, str(place), most=MOST_BYTES, taken=taken, advice=advice))
     return found
 
 
@@ -87,7 +73,7 @@ def saved_by_datasets(path: Path) -> pa.Table:
     """Return the rows of a folder that ``datasets`` saved: its Arrow files, in their order."""
     import pyarrow as pa
 
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    state = json_within(path / STATE, str(path / STATE))
     if state.get("_indices_data_files"):
         raise BadInput(f"{path} is a selection of rows kept apart from them; save it after .flatten_indices()")
     parts = []
@@ -112,20 +98,64 @@ def chosen(request: Request, option: str, usual: Sequence[str], columns: Sequenc
 
 
 def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...] | None]:
-    """Return labels (N,) and the names of the classes: those that ``datasets`` noted, or of the texts, in order."""
+    """Return labels (N,) and the names of the classes, if they have any.
+
+    Those that ``datasets`` noted, or texts in their order; of ordered categories all, in the order that they have.
+    """
     import pyarrow as pa
 
     values = table[column].combine_chunks()
     if values.null_count:
-        raise BadInput(f"data set {request.name!r}: {values.null_count} of {len(values)} labels are missing")
+        raise BadInput(f"data set {request.name!r}: {how_many(values.null_count, 'label')} of {len(values)} missing")
     if pa.types.is_dictionary(values.type):
+        if values.type.ordered and is_text(values.type.value_type):
+            return values.indices.to_numpy(zero_copy_only=False).astype(np.int64), categories(request, table[column])
         values = values.cast(values.type.value_type)
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if is_text(values.type):
         names, found = np.unique(np.asarray(values.to_pylist(), dtype=str), return_inverse=True)
         return found.astype(np.int64), tuple(map(str, names))
     if not pa.types.is_integer(values.type):
         raise BadInput(f"data set {request.name!r}: labels are {values.type}; needed: whole numbers or names")
     return values.to_numpy(zero_copy_only=False).astype(np.int64), noted_names(table.schema, column)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether values of a type are texts."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def categories(request: Request, column: pa.ChunkedArray) -> tuple[str, ...]:
+    """Return all categories of a column in their order; raises BadInput where its files have them in several."""
+    orders = list(dict.fromkeys(tuple(chunk.dictionary.to_pylist()) for chunk in column.chunks))
+    if len(orders) > 1:
+        raise BadInput(
+            f"data set {request.name!r}: its files have the categories of labels in several orders: "
+            f"{', '.join(map(str, orders[0][:4]))}, and {', '.join(map(str, orders[1][:4]))}; give all files the same"
+        )
+    return tuple(map(str, orders[0]))
+
+
+def unordered_noted(
+    name: str, column: pa.ChunkedArray, schema: pa.Schema, label: str, classes: Sequence[str]
+) -> tuple[str, ...]:
+    """Return a note where pandas has ``classes`` as categories without an order, in another order than their texts'."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or column.type.ordered or not is_text(column.type.value_type):
+        return ()
+    about = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
+    if not any(each.get("name") == label and each.get("pandas_type") == "categorical" for each in about):
+        return ()  # whoever else wrote it numbers texts as they come
+    found = [str(each) for each in column.combine_chunks().dictionary.to_pylist()]
+    if found == list(classes):
+        return ()
+    return (
+        f"warning: {name}: labels are categories without an order, so classes stand in the order of their texts: class "
+        f"0 is {classes[0]!r}; order the categories (.cat.as_ordered()) if the model was trained on their codes, where "
+        f"it is {found[0]!r}",
+    )
 
 
 def order_noted(name: str, classes: Sequence[str]) -> tuple[str, ...]:
@@ -144,7 +174,7 @@ def noted_names(schema: pa.Schema, column: str) -> tuple[str, ...] | None:
     try:
         about = json.loads((schema.metadata or {})[ABOUT])["info"]["features"][column]
         return tuple(map(str, about["names"]))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return None
 
 
@@ -157,7 +187,7 @@ def inputs_of(request: Request, table: pa.Table, column: str) -> npt.NDArray[Any
         values = values.storage
     if pa.types.is_struct(values.type) and "bytes" in {field.name for field in values.type}:
         values = values.field("bytes")
-    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type) or pa.types.is_binary_view(values.type):
         return images(request, values.to_pylist())
     if not any(
         is_kind(values.type) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -183,7 +213,7 @@ def images(request: Request, encoded: Sequence[bytes | None]) -> npt.NDArray[np.
     if missing := [str(file) for file, content in zip(files, encoded, strict=True) if content is None]:
         raise BadInput(
             f"data set {request.name!r}: {missing[0]} has no bytes of an image, only a path perhaps "
-            f"({len(missing)} such rows); save the images themselves (datasets embeds them in save_to_disk)"
+            f"({how_many(len(missing), 'such row')}); save the images themselves (datasets embeds them in save_to_disk)"
         )
     contents = [content for content in encoded if content is not None]
     found = [header(file, content) for file, content in zip(files, contents, strict=True)]
@@ -234,6 +264,7 @@ def _load(request: Request) -> Dataset:
     labels, names = labels_of(request, table, label)
     given = chosen(request, INPUTS, USUAL_INPUTS, columns)
     notes = order_noted(request.name, names or ())
+    notes += unordered_noted(request.name, table[label], table.schema, label, names or ())
     if given is None:
         kept, left_out = features(request.name, table, label, set(request.options.get(KEEP, "").split(",")) - {""})
         inputs = numbers_of(request, table, kept)

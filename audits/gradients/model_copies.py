@@ -23,6 +23,21 @@ def contiguous(model: nn.Module) -> nn.Module:
     return found
 
 
+def computing_in(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Return ``model`` with floats in ``dtype`` and complex buffers in numbers of that precision, changed in place.
+
+    Torch's ``to`` would drop the imaginary parts of the latter.
+    """
+
+    def converted(values: torch.Tensor) -> torch.Tensor:
+        if values.is_complex():
+            return values.to(dtype.to_complex())
+        return values.to(dtype) if values.is_floating_point() else values
+
+    model._apply(converted)
+    return model
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep the advice that Opacus and torch's hooks give to their own users off the terminal."""

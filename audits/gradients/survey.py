@@ -20,7 +20,7 @@ from audits.errors import BadInput
 from audits.gradients.attribution import TOLERANCE, misread
 from audits.gradients.capture import answer, calls_of, casts, exact, whole_rows
 from audits.gradients.layers import Call, OuterRule, rule_of
-from audits.gradients.model_copies import contiguous
+from audits.gradients.model_copies import computing_in, contiguous
 from audits.gradients.reached import check_reached
 from audits.gradients.residuals import Loss, Residual, residual_of
 from audits.gradients.validate import check_alone, check_auditable, check_labels, check_points, copied
@@ -116,21 +116,6 @@ def surveyed(
             whole = tuple(name for name in wanted if name not in read)
             batched = bool(whole) and vmap_works(twin, whole, probe, start, truth)
         yield Survey(twin, residual, dtype, where, wanted, tapped, whole, batched, frozenset(refuted | wrong))
-
-
-def computing_in(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """Return ``model`` with floats in ``dtype`` and complex buffers in numbers of that precision, changed in place.
-
-    Torch's ``to`` would drop the imaginary parts of the latter.
-    """
-
-    def converted(values: torch.Tensor) -> torch.Tensor:
-        if values.is_complex():
-            return values.to(dtype.to_complex())
-        return values.to(dtype) if values.is_floating_point() else values
-
-    model._apply(converted)
-    return model
 
 
 @contextmanager

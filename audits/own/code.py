@@ -1,4 +1,4 @@
-"""``python:module:name``: an object of a user's own, imported from the current folder or the Python path."""
+"""``python:module:name``: an object of a user's own, imported from the Python path or the current folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput, did_you_mean
+from audits.own.import_path import search_last
 from audits.own.permission import PREFIX, require_permission
-from audits.own.sources import forget, note, was_imported_before_edit
+from audits.own.sources import (
+    MAIN,
+    file_below,
+    folder_of,
+    forget,
+    note,
+    shipped_tops,
+    was_imported_before_edit,
+)
 
 
 def taken_apart(name: str) -> tuple[str, str]:
@@ -25,22 +34,23 @@ def taken_apart(name: str) -> tuple[str, str]:
 def load(name: str, root: Path | None = None) -> Any:
     """Return the object that ``python:module:name`` names.
 
-    Its module is looked for in ``root`` (the current folder when None), then on the Python path. Raises BadInput in one
-    line where it may not run, cannot be imported, or has no such object.
+    Its module is looked for on the Python path, then in ``root`` (the current folder when None). Raises BadInput in one
+    line where it may not run, cannot be imported, is hidden by another of its name, or has no such object.
     """
     module_name, attribute = taken_apart(name)
     require_permission([(name, root)])
-    folder = Path.cwd() if root is None else root
-    search_first(folder)
+    folder = (Path.cwd() if root is None else root).resolve()
+    search_last(folder)
     if was_imported_before_edit(module_name):
         forget(module_name)
+    require_first(name, module_name, folder)
     before = set(sys.modules)
     try:
         with without_bytecode():
             module = importlib.import_module(module_name)
     except Exception as error:  # the user's code may raise anything; the one line says what
         raise BadInput(
-            f"{name}: importing {module_name!r} (in {folder} and on the Python path) raised "
+            f"{name}: importing {module_name!r} (on the Python path and in {folder}) raised "
             f"{type(error).__name__}: {first_line(error)}"
         ) from error
     finally:  # what an import that failed has left is imported anew after an edit, too
@@ -50,14 +60,16 @@ def load(name: str, root: Path | None = None) -> Any:
     return getattr(module, attribute)
 
 
-def search_first(folder: Path) -> None:
-    """Let modules be looked for in ``folder`` before all other places, from now on: some are imported late."""
-    place = str(folder.resolve())
-    if sys.path[:1] != [place]:
-        if place in sys.path:
-            sys.path.remove(place)
-        sys.path.insert(0, place)
-    importlib.invalidate_caches()
+def require_first(name: str, module: str, folder: Path) -> None:
+    """Raise BadInput where ``folder`` has ``module`` and Python finds another one of that name before it."""
+    top = module.partition(".")[0]
+    here = file_below(folder, top)
+    if top == MAIN or top in shipped_tops() or here is None or (there := folder_of(top)) == folder:
+        return
+    raise BadInput(
+        f"{name}: Python finds another module {top!r} ({there or 'its own'}) before {here}: what is installed comes "
+        "first; rename yours"
+    )
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput
+from audits.own.import_path import INSTALLED
 from audits.own.notebook import text_in_main
 
 OURS = ("orchestrator", "actors", "tune_spaces", "audits")
@@ -19,7 +20,6 @@ OURS = ("orchestrator", "actors", "tune_spaces", "audits")
 
 MAIN = "__main__"
 STARTED = time.time()
-INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)

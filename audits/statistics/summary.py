@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from audits.arrays import Floats
 from audits.errors import BadInput
 from audits.seeds import Purpose, derive_seed
-from audits.statistics import controls, intervals, null, roc
+from audits.statistics import chance, controls, intervals, null, roc
 from audits.statistics.judged import rows_by
 from audits.statistics.one_target import area_interval
 
@@ -110,9 +110,10 @@ def summarise(
 
     AUC: mean within-target AUC, t interval over targets (``auc_low``/``auc_high``; DeLong over points when there is one
     target), percentile bootstrap over targets (``auc_bootstrap_*``), two-sided permutation p-value (``auc_p``) and the
-    same after Holm's correction over all cells of the setting (``auc_p_holm``); ``above_chance`` says AUC > ½ and
-    ``auc_p_holm`` ≤ 1 − level. Permutations are raised to what Holm needs where the request is too small. ``groups``
-    (N,): the group of every point of the data set, where whole groups were dealt; then whole groups are permuted.
+    same after Holm's correction over all cells of the setting (``auc_p_holm``); ``above_chance``: by both
+    (:mod:`audits.statistics.chance`). Permutations are raised to what Holm needs where the request is too small.
+    ``groups`` (N,): the group of every point of the data set, where whole groups were dealt; then whole groups are
+    permuted.
     ``tpr`` and ``found_fpr``: shares of forget and of unseen points that the attack calls "unlearned" at the threshold
     fixed for ``promised_fpr`` before the target was asked; intervals allow for targets (``*_low``/``*_high``), beside
     the binomial one (``*_exact_*``); ``found_fpr_p``: of "the rate is at most ``promised_fpr``", ``found_fpr_below_p``:
@@ -159,7 +160,7 @@ def summarise_cells(
         for cell, p, adjusted in zip(family, raw, null.holm(raw), strict=True):
             area = _area(cell, level, bootstrap, derive_seed(seed, Purpose.BOOTSTRAP), unit)
             area |= {"auc_p": float(p), "auc_p_holm": float(adjusted)}
-            area["above_chance"] = bool(adjusted <= 1.0 - level and area["auc"] > 0.5)
+            area["above_chance"] = chance.standing(area["auc"], area["auc_low"], adjusted, level) == chance.ABOVE
             rows += [_row(cell, fpr, area, level, unit, known.get((setting, cell.attack), 0)) for fpr in fprs]
     return rows
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from audits.arrays import Ids
-from audits.data.id_lists import FILES, Listed, read_list
+from audits.data.id_lists import FILES, Listed, read_list, refuse_commented
 from audits.data.ids import Points
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.targets.rules import NAMED, RULES, SLICE
 
 FIELD = "target.members"
@@ -33,7 +32,7 @@ def read_members(members: str, points: Points | int, field: str = FIELD) -> Ids:
     if ids is None:
         ids = from_file(members, among, field)
     if len(ids) < LEAST:
-        raise BadInput(f"{field}: {members} names {len(ids)} points; give {LEAST} or more")
+        raise BadInput(f"{field}: {members} names {how_many(len(ids), 'point')}; give {LEAST} or more")
     return np.sort(ids)
 
 
@@ -73,12 +72,3 @@ def from_file(members: str, points: Points, field: str) -> Ids:
         raise BadInput(f"{what} says of {wanted.sum()} of {len(ids)} points that they are {says}; needed: {LEAST}")
     said: Ids = ids[wanted]
     return said
-
-
-def refuse_commented(comments: Sequence[str], points: Points, what: str) -> None:
-    """Refuse a list of which a line is a comment, since it begins with #, and the name of a point as well."""
-    maybe = [line.rstrip() for line in comments if "/" in line]
-    names = set(points.names() or ()) if maybe else ()
-    both = next((line for line in maybe if line in names), None)
-    if both is not None:
-        raise BadInput(f"{what} has the line {both!r}, a comment and the name of a point; write ./{both} for the point")

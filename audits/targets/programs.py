@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,19 @@ from audits.targets.forms import PART, file_and_part
 
 Run = Callable[[torch.Tensor], torch.Tensor]
 LISTED = 3
+TYPES = {
+    "tensor(float)": torch.float32,
+    "tensor(double)": torch.float64,
+    "tensor(float16)": torch.float16,
+    "tensor(int64)": torch.int64,
+    "tensor(int32)": torch.int32,
+    "tensor(int16)": torch.int16,
+    "tensor(int8)": torch.int8,
+    "tensor(uint8)": torch.uint8,
+}
+"""ONNX's names of the types that a graph's input may have."""
+TRIED = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32)
+"""Types that a TorchScript's inputs may have, which it does not declare; whole numbers only where the data are."""
 
 
 def answers_of(run: Run) -> Callable[[torch.Tensor], list[Any]]:
@@ -23,7 +37,7 @@ def answers_of(run: Run) -> Callable[[torch.Tensor], list[Any]]:
 
     @torch.no_grad()
     def ask(points: torch.Tensor) -> list[Any]:
-        found: list[Any] = run(points.detach().float().cpu()).tolist()
+        found: list[Any] = run(points.detach().cpu()).tolist()
         return found
 
     return ask
@@ -36,14 +50,48 @@ def torchscript(data: bytes, name: str) -> Run:
     except Exception as error:  # of torch's reader, whose errors have no class of their own
         raise BadInput(f"target.weights: {name} is no TorchScript that this torch reads: {first_line(error)}") from None
 
+    known: list[torch.dtype] = []  # the type that it took
+
     def run(x: torch.Tensor) -> torch.Tensor:
-        try:
-            found = module(x)
-        except Exception as error:  # a program may raise anything
-            raise not_run(name, x, error) from None
-        return tensor_of(found, name)
+        errors: dict[torch.dtype, Exception] = {}
+        for dtype in known or TRIED:
+            if not dtype.is_floating_point and strange(x, dtype):
+                continue
+            try:
+                found = module(x.to(dtype))
+            except Exception as error:  # a program may raise anything
+                errors[dtype] = error
+                continue
+            known[:] = [dtype]
+            return tensor_of(found, name)
+        first = next(iter(errors.values()), None)
+        if first is None or takes_ids(first):
+            cast(x, torch.int64, name)  # says where the data are not whole
+        raise not_run(name, x, errors.get(torch.int64, first) if takes_ids(first) else first)
 
     return run
+
+
+def takes_ids(error: Exception | None) -> bool:
+    """Say whether a program asked for whole numbers and got floats, as an embedding does."""
+    return error is not None and bool(re.search(r"\b(Long|Int|int64)\b", str(error)))
+
+
+def strange(x: torch.Tensor, dtype: torch.dtype) -> list[float]:
+    """Return the numbers of ``x`` that the integers ``dtype`` do not have."""
+    found: list[float] = x[x.to(dtype).to(x.dtype) != x].tolist()
+    return found
+
+
+def cast(x: torch.Tensor, dtype: torch.dtype, name: str) -> torch.Tensor:
+    """Return inputs as ``dtype``; BadInput for numbers that it does not have, where it is of integers."""
+    if not dtype.is_floating_point and (wrong := strange(x, dtype)):
+        raise BadInput(
+            f"target.weights: {name} takes whole numbers ({str(dtype).removeprefix('torch.')}), and an input is "
+            f"{wrong[0]:g}; give the data that it was trained on, token ids or categories, or a program that takes "
+            "floats"
+        )
+    return x.to(dtype)
 
 
 def tensor_of(found: Any, name: str) -> torch.Tensor:
@@ -94,10 +142,10 @@ def onnx(data: bytes, name: str) -> Run:
 def graph(session: Any, name: str) -> Run:
     """Return what runs a session of onnxruntime; its batch axis may be free or fixed."""
     inputs, outputs = session.get_inputs(), session.get_outputs()
-    if len(inputs) != 1 or inputs[0].type != "tensor(float)":
+    if len(inputs) != 1 or inputs[0].type not in TYPES:
         told = ", ".join(f"{each.name}: {each.type}" for each in inputs)
-        raise BadInput(f"target.weights: {name} takes {told}; a graph takes one tensor of float32, the inputs")
-    output = output_of(outputs, name)
+        raise BadInput(f"target.weights: {name} takes {told}; a graph takes one tensor, the inputs: {', '.join(TYPES)}")
+    output, dtype = output_of(outputs, name), TYPES[inputs[0].type]
     axis = inputs[0].shape[0] if inputs[0].shape else None
     size = axis if isinstance(axis, int) and axis > 0 else None
 
@@ -109,6 +157,7 @@ def graph(session: Any, name: str) -> Run:
         return torch.from_numpy(np.array(found))
 
     def run(x: torch.Tensor) -> torch.Tensor:
+        x = cast(x, dtype, name)
         if size is None:
             return once(x)
         parts = []
@@ -125,10 +174,14 @@ def output_of(outputs: Sequence[Any], name: str) -> str:
     """Return the name of a graph's one output, or of the one that ``name`` names behind "#"."""
     file, part = file_and_part(name)
     found = [each for each in outputs if part is None or each.name == part]
-    if len(found) != 1 or not found[0].type.startswith("tensor("):
+    if len(found) != 1 or not is_numbers(found[0].type):
         told = ", ".join(f"{each.name}: {each.type}" for each in outputs)
-        tensors = [each.name for each in outputs if each.type.startswith("tensor(")]
-        way = " or ".join(f"{file}{PART}{each}" for each in tensors[:LISTED]) if tensors else "none is a tensor"
+        tensors = [each.name for each in outputs if is_numbers(each.type)]
+        way = (
+            " or ".join(f"{file}{PART}{each}" for each in tensors[:LISTED])
+            if tensors
+            else "none is a tensor of numbers"
+        )
         raise BadInput(
             f"target.weights: {name} returns {told}; name the one tensor of its answers, {way}, or export a graph that "
             "returns the logits alone"
@@ -136,11 +189,16 @@ def output_of(outputs: Sequence[Any], name: str) -> str:
     return str(found[0].name)
 
 
+def is_numbers(kind: str) -> bool:
+    """Say whether ``kind``, ONNX's name of the type of a value, is a tensor of numbers, which can be answers."""
+    return kind.startswith("tensor(") and kind not in ("tensor(string)", "tensor(bool)")
+
+
 RUNS: Mapping[str, Callable[[bytes, str], Run]] = {"torchscript": torchscript, "onnx": onnx}
 """Form → what makes a file of it run."""
 
 
-def not_run(name: str, x: torch.Tensor, error: Exception) -> BadInput:
+def not_run(name: str, x: torch.Tensor, error: Exception | None) -> BadInput:
     """Return the error of a program that raised."""
     return BadInput(
         f"target.weights: {name} does not take inputs of shape {tuple(x.shape[1:])}, {len(x)} at a time: "
@@ -148,7 +206,7 @@ def not_run(name: str, x: torch.Tensor, error: Exception) -> BadInput:
     )
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: Exception | None) -> str:
     """Return the end of what a program's error says, where it names the cause, in at most 160 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else type(error).__name__)[:160]

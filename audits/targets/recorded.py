@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import torch
 
 from audits.arrays import Ids
+from audits.data.bounded import table_within
 from audits.data.id_lists import texts_of, written_points
 from audits.data.ids import Points, number_of, places
 from audits.data.tensors import as_float
@@ -22,6 +23,8 @@ from audits.queries.served.reading import Reading
 from audits.queries.served.record import SCHEMA, recorded
 
 ID, LABEL = "id", "label"
+AT_ONCE = 4096
+"""Inputs that are held at a time."""
 
 T = TypeVar("T")
 
@@ -62,13 +65,21 @@ def of_points(
     Raises BadInput as ``answers_in`` does.
     """
     ids, answers = answers_in(file, points, reading, names)
-    told = [json.dumps(answer) for answer in answers]
     found: dict[bytes, str] = {}
-    for first in range(0, len(ids), 4096):
-        keys = input_keys(as_float(inputs(ids[first : first + 4096])))
-        for key, answer in zip(keys, told[first : first + 4096], strict=True):
-            found.setdefault(key, answer)  # a point that the data set holds twice
+    for key, answer in zip(keys_of(ids, inputs), answers, strict=True):
+        found.setdefault(key, json.dumps(answer))  # a point that the data set holds twice
     return pa.table([pa.array(found, pa.binary(16)), list(found.values())], SCHEMA)
+
+
+def keys_of(ids: Ids, inputs: Callable[[Ids], torch.Tensor]) -> list[bytes]:
+    """Return the keys of points by which answers are known; ``inputs``: points by id, as the model sees them."""
+    parts = (ids[first : first + AT_ONCE] for first in range(0, len(ids), AT_ONCE))
+    return [key for part in parts for key in input_keys(as_float(inputs(part)))]
+
+
+def answered_in(file: str, points: Points) -> Ids:
+    """Return the ids (n,) of the points to which a Parquet file has answers, which are not looked at."""
+    return ids_of(read(file, lambda table: table_within(table, f"target.weights: {file}")), file, points)
 
 
 def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]) -> tuple[Ids, list[Any]]:
@@ -78,7 +89,7 @@ def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]
     index or by its name (of ``reading.class_names``, or else of ``names``, the data set's). Labels are indices, whole
     numbers in whatever type, or names. Raises BadInput for another table, and for answers that cannot be read.
     """
-    table = read(file, lambda table: table.read())
+    table = read(file, lambda table: table_within(table, f"target.weights: {file}"))
     ids = ids_of(table, file, points)
     answers = answers_of(table, file, reading, names)
     try:

@@ -171,6 +171,16 @@ def teacher_from(file: Path, build: Build) -> nn.Module:
     models then. Names of resnet18 are our own. BadInput when the file cannot be read as
     weights (it is never executed), or they are not those of the model.
     """
+    model, state = fitting(file, build)
+    model.load_state_dict(model.state_dict() | state)
+    return model.eval()
+
+
+def fitting(file: Path, build: Build) -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    """Return a model of ``build`` that the weights in ``file`` fit, and these; raises BadInput as ``teacher_from``.
+
+    Models without numbers will do.
+    """
     state = {name: value for name, value in read_weights(file).items() if not name.startswith(LEFT_OUT)}
     model = build(2, 0)
     head = f"{layers_of(model)[-1].name}.weight"
@@ -194,8 +204,7 @@ def teacher_from(file: Path, build: Build) -> nn.Module:
             )
         if not bool(torch.isfinite(value).all()):
             raise BadInput(f"weights file {file}: {name} is not finite; take another file")
-    model.load_state_dict(own | state)
-    return model.eval()
+    return model, state
 
 
 def read_weights(file: Path) -> dict[str, torch.Tensor]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.points import arrays_of
 from audits.errors import BadInput
+from audits.writing import make_folder, write_whole
 from orchestrator.engine.store.payloads import pack_weights
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def kept(word: str, suffix: str, write: Callable[[io.BytesIO], Any]) -> Path:
     content = sink.getvalue()
     file = FOLDER / f"{word}-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
     if not file.is_file() or file.stat().st_size != len(content):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-        unfinished.write_bytes(content)
-        os.replace(unfinished, file)
+        make_folder(FOLDER)
+        write_whole(file, content)
     return file.absolute()

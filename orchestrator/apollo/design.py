@@ -76,6 +76,13 @@ class ApolloDesign(GivenJobs):
         """The class of the architecture of given models: that of the plan's targets."""
         return (MODELS[self.plan.model.name],)
 
+    def asked_points(self) -> Ids:
+        """Return the points about which a given target is asked: what it retains and forgot, test, candidates."""
+        found = self.partition
+        lists = [each for member in self.targets for each in (member.retain, member.forget)]
+        asked: Ids = np.unique(np.concatenate([*lists, found.test, *(each.ids for each in found.candidates)]))
+        return asked
+
     def is_given(self, member: Member, entry: UnlearningMethod) -> bool:
         """Is the model of ``member`` after ``entry`` one that the plan is given?
 

@@ -78,7 +78,7 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     found = [
         Control(name, judge(rows[name]) if rows[name] else "no result", of) for name, judge, of in judges if counted
     ]
-    return [*found, *of_model(document, counted), promise(line.where for line in counted if line.values.get("void"))]
+    return [*found, *of_model(document, counted), promise(line.where for line in counted if line.void)]
 
 
 def of_model(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:

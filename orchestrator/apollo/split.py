@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
 from audits.apollo.design import partition
-from audits.data.id_lists import FILES, Listed, lines_of, read_list
+from audits.data.id_lists import FILES, Listed, comments_of, lines_of, read_list, refuse_commented
 from audits.data.ids import Points, number_of
 from audits.data.text_tables import text_of
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.engine.plan.errors import PlanProblems, problems_of, shown
 from orchestrator.engine.plan.sections import Positive, Section
 
@@ -58,10 +58,14 @@ class ForgetIds(Section):
 
     ids: Annotated[tuple[Annotated[int | str, PlainValidator(checked_point)], ...], Field(min_length=1)]
     """Ids or names of the points."""
+    comments: tuple[str, ...] = ()
+    """Lines of a file of ids that are comments but might be names; refused where they name a point."""
 
     def indexed(self, points: Points | None) -> partition.ForgetIds:
         """Return the same with ids alone, if the ``points`` are known; raises BadInput for names that they lack."""
         ids: Any = self.ids
+        if points is not None:
+            refuse_commented(self.comments, points, "split.forget.ids_file")
         if points is not None and not all(isinstance(entry, int) for entry in ids):
             ids = tuple(points.ids([str(entry) for entry in ids], "split.forget.ids").tolist())
         return partition.ForgetIds(ids)
@@ -110,10 +114,11 @@ def with_ids_read(value: dict[str, Any]) -> dict[str, Any]:
             raise BadInput(f"{what} says of points whether they are members; give the ids of those to forget alone")
         return {**others, "ids": [one if isinstance(one, str) else int(one) for one in listed.points]}
     try:
-        lines = lines_of(text_of(file, what))
+        text = text_of(file, what)
     except OSError as error:
         raise BadInput(f"{what} cannot be read: {error.strerror}") from None
-    return {**others, "ids": [point for line in lines for point in points_in_line(line)]}
+    ids = [point for line in lines_of(text) for point in points_in_line(line)]
+    return {**others, "ids": ids, **({"comments": comments} if (comments := comments_of(text)) else {})}
 
 
 def points_in_line(line: str) -> list[str]:
@@ -124,7 +129,10 @@ def points_in_line(line: str) -> list[str]:
 
 def written_forget(value: float | ForgetClasses | ForgetIds) -> float | dict[str, Any]:
     """Return the forget set as a plan writes it."""
-    return value if isinstance(value, float) else value.model_dump(mode="json")
+    if isinstance(value, float):
+        return value
+    written = value.model_dump(mode="json")
+    return {name: entry for name, entry in written.items() if name != "comments" or entry}
 
 
 class Candidates(Section):
@@ -183,7 +191,7 @@ class Split(Section):
             part = "all" if self.forget.fraction == 1 else f"{self.forget.fraction * 100:g} % of the"
             return f"{part} training points of class {names}"
         if isinstance(self.forget, ForgetIds):
-            return f"{len(self.forget.ids)} named points"
+            return how_many(len(self.forget.ids), "named point")
         return f"{self.forget * 100:g} % of {self.train_size} training points"
 
     def design(self, classes: Sequence[str] = (), points: Points | None = None) -> Design:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from audits.apollo.design.exposure import points_ranked
 from audits.apollo.design.split import ForgetClasses, Split
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.engine.plan.wording import multiple, repeats
 
 
@@ -65,10 +65,11 @@ def forget_problems(split: Split) -> list[str]:
         return [f"split.forget is {split.forget}, which is less than one of {size} points; use {1 / size:g} or more"]
     per_set, most = split.targets_per_shadow_set * split.candidates_per_target, 2 * forgotten
     if split.forget_ids:
-        named, fewer, remedy = f"{forgotten} ids", f"{forgotten} or fewer", "name more ids"
+        named, fewer, remedy = how_many(forgotten, "id"), f"{forgotten} or fewer", "name more ids"
     else:
         named, fewer = f"{split.forget:g} of {size}", f"{forgotten} or fewer and more targets"
         remedy = "raise split.forget or split.train_size"
+    points = how_many(forgotten, "point")
     rules = [
         (
             len(set(split.forget_ids)) == len(split.forget_ids),
@@ -76,24 +77,24 @@ def forget_problems(split: Split) -> list[str]:
         ),
         (
             forgotten < size,
-            f"split.forget: {named} leave nothing to retain of {size} training points; forget fewer, or raise "
+            f"split.forget: {named} would leave nothing to retain of {size} training points; forget fewer, or raise "
             "split.train_size",
         ),
         (
             split.candidates_forget <= forgotten,
-            f"split.candidates.forget is {split.candidates_forget}, but a target forgets only {forgotten} points "
+            f"split.candidates.forget is {split.candidates_forget}, but a target forgets only {points} "
             f"({named}); use {fewer}, or {remedy}",
         ),
         (
             split.candidates_retained > 0 or split.most_forgotten_inside <= forgotten,
             f"split.candidates: each shadow forgets half of the {per_set} candidates of its set, but a target forgets "
-            f"only {forgotten} points; use {most} candidates per set or fewer (candidates.forget, "
+            f"only {points}; use {most} candidates per set or fewer (candidates.forget, "
             f"candidates.unseen, targets_per_shadow_set), or {remedy}",
         ),
         (
             split.candidates_retained == 0 or split.most_forgotten_inside <= forgotten,
             f"split.candidates: each shadow forgets a quarter of the {per_set} candidates of its set, but a target "
-            f"forgets only {forgotten} points; use {4 * forgotten - 1} candidates per set or fewer, or {remedy}",
+            f"forgets only {points}; use {4 * forgotten - 1} candidates per set or fewer, or {remedy}",
         ),
         (
             split.candidates_retained == 0

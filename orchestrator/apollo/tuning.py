@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from audits.errors import BadInput
+from audits.writing import write_whole
 from orchestrator.apollo.result.document import flag
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.run.models import METRICS
-from orchestrator.engine.run.output_folder import write_whole
 from orchestrator.engine.run.result_head import versions
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def write_tuned(out: Path, document: Mapping[str, Any]) -> None:
         (PRESETS, presets),
         ("presets.md", markdown(document)),
     ):
-        write_whole(out / name, text.encode())
+        write_whole(out / name, text.encode(), private=name == "result.json")
 
 
 def chosen_settings(document: Mapping[str, Any]) -> set[str]:

@@ -30,7 +30,7 @@ def command(name: str, sort: str | None, data: str, settings: tuple[str, ...], a
     One line for each, with what to do where it does not hold; exit code 1 if one does not. NAME is a model, a data set,
     an unlearning method or an attack; built-in ones pass the same tests.
     """
-    session_of(click.get_current_context()).code.said([name, data])
+    session_of(click.get_current_context()).permission.said([name, data])
     follow_edits()
     tests = load(TESTS)
     found = sort or tests.sort_of(name)

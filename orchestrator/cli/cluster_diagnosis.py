@@ -11,10 +11,10 @@ from actors.cluster import connect
 from actors.jobs import Workers
 from actors.nodes import Answer, ask_nodes
 from audits.errors import BadInput
+from audits.writing import TEMPORARY
 from orchestrator.cli.diagnosis import LOW_DISK, Finding
 from orchestrator.cli.node_report import DRIVER_FILE, NodeReport, Question, first_line
 from orchestrator.engine.store.open import open_storage
-from orchestrator.engine.store.storage import TEMPORARY
 from orchestrator.engine.store.store import default_store_uri
 
 if TYPE_CHECKING:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from audits.errors import BadInput, did_you_mean
+from audits.writing import write_whole
 from orchestrator.cli.completing import plans_and_sweeps
 from orchestrator.cli.lines import say
 from orchestrator.engine.plan.files import shipped_plans
+from orchestrator.engine.run.output_folder import place_of
 from tune_spaces import SWEEPS
 
 
@@ -21,10 +24,10 @@ def command(name: str, file: str, force: bool) -> None:
     """Copy the shipped plan NAME (`orch ls plans`), or the shipped sweep file NAME (`orch ls sweeps`), to FILE."""
     text = text_of(name)
     target = Path(file) / f"{name}.yaml" if Path(file).is_dir() else Path(file)
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise BadInput(f"{target} is there already; give another name, or add --force to write over it")
     try:
-        target.write_text(text, encoding="utf-8")
+        write_whole(place_of(target), text.encode())
     except OSError as error:
         raise BadInput(f"{target} cannot be written: {error.strerror}") from None
     say(f"wrote {target}; edit it, then: orch validate {target}")

@@ -25,6 +25,7 @@ from orchestrator.cli.lines import described, say
 from orchestrator.cli.listing import plain
 from orchestrator.cli.options import json_option
 from orchestrator.cli.session import Session
+from orchestrator.engine.run.output_folder import place_of
 
 
 @click.group("data")
@@ -68,7 +69,7 @@ def shard(
     Images in files are packed into tar files as they are, by several processes; given again after an interruption, the
     command goes on. Points of other sets, and pixels, go into Parquet files; then OUT may be a URI.
     """
-    session.code.said([name, root])
+    session.permission.said([name, root])
     out = mask(out)
     images = None if pixels else encoded(name, root)
     if images is None:
@@ -127,12 +128,12 @@ def duplicates(session: Session, name: str, file: str, root: str | None) -> None
 
     All pairs of points are compared: the time grows with the square of their number.
     """
-    session.code.said([name, root])
+    session.permission.said([name, root])
     name = mask(name)
     data = load(name, root)
     say(f"comparing {len(data)} points of {name}", err=True)
     groups = copy_groups(data)
-    write_groups(file, groups)
+    write_groups(str(place_of(Path(file).expanduser())), groups)
     sizes = Counter(groups.tolist()).values()
     found = [size for size in sizes if size > 1]
     say(

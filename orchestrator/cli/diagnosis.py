@@ -192,13 +192,16 @@ def tracking() -> Iterator[Finding]:
 
 
 def health_request(uri: str) -> urllib.request.Request:
-    """Return the question whether the server at ``uri`` is healthy; urllib takes no credentials inside an address."""
+    """Return the question whether the server at ``uri`` is healthy; urllib takes no credentials inside an address.
+
+    Another server, to which this one may redirect, is not sent them.
+    """
     parts = urlsplit(uri)
     host = parts.netloc.rpartition("@")[2]
     request = urllib.request.Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}/health")
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        request.add_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
     return request
 
 

@@ -12,15 +12,21 @@ from audits.errors import BadInput
 from orchestrator.cli.cluster_diagnosis import ask_cluster, judge, table
 from orchestrator.cli.diagnosis import Finding, diagnose
 from orchestrator.cli.lines import say, wrapped
-from orchestrator.cli.options import json_option, set_option
+from orchestrator.cli.options import allow_options, json_option, said_of, set_option
 from orchestrator.kinds import load_plan
 
 
 @click.command("doctor")
-@click.option("--store", metavar="URI", help="The store to look at (ORCH_STORE, else .orch/store).")
+@click.option(
+    "--store",
+    metavar="URI",
+    callback=said_of("compute.store"),
+    help="The store to look at (ORCH_STORE, else .orch/store).",
+)
 @click.option("--out", type=click.Path(), default="runs", metavar="DIR", help="The folder that results go to.")
 @click.option("--cluster", is_flag=True, help="Check every node of a Ray cluster in place of this machine.")
 @set_option
+@allow_options
 @json_option
 @click.argument("source", metavar="[PLAN]", required=False)
 def command(

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import click
 
 from audits.errors import BadInput
+from audits.writing import make_folder, write_whole
 from orchestrator.cli.finished import headline_of, page_of
 from orchestrator.engine.ci.junit import is_junit, junit_of_error
 from orchestrator.engine.ci.junit import junit as junit_of
@@ -22,7 +23,7 @@ from orchestrator.engine.gate import ungated
 from orchestrator.engine.gate_result import PASSED, GateResult, trial_warning
 from orchestrator.engine.media import markdown
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
+from orchestrator.engine.run.output_folder import REPORT_FILE, place_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,10 +47,10 @@ def ci_options(function: F) -> F:
 
 
 def not_empty(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Return a file's name; raises BadInput for an empty one, such as a variable of a shell that is not set."""
+    """Return where a file is written; raises BadInput for an empty name, as of a shell's unset variable."""
     if value is not None and not value.name:
         raise BadInput(f"{parameter.opts[0]} is empty; give a file, or leave it out")
-    return value
+    return None if value is None else place_of(value)
 
 
 def clear(junit: Path | None, summary: Path | None) -> None:
@@ -66,7 +67,7 @@ def clear(junit: Path | None, summary: Path | None) -> None:
                 with file.open("ab"):
                     continue
             file.unlink(missing_ok=True)
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             with tempfile.TemporaryFile(dir=file.parent):
                 pass
         except OSError as error:
@@ -122,7 +123,7 @@ def leave_error(command: str, message: str, code: int, junit: Path | None, summa
 
 def write(file: Path, data: bytes) -> None:
     """Write a file for CI whole, or append to the summary of a step of GitHub's, a blank line between."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     if not is_appended(file):
         write_whole(file, data)
         return

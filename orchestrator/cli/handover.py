@@ -12,7 +12,9 @@ import io
 import re
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from audits.writing import make_folder, write_whole
 
 MARK = "orch-result"
 LINE_BYTES = 6000
@@ -70,10 +72,21 @@ def unpack(log: str, folder: Path) -> list[str] | None:
     data = b"".join(base64.b64decode(pieces[number]) for number in range(len(pieces)))
     if hashlib.sha256(data).hexdigest() != end[2]:
         raise DamagedHandover("the results in the job's log are not what was written there")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, private=True)
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-        archive.extractall(folder, filter="data")
+        for member in archive:
+            _take(archive, member, folder)
         return archive.getnames()
+
+
+def _take(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write a file of the archive; ``packed`` puts in nothing but files, by names within the folder."""
+    content, parts = archive.extractfile(member) if member.isreg() else None, PurePosixPath(member.name).parts
+    if content is None or member.name.startswith("/") or ".." in parts:
+        raise DamagedHandover(f"the results in the job's log hold {member.name!r}, which is no file of a run")
+    for depth in range(1, len(parts)):
+        make_folder(folder.joinpath(*parts[:depth]), below=folder, private=True)
+    write_whole(folder.joinpath(*parts), content.read(), below=folder, private=True)
 
 
 def is_carried(line: str) -> bool:

@@ -20,13 +20,17 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from actors.environment import environment
 from actors.interrupts import end_as_by_ctrl_c, end_by_default, exit_code, told_to_end
 from audits.credentials import hide, mask
 from audits.errors import BadInput, ServerSilent, did_you_mean
+from audits.own.import_path import SAFE
 from audits.own.permission import asking
+from audits.writing import CannotWrite, opened_to_append
 from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
 from orchestrator.engine.media import terminal
+from orchestrator.engine.plan import reach
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.run.streams import open_what_is_closed, unless_gone, write_what_can_be_written
 from orchestrator.engine.store.faults import FULL, CorruptArtefact, StoreFull, StoreSilent
@@ -129,7 +133,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if instruction := os.environ.get("_ORCH_COMPLETE"):
             return complete(instruction)
-        with asking(session.code.may_run):
+        permission = session.permission
+        with environment(SAFE), asking(permission.may_run), reach.asking(permission.refused):
             code = invoke(arguments, session)
         if argv is None:
             print_the_rest()
@@ -219,7 +224,7 @@ def explained(error: Exception, session: Session) -> tuple[str, int]:
     """Return one line about ``error`` and the exit code; a traceback goes to a log file that the line names."""
     if isinstance(error, click.ClickException):
         return f"{error.format_message()}{elsewhere(error)}{see_help(error)}", BAD_INPUT
-    if isinstance(error, BadInput):
+    if isinstance(error, BadInput | CannotWrite):
         return str(error), BAD_INPUT
     return f"{first_line(error)} (log: {write_traceback(error, session.log)})", BROKE
 
@@ -264,7 +269,7 @@ def write_traceback(error: Exception, log: Path | None) -> str:
     text = hide(f"\n{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}")
     if log is not None:
         try:
-            with log.open("a", encoding="utf-8") as file:
+            with open(opened_to_append(log), "a", encoding="utf-8") as file:
                 file.write(text)
             return str(log)
         except OSError:

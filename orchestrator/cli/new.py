@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -96,10 +97,10 @@ def command(
     if not asks:
         require_target(kind, target, members)
     require_file(target or "")
-    session.code.said((data, model, target))
+    session.permission.said((data, model, target))
 
     def usable_data(name: str) -> str:
-        session.code.said((name,))
+        session.permission.said((name,))
         require_data(name)
         return name
 
@@ -128,7 +129,7 @@ def command(
 
 def refuse_file(file: Path) -> None:
     """Raise BadInput for a file that is there."""
-    if file.exists():
+    if os.path.lexists(file):
         raise BadInput(f"{file} is there already; give another name")
 
 
@@ -208,7 +209,7 @@ def architecture(session: Session, kind: str, given: Parts, asks: bool) -> Parts
     """
 
     def usable(name: str) -> str:
-        session.code.said((name,))
+        session.permission.said((name,))
         require_model(kind, Parts(given.data, name, given.settings))
         return name
 

@@ -97,7 +97,7 @@ def count_gpus() -> int | None:
     if not any(Path("/dev").glob("nvidia[0-9]*")) and not Path("/dev/kfd").exists():
         return 0
     seen = {name: value for name, value in os.environ.items() if not name.endswith("_VISIBLE_DEVICES")}
-    command = [sys.executable, "-c", COUNT_GPUS]
+    command = [sys.executable, "-P", "-c", COUNT_GPUS]
     try:
         said = subprocess.run(command, env=seen, capture_output=True, text=True, timeout=COUNT_SECONDS, check=True)
         return int(said.stdout)

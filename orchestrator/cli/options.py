@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -9,10 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from audits.credentials import mask
 from audits.errors import BadInput
 from orchestrator.cli.completing import fields, files, plans
 from orchestrator.cli.session import Session
+from orchestrator.engine.kind import check_published
 from orchestrator.engine.plan.overrides import parse_override
+from orchestrator.engine.plan.reach import OPTION
+from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.kinds import OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, texts_of
 
 if TYPE_CHECKING:
@@ -25,10 +30,15 @@ PLAN_HELP = "PLAN is a YAML file or the name of a shipped plan (`orch ls plans`)
 
 
 def plan_options(function: F) -> F:
-    """Add PLAN, --set, --workers, --store and --allow-code."""
+    """Add PLAN, --set, --workers, --store, --allow-code and --allow-addresses."""
     for option in (
-        allow_code_option,
-        click.option("--store", metavar="URI", help="Where finished models and scores are kept (or ORCH_STORE)."),
+        allow_options,
+        click.option(
+            "--store",
+            metavar="URI",
+            callback=said_of("compute.store"),
+            help="Where finished models and scores are kept (or ORCH_STORE).",
+        ),
         click.option("--workers", metavar="N", help="Worker processes: a number, 0 for none, or auto."),
         set_option,
         click.argument("source", metavar="[PLAN]", required=False, shell_complete=plans),
@@ -53,6 +63,7 @@ def target_options(function: F) -> F:
             metavar="FILE|ADDRESS",
             shell_complete=files,
             multiple=True,
+            callback=said_of("target.weights"),
             help="Audit a model of yours: its weights (.safetensors, .pt, .ckpt, …), of the architecture in the plan's "
             "section model, a program (TorchScript, .onnx), an address (http://…) or recorded answers (.parquet); "
             "repeated: checkpoints of one training, in order. Short for --set target.weights=…",
@@ -78,8 +89,50 @@ def with_target(
 def set_option(function: F) -> F:
     """Add --set."""
     text = "Change one value of the plan, e.g. --set split.shadows=32; repeatable."
-    return click.option("--set", "overrides", metavar="A.B=C", multiple=True, help=text, shell_complete=fields)(
-        function
+    return click.option(
+        "--set", "overrides", metavar="A.B=C", multiple=True, help=text, shell_complete=fields, callback=said_by_set
+    )(function)
+
+
+def said_by_set(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Tell the session what --set says; what cannot be read is left to ``load_plan``."""
+    for text in value:
+        with contextlib.suppress(BadInput):
+            path, said = parse_override(text)
+            session_of(ctx).permission.said_of(texts_of(said, path))
+    return value
+
+
+def said_of(path: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback that tells the session what an option says of the field at ``path``."""
+
+    def say(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        for text in value if isinstance(value, tuple) else (value,):
+            session_of(ctx).permission.said_of([(path, mask(text))] if text else ())
+        return value
+
+    return say
+
+
+def allow_options(function: F) -> F:
+    """Add --allow-code and --allow-addresses, which tell the session."""
+
+    def allow(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> None:
+        session_of(ctx).permission.allow(value)
+
+    text = (
+        "Let a plan file reach HOST, HOST:PORT or s3://BUCKET without asking, and send it CREDENTIAL, as the refusal "
+        "names them; repeatable (or ORCH_ALLOW_ADDRESSES, with spaces between them)."
+    )
+    return allow_code_option(
+        click.option(
+            OPTION,
+            multiple=True,
+            metavar="[CREDENTIAL@]HOST",
+            expose_value=False,
+            callback=allow,
+            help=text,
+        )(function)
     )
 
 
@@ -87,7 +140,7 @@ def allow_code_option(function: F) -> F:
     """Add --allow-code, which tells the session."""
 
     def allow(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
-        session_of(ctx).code.everything |= value
+        session_of(ctx).permission.everything |= value
 
     text = "Let a plan file run code of yours (data.name: python:…) without asking (or ORCH_ALLOW_CODE=1)."
     return click.option("--allow-code", is_flag=True, expose_value=False, callback=allow, help=text)(function)
@@ -183,7 +236,7 @@ def planned(
     sweep: Sweep | None = None,
     log_models: str | None = None,
 ) -> BasePlan:
-    """Return the plan that the options describe, checked against the data set that it names.
+    """Return the plan that the options describe, checked against the data set and the tracking that it names.
 
     So is every setting of the ``sweep`` that the command in hand runs or prices, or a worker would find out in the
     midst of the others. ``kind``: as for ``load_plan``. ``absent``: the data need not be there, if their size is known.
@@ -197,12 +250,10 @@ def planned(
         values["compute.store"] = store
     if log_models is not None:
         values["tracking.log_models"] = log_models
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        given = (parse_override(text)[1] for text in overrides)
-        session_of(context).code.said(word for value in given for _, word in texts_of(value))
-    plan = load_plan(source, overrides, values, kind)
+    plan = load_plan(source, overrides, values, kind, sweep)
     check_against_data(plan, absent=absent)
+    chosen_uri(plan.tracking.uri)
+    check_published(kind_named(plan.kind), plan)
     if sweep is not None:
         check_sweep(plan, sweep, absent=absent)
     return plan

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from audits.errors import BadInput, did_you_mean
+from audits.writing import write_whole
 from orchestrator.cli.lines import say
 from orchestrator.engine.kind import load
 
@@ -41,7 +42,7 @@ def command(kind: str | None, write: Path | None) -> None:
     """
     if write is not None:
         for name in FORMS:
-            (write / f"{name}.json").write_text(made(name), encoding="utf-8")
+            write_whole(write / f"{name}.json", made(name).encode())
         say(f"wrote {len(FORMS)} schemas into {write}")
         return
     if kind is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.cli.user_code import Permission
+from orchestrator.cli.permission import Permission
 
 
 @dataclass
 class Session:
-    """``log``: the file into which a traceback belongs, None until a command has one; ``code``: what code may run."""
+    """``log``: the file into which a traceback belongs, None until a command has one; ``permission``: what may run."""
 
     log: Path | None = None
-    code: Permission = field(default_factory=Permission)
+    permission: Permission = field(default_factory=Permission)

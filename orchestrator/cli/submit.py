@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import json
 import os
 import shlex
@@ -10,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,7 +20,7 @@ import click
 from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.lines import say
@@ -92,9 +94,9 @@ def start(server: JobServer, work: Work) -> str:
         for package in source_folders():
             shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         if work.source is not None:
-            shutil.copy(work.source, Path(folder) / PLAN)
+            send(work.source, Path(folder), PLAN)
         if work.sweep is not None:
-            shutil.copy(work.sweep, folder)
+            send(work.sweep, Path(folder), work.sweep.name)
         for place in own_code([work.plan.resolved()]).places:
             if place.is_dir():
                 shutil.copytree(place, Path(folder) / place.name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -102,8 +104,7 @@ def start(server: JobServer, work: Work) -> str:
                 shutil.copy(place, folder)
         groups = work.plan.data.groups
         if groups is not None and not Path(groups).is_absolute() and ".." not in Path(groups).parts:
-            (Path(folder) / groups).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(groups, Path(folder) / groups)
+            send(groups, Path(folder), groups)
         try:
             server.submit(name, shlex.join(process), Path(folder), variables)
         except KeyboardInterrupt:  # the server may have it, and nobody would know its name
@@ -111,6 +112,23 @@ def start(server: JobServer, work: Work) -> str:
                 server.cancel(name)
             raise
     return name
+
+
+def send(file: str | Path, folder: Path, name: str) -> None:
+    """Copy a plan or data into the ``folder`` that travels; raises BadInput for what would be imported there as code.
+
+    The cluster looks for modules in this folder, and a plan may name any file.
+    """
+    place = folder / name
+    if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
+        return
+    if place.exists() or place.suffix in all_suffixes():
+        raise BadInput(
+            f"{file} is not sent: its name is that of {'a part of the job' if place.exists() else 'a Python module'}, "
+            "which the cluster would run; rename it"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file, place)
 
 
 def is_for_all(value: str) -> bool:
@@ -135,7 +153,7 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
     if not (files := unpack(server.log(name), out)):
         say(f"job {name} left no results", err=True)
     else:
-        say(f"results: {out} ({len(files)} files)", err=as_json)
+        say(f"results: {out} ({how_many(len(files), 'file')})", err=as_json)
     if as_json and (out / RESULT_FILE).exists():
         say((out / RESULT_FILE).read_text(encoding="utf-8"))
     return ended

@@ -15,11 +15,13 @@ from audits.credentials import is_masked, mask
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
+from orchestrator.cli.permission import ALLOW
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
-from orchestrator.cli.user_code import ALLOW
 from orchestrator.engine.own_code import code_of
 from orchestrator.engine.plan.files import is_there
+from orchestrator.engine.plan.reach import OPTION
+from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
 from orchestrator.kinds import kind_named, load_plan, texts_of
 
@@ -71,7 +73,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     if name != "audit":
         swept, source = (chosen if name == "sweep" else chosen_among)(values["name"], source, values)
         source = source or swept.base
-    plan = load_plan(source, changes, {**compute, "compute.address": "auto"})
+    plan = load_plan(source, changes, {**compute, "compute.address": "auto"}, sweep=swept)
     if name == "tune" and swept:
         tune.require_kind(plan, values["kind"])
         choice_of(kind_named(plan.kind), swept, plan, *goal(swept, values))
@@ -80,7 +82,11 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
     is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
     asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
-    allowed = ("--allow-code",) if asked or session.code.everything or os.environ.get(ALLOW) == "1" else ()
+    allowed: tuple[str, ...] = (
+        ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
+    )
+    for reach in reaches(plan, changes_of(swept, plan) if swept else ()):  # the job has nobody to ask
+        allowed += () if session.permission.is_own_word(reach) else (OPTION, reach.permission)
     sent = {**values, "source": PLAN if is_file else values["source"]}
     if swept is not None:
         sent["name"] = None if values["vary"] else sweep_file.name if sweep_file else values["name"]

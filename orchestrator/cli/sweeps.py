@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,21 +11,36 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.completing import fields
+from orchestrator.cli.options import session_of
 from orchestrator.engine.plan.files import parse_yaml
-from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep, sweep_named, varied
+from orchestrator.engine.plan.sweep_files import parse_spec, read_sweep_file, same_sweep, sweep_named, varied
 from orchestrator.engine.run.choice import Mode
 from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE, name_left
+from orchestrator.kinds import texts_of
 from tune_spaces.registry import Sweep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FIELDS = ("samples", "search", "scheduler", "metric", "mode", "seeds", "seconds", "at_a_time", "search_seed")
 """Options that are fields of a sweep file."""
+
+
+def said_by_vary(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Tell the session what --vary says; what cannot be read is left to ``varied``."""
+    for text in value:
+        with contextlib.suppress(BadInput):
+            path, spec = parse_spec(text)
+            for said in spec if isinstance(spec, list) else next(iter(spec.values())):
+                session_of(ctx).permission.said_of(texts_of(said, path))
+    return value
+
+
 VARY = click.option(
     "--vary",
     multiple=True,
     metavar="PATH=SPEC",
     shell_complete=fields,
+    callback=said_by_vary,
     help="Vary a field of PLAN, by values (audit.search.epsilon=0.02,0.05) or a primitive of Ray Tune "
     "(audit.search.beta=loguniform(0.25, 16)); repeatable.",
 )

@@ -13,26 +13,26 @@ from audits.data.catalogue import describe
 from audits.errors import BadInput
 from orchestrator.cli.completing import plans
 from orchestrator.cli.lines import say
-from orchestrator.cli.options import PLAN_HELP, allow_code_option, planned, set_option
-from orchestrator.engine.given_files import with_digests
+from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
+from orchestrator.engine.given_files import target_of, with_digests
+from orchestrator.engine.kind import load
 from orchestrator.engine.media import terminal
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.engine.plan.wording import how_many
-from orchestrator.engine.run.run import check_published
-from orchestrator.engine.run.tracking_uri import chosen_uri
-from orchestrator.kinds import kind_named, open_design
+from orchestrator.engine.run.crew import CHECK_ANSWERS
+from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
-    from tune_spaces.registry import Sweep
+    from tune_spaces.registry import Settings, Sweep
 
 
 @click.command("validate", epilog=PLAN_HELP)
 @click.argument("source", metavar="[PLAN]", required=False, shell_complete=plans)
 @set_option
-@allow_code_option
+@allow_options
 def command(source: str | None, overrides: tuple[str, ...]) -> None:
     """List everything that is wrong with a plan, one line each; exit code 2 if there is anything.
 
@@ -45,30 +45,45 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         for problem in error.problems:
             say(f"orch: {terminal(problem)}", err=True)
         raise click.exceptions.Exit(2) from None
-    chosen_uri(plan.tracking.uri)
     facts = describe(plan.data.name, plan.data.root)
     if facts.present:
-        lay_out(plan)
+        lay_out(plan, sweep)
     for text in (*plan.notes, *facts.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         say(terminal(text))
     say(terminal(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}"))
 
 
-def lay_out(plan: BasePlan) -> None:
-    """Lay the plan out on its data as a run does before any work, which refuses what only points and groups show."""
-    check_published(kind_named(plan.kind), plan)
-    design = open_design(with_digests(plan), device="cpu")
-    if not design.first_jobs():  # else there are no others before these are done
-        design.jobs()
-    if plan.data.groups is not None:
-        design.borders()  # sizes of groups decide whether they can be dealt
+def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
+    """Lay every setting out on its data as a run does before any work, which refuses what only points and groups show.
+
+    Of a search, whose settings are not known yet, that is the plan itself.
+    """
+    settings = plan.settings() if sweep is None else {} if searches(sweep) else settings_of(sweep, plan)[0]
+    for changes in settings.values() or ({},):
+        changed = with_digests(plan.changed(changes) if changes else plan)
+        design = open_design(changed, device="cpu")
+        design.priced().jobs()  # also where others cannot be laid out before the first are done
+        if target_of(changed) is not None:
+            load(CHECK_ANSWERS)(design)
+        if changed.data.groups is not None:
+            design.priced().borders()  # sizes of groups decide whether they can be dealt
+
+
+def searches(sweep: Sweep) -> bool:
+    """Say whether each setting is chosen by what earlier ones came to."""
+    return sweep.search is not None and sweep.search.adaptive
+
+
+def settings_of(sweep: Sweep, plan: BasePlan) -> tuple[Settings, dict[str, str]]:
+    """Return the settings of a sweep that differ, and those that are equal to others, with these."""
+    return distinct(sweep.settings(plan.resolved()), plan)
 
 
 def told(sweep: Sweep, plan: BasePlan) -> str:
     """Return how many settings a sweep file has, in words."""
     search = sweep.search
     if search is None or not search.adaptive:
-        settings, same = distinct(sweep.settings(plan.resolved()), plan)
+        settings, same = settings_of(sweep, plan)
         again = f"; {told_same(same)}" if same else ""
         return f": {how_many(len(settings), 'setting')} of {sweep.base}{again}"
     return f": {how_many(search.samples or len(search.space.grid()), 'trial')} around {sweep.base}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput
+from audits.writing import write_whole
 from orchestrator.compared.differences import compared
 from orchestrator.compared.matching import parse_matches
 from orchestrator.compared.page import page
@@ -17,6 +18,7 @@ from orchestrator.compared.sides import sides_of
 from orchestrator.compared.significance import covers
 from orchestrator.compared.verdict import answer
 from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.output_folder import make_ready
 from orchestrator.engine.run.result_head import versions
 from orchestrator.report.fitted import Fitted
 from orchestrator.report.result import SettingRow
@@ -73,8 +75,8 @@ def compare(
     result = replace(result, verdict=answer(result))
     document = result.document()
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / RESULT).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        make_ready(out)
+        write_whole(out / RESULT, json.dumps(document, indent=1).encode(), private=True)
         page.write(result, out)
     for line in page.opening_lines(result):
         terminal.closing(line)

@@ -11,7 +11,7 @@ from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from orchestrator.compared.data import DataOf, data_of
 from orchestrator.compared.shadow_models import with_shadows
-from orchestrator.engine.headline import BROKEN
+from orchestrator.engine.headline import breaks
 from orchestrator.engine.kind import ScoresTable
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
 from orchestrator.kinds import kind_named
@@ -162,9 +162,9 @@ def made_by(plan: Mapping[str, Any]) -> dict[str, Any]:
 def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     """Return setting and attack, as scores name it, of every line of a result that broke a nominal rate."""
     return frozenset(
-        (row["setting"], ".".join(filter(None, (row.get("unlearner"), row["attack"]))))
+        (row["setting"], ".".join(filter(None, (row.get("unlearner"), row.get("selection"), row["attack"]))))
         for row in document["table"]
-        if any(row.get(name) for name in BROKEN)
+        if breaks(row)
     )
 
 

@@ -132,7 +132,8 @@ def judged_one(
 ) -> LimitResult:
     """Return how a result of ``lines`` stands to a gate.
 
-    What was not measured is not passed, nor is anything beside a control that failed: the gate is then inconclusive.
+    What was not measured or is void is not passed, nor is anything beside a control that failed: the gate is then
+    inconclusive. A void number is no value, whatever it would be.
     A value above the limit fails it, whatever else was not measured, unless a control failed that puts it in doubt.
     """
     counted, absent = looked_at(gate, headline, lines), looked_at(gate, headline, lost)
@@ -141,10 +142,15 @@ def judged_one(
     broken = [f"control {control.name}: {control.failure}" for control in failed]
     doubted = any(control.doubts(gate.metric) for control in failed)
     missing = [f"no result of {', '.join(line.where for line in absent)}; see the warnings"] if absent else []
-    worst, unmeasured = worst_of(gate, headline, counted)
-    if unmeasured and (counted or not absent):
+    void = [line for line in counted if line.is_void(gate.metric)]
+    sound = [line for line in counted if line not in void]
+    whose = "; ".join(dict.fromkeys(line.where for line in void))
+    if void:
+        missing.append(f"{gate.metric} is void, because a promised rate is not kept ({whose})")
+    worst, unmeasured = worst_of(gate, headline, sound)
+    if unmeasured and (sound or not (absent or void)):
         missing.append(unmeasured)
-    value, where = (worst.values[gate.metric], worst.where) if worst else (None, "")
+    value, where = (worst.values[gate.metric], worst.where) if worst else (None, whose)
     found = LimitResult(gate.text, gate.metric, gate.limit, value, where, PASSED)
     above = [found.above()] if value is not None and value > gate.limit else []
     outcome: Outcome = FAILED if above and not doubted else INCONCLUSIVE if above or broken or missing else PASSED

@@ -18,7 +18,8 @@ class LimitResult:
     """How a result stands to one limit.
 
     ``limit``: as it was given, METRIC=VALUE; ``metric`` and ``at_most`` are its parts. ``value``: the worst number that
-    it looks at, ``where``: whose that is (None and "" where nothing was measured). ``outcome``: passed, failed or
+    it looks at, ``where``: whose that is (None and "" where nothing was measured; None and whose where all that was is
+    void). ``outcome``: passed, failed or
     inconclusive; ``reasons``: why it is not passed, one sentence each.
     """
 
@@ -34,6 +35,11 @@ class LimitResult:
     def name(self) -> str:
         """What the limit is on: the limit as it was given, without the number."""
         return self.limit.partition("=")[0]
+
+    @property
+    def void(self) -> bool:
+        """Whether all that it looks at was measured in vain, because promised rates were not kept."""
+        return self.value is None and bool(self.where)
 
     @property
     def decimals(self) -> int:
@@ -56,7 +62,7 @@ class LimitResult:
     def found(self) -> str:
         """Return the number that was found, in words."""
         if self.value is None:
-            return "nothing was measured"
+            return f"{self.metric} is void ({self.where})" if self.void else "nothing was measured"
         return f"{self.metric} is {self.value:.{self.decimals}f} ({self.where})"
 
     def above(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.credentials import without_mask
 from audits.data.ids import Points
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.targets.forms import PART, file_and_part
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
@@ -113,6 +113,13 @@ class GivenJobs(KeyedJobs):
     def _names_digest(self) -> str:
         return hashlib.sha256(json.dumps(list(self.data.names or ())).encode()).hexdigest()
 
+    def asked_points(self) -> Ids | None:
+        """Return the ids (n,), sorted, of the points about which any audit by this plan asks the target.
+
+        None where the kind does not say: recorded answers then show what they lack when they are asked for it.
+        """
+        return None
+
     def given_model(self, field: str = "weights") -> Reference:
         """Return where a given model stands in the store."""
         return Reference(STAGE, self.given_job(field).key)
@@ -144,7 +151,7 @@ def points_of(target: Target, points: Points) -> dict[str, Ids]:
     others = found.setdefault("non_members", np.setdiff1d(np.arange(points.count, dtype=np.int64), members))
     if len(both := np.intersect1d(members, others)):
         raise BadInput(
-            f"target.non_members has {len(both)} points that are target.members as well, first {both[0]}; a point "
-            "is one or the other"
+            f"target.non_members has {how_many(len(both), 'point')} in target.members as well, first {both[0]}; a "
+            "point is one or the other"
         )
     return found

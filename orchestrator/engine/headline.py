@@ -6,10 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-BROKEN = ("void", "null_fpr_off", "fpr_off")
-"""Flags of the rows of any audit that say that a promised rate is broken."""
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
 """Metrics that mean nothing where a promised rate is not kept."""
+
+
+def breaks(row: Mapping[str, Any]) -> bool:
+    """Say whether a row of any result (of result.json) is void, since a promised rate is broken.
+
+    Earlier versions of TMIA did not write that: their cells break it on null models, and those of a given model, which
+    alone are ``resampled``, on its known non-members.
+    """
+    if "void" in row:
+        return bool(row["void"])
+    return bool(row.get("null_fpr_off") or ("resampled" in row and row.get("fpr_off")))
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Line:
     @property
     def void(self) -> bool:
         """Whether a promised rate of the line is broken."""
-        return any(self.values.get(name) for name in BROKEN)
+        return breaks(self.values)
 
     def is_void(self, metric: str) -> bool:
         """Say whether a number of the line must not be quoted, since it rests on a promised rate that is broken."""
@@ -119,9 +128,12 @@ def turned(rows: Iterable[tuple[str, float | None, float | None]], level: float)
 
 
 def promise(void: Iterable[str]) -> Control:
-    """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs."""
+    """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs.
+
+    Their own hit rates are void, and no number then; those of other lines stand.
+    """
     lines = "; ".join(dict.fromkeys(void))
-    return Control(PROMISED_RATES.term, f"not kept by {lines}: hit rates are void" if lines else "", "cells")
+    return Control(PROMISED_RATES.term, f"not kept by {lines}: hit rates are void" if lines else "", "power")
 
 
 def no_refusal(plan: Any) -> str:

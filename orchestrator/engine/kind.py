@@ -382,3 +382,12 @@ def load(place: str) -> Any:
         return getattr(found, name) if name else found
     except (ModuleNotFoundError, AttributeError) as error:
         raise BadInput(f"{place!r} cannot be loaded: {error}; write it as package.module:NAME") from None
+
+
+def check_published(kind: Kind, plan: BasePlan) -> None:
+    """Refuse to log models of a kind that has none to give."""
+    if plan.tracking.log_models != "none" and kind.published is nothing_published:
+        raise BadInput(
+            f"tracking.log_models is {plan.tracking.log_models}, but audits of kind {kind.name} have no models to log; "
+            "leave it out, or give none"
+        )

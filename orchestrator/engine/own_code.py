@@ -10,7 +10,8 @@ from typing import Any
 
 from audits.errors import BadInput
 from audits.own import sources
-from audits.own.code import search_first, taken_apart
+from audits.own.code import taken_apart
+from audits.own.import_path import search_last
 from audits.own.permission import Named, is_own
 from orchestrator.engine.data import forget_data
 from orchestrator.engine.jobs.code_version import forget_users_code, reached, source, tops_of
@@ -61,11 +62,11 @@ class OwnCode:
     def require(self) -> None:
         """Raise BadInput unless this process finds the same modules with the same sources.
 
-        They are looked for in the driver's folders, if there are such here, and on the Python path.
+        They are looked for on the Python path, then in the driver's folders, if there are such here.
         """
         for folder in reversed(self.folders):
             if Path(folder).is_dir():
-                search_first(Path(folder))
+                search_last(Path(folder))
         sources.shipped(module.partition(".")[0] for module in self.versions)
         for module, digest in self.versions.items():
             self.require_one(module, digest)
@@ -98,7 +99,7 @@ def own_code(plans: Iterable[Mapping[str, Any]]) -> OwnCode:
 
     for values in plans:
         for name, root in code_of(values):
-            search_first(Path.cwd() if root is None else root)
+            search_last(Path.cwd() if root is None else root)
             add((taken_apart(name)[0],))
         for name in sorted(set(texts_of(values))):
             add(sources.behind(name))

@@ -12,7 +12,7 @@ from audits.data.classes import points_of
 from audits.data.duplicates import Borders, borders
 from audits.data.pools import Pools, draw_pools
 from audits.data.twins import draw_twins
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.canaries import canary_labels
 from audits.mia.given_pool import GivenPool, draw_given_pool
@@ -111,11 +111,17 @@ class MiaDesign(ABC):
         members, others = self.known_points["members"], self.known_points["non_members"]
         if left_out := len(members) - len(kept := np.intersect1d(members, ids)):
             raise BadInput(
-                f"target.members has {left_out} points of classes that split.classes leaves out; name the classes that "
-                "the model was trained on, or null for all"
+                f"target.members has {how_many(left_out, 'point')} of classes that split.classes leaves out; name "
+                "the classes that the model was trained on, or null for all"
             )
         split = self.plan.split
         return draw_given_pool(kept, np.intersect1d(others, ids), split.train_size, split.test, self.plan.seed)
+
+    def asked_points(self) -> Ids:
+        """Return the points about which a given target is asked: those of the pool, and test points."""
+        import numpy as np
+
+        return np.unique(np.concatenate([self.drawn.pools.ravel(), self.drawn.test]))
 
     def trained_on(self, model: Fitted) -> Ids:
         """Return the ids of the points that a model trains on: of its half, and those that all models train on."""

@@ -63,7 +63,7 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     Beside a given target: own models that must be found likewise and that fit as the target does, members that stand
     out as theirs do and not the other way round, and that are not told apart without the model.
     """
-    found = [promise(line.where for line in counted if line.values.get("void"))]
+    found = [promise(line.where for line in counted if line.void)]
     attacks = {line.place[0] for line in counted}
     for name, rows, what in (
         (CANARIES.term, document["canaries"], "points with a wrong label"),

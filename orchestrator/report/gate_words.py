@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orchestrator.engine.gate_result import FAILED, INCONCLUSIVE, PASSED, GateResult, LimitResult
-from orchestrator.report.numbers import number
+from orchestrator.report.numbers import VOID, number
 from orchestrator.report.verdict_words import ACCESS, METRICS
 
 MOST_LIMITS = 3
@@ -29,7 +29,8 @@ def limit_words(limit: LimitResult, named: Named) -> str:
     """Return what a limit allows, what was found and how it came out."""
     given = limit.limit.rpartition("=")[2].partition(".")[2]
     most = number(limit.at_most, decimals=max(3, len(given) if given.isdecimal() else 0))
-    found = f"found {number(limit.value, decimals=limit.decimals)} ({limit.outcome})"
+    value = VOID.text if limit.void else number(limit.value, decimals=limit.decimals)
+    found = f"found {value} ({limit.outcome})"
     return f"{metric_words(limit, named)} at most {most}, {found}"
 
 

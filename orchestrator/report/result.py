@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from audits.data.bounded import json_within, table_within
 from audits.errors import BadInput
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Finished
@@ -150,6 +150,10 @@ def head_of(finished: Finished) -> dict[str, Any]:
     return {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
 
 
+HEAD: Mapping[str, type] = {"kind": str, "seed": int, "plan": dict, "settings": list, "table": list}
+"""Fields without which a result is none."""
+WORDS: Mapping[type, str] = {str: "a text", int: "a whole number", dict: "an object", list: "a list"}
+
 F = TypeVar("F", bound=FinishedRun)
 
 
@@ -211,27 +215,44 @@ def read_result(out: Path) -> dict[str, Any]:
     """
     if not (out / "result.json").is_file():
         raise BadInput(f"{out} is not a finished run: result.json is missing")
-    result: dict[str, Any] = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    file = out / "result.json"
+    result: dict[str, Any] = json_within(file, str(file))
+    if not isinstance(result, dict):
+        raise BadInput(f"{file} is no result: it holds no JSON object")
     if not (out / "scores.parquet").is_file() and not result.get("aggregate_only"):
         raise BadInput(f"{out} is not a finished run: scores.parquet is missing")
     if result.get("schema") != SCHEMA:
-        raise BadInput(f"{out / 'result.json'} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
+        raise BadInput(f"{file} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
+    for name, form in HEAD.items():
+        if not isinstance(result.get(name), form):
+            raise BadInput(f"{file} is damaged: {name} is {str(result.get(name))[:40]!r}, not {WORDS[form]}")
+    settings = result["settings"]
+    if not settings or not all(isinstance(each, dict) and {"setting", "overrides"} <= set(each) for each in settings):
+        raise BadInput(f"{file} is damaged: settings is no list of settings with overrides")
     if not result["table"]:
-        raise BadInput(f"{out / 'result.json'} has an empty table: nothing to report")
+        raise BadInput(f"{file} has an empty table: nothing to report")
     return result
 
 
-def read_scores(out: Path, columns: Sequence[str] | None = None, **how: Any) -> dict[str, NDArray[Any]]:
+def read_scores(out: Path, columns: Sequence[str] | None = None, attack: str | None = None) -> dict[str, NDArray[Any]]:
     """Return the columns of scores.parquet in ``out``, none where a run of aggregates only kept no scores.
 
-    ``how``: further arguments of ``pyarrow.parquet.read_table``.
+    ``attack``: the one whose rows are meant; raises BadInput for a file that cannot be read.
     """
-    import pyarrow.parquet as pq
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     file = out / "scores.parquet"
     if not file.is_file():
         return {}
-    table = pq.read_table(file, columns=columns, **how)
+    try:
+        if attack is None:
+            table = table_within(file, str(file), columns)
+        else:
+            table = table_within(file, str(file), None if columns is None else ["attack", *columns])
+            table = table.filter(pc.equal(table["attack"], attack)).select(columns or table.column_names)
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise BadInput(f"{file} cannot be read as the scores of this run: {error}") from None
     return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
 
 

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.writing import make_folder, write_whole
 from orchestrator.engine.media import file_name, label
 
 if TYPE_CHECKING:
@@ -67,10 +68,15 @@ _PLACES = re.compile(r'(?<=\s)(d|x|y)="([^"]*)"')
 
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
-    """Draw under the report's style; ``name`` salts the ids of the SVG, so that several fit into one page."""
+    """Draw under the report's style; ``name`` salts the ids of the SVG, so that several fit into one page.
+
+    Of a file matplotlibrc nothing counts: one in the working folder, perhaps somebody else's, could have LaTeX run.
+    """
     import matplotlib
 
-    with matplotlib.rc_context({**_RC, "svg.hashsalt": f"orch/{name}"}):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({**_RC, "svg.hashsalt": f"orch/{name}"})
         yield
 
 
@@ -78,9 +84,7 @@ def save(figure: Figure, name: str, folder: Path) -> str:
     """Write ``name``.svg and ``name``.png under ``folder`` and return the SVG for a page (colours as CSS variables)."""
     import matplotlib
 
-    folder.mkdir(parents=True, exist_ok=True)
-    buffer = BytesIO()
-    file = file_name(name)
+    buffer, pixels = BytesIO(), BytesIO()
     with drawing(name):
         settle_labels(figure)
         with matplotlib.rc_context({"text.parse_math": True}):  # new ticks are those of numbers
@@ -88,8 +92,10 @@ def save(figure: Figure, name: str, folder: Path) -> str:
             figure.set_layout_engine(None)  # laid out once: both files keep these places, and neither is drawn for them
             box = figure.get_tightbbox().padded(0.08)
             figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches=box)
-            figure.savefig(folder / f"{file}.png", dpi=150, metadata={"Software": None}, bbox_inches=box)
-    (folder / f"{file}.svg").write_bytes(buffer.getvalue())
+            figure.savefig(pixels, format="png", dpi=150, metadata={"Software": None}, bbox_inches=box)
+    make_folder(folder, below=folder.parent, private=True)
+    for end, made in (("svg", buffer), ("png", pixels)):
+        write_whole(folder / f"{file_name(name)}.{end}", made.getvalue(), below=folder.parent, private=True)
     return for_page(buffer.getvalue().decode("utf-8"))
 
 

@@ -130,17 +130,18 @@ def few_points(train_size: Any, noun: str) -> str:
     return f"its models were trained on {train_size} {noun} each"
 
 
-def seen_by_permutations(
+def seen_above_chance(
     auc: Estimate, members: float, others: float, units: int, level: float, tests: int, *, grouped: bool = False
 ) -> float | None:
-    """Return the smallest AUC that a permutation test would have found, of so many tests; None where none is known.
+    """Return the smallest AUC that would have been called above chance, of so many tests; None where none is known.
 
-    ``auc``: the mean over ``units``, in each of which ``members`` are told from ``others``. ``grouped``: points were
-    dealt in groups, so that permutations vary by more than the formula for single points says; then by the interval,
-    uncorrected.
+    ``auc``: the mean over ``units``, in each of which ``members`` are told from ``others``. It must be found by the
+    permutation test and by its interval (``audits.statistics.chance``). ``grouped``: points were dealt in groups, so
+    that permutations vary by more than the formula for single points says; then by the interval alone.
     """
-    half = max(auc.errors) if auc.bounded else 0.0
+    half, degrees = max(auc.errors) if auc.bounded else 0.0, units - 1 if units > 1 else math.inf
+    by_interval = 0.5 + detectable_shift(half, degrees, level)
     if grouped:
-        return 0.5 + detectable_shift(half, units - 1, level) if auc.bounded and units > 1 else None
-    error = half / student_quantile(level, units - 1 if units > 1 else math.inf)
-    return detectable_auc(members, others, units, error, level, tests)
+        return by_interval if auc.bounded and units > 1 else None
+    error = half / student_quantile(level, degrees)
+    return max(by_interval, detectable_auc(members, others, units, error, level, tests))

@@ -115,6 +115,17 @@ def number_of(value: Estimate, metric: str = "auc") -> str:
     return f"{METRICS[metric]} {rounded(value.value)}{ends}"
 
 
+def disagreement(units: str, attack: str, auc: Estimate) -> str:
+    """Return why nothing can be told where points are told apart, but the interval of the AUC holds one half.
+
+    ``units``: what the interval is over, "points" or models.
+    """
+    seen = f"({attack}, {number_of(auc)})"
+    if units == "points":
+        return f"it was asked about too few points to judge it {seen}"
+    return f"its {units} disagree too much to judge it {seen}"
+
+
 def power(finding: Finding) -> str:
     """Return what a null result would have seen."""
     return f"{some(finding.metric)} of {rounded(finding.seen_from, up=True)} or more {SEEN}"

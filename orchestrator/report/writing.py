@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from audits.writing import write_whole
 from orchestrator.engine.media import file_name, html, visible
-from orchestrator.engine.run.output_folder import REPORT_FILE, write_whole
+from orchestrator.engine.run.output_folder import FIGURES, REPORT_FILE
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
 from orchestrator.report.gate_words import Named, gate_words
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
 
-FIGURES = "figures"
 MOST_BYTES = 8192
 """Numbers of a figure that are put into the page itself."""
 WARNINGS = re.compile("<!-- warnings -->.*?<!-- end of warnings -->", re.DOTALL)
@@ -41,7 +41,10 @@ Makers = Mapping[str, Callable[[], "Figure | None"]]
 
 
 def draw(makers: Makers, folder: Path) -> dict[str, str]:
-    """Write every figure that its maker has something for, and return them as SVG elements by name."""
+    """Write every figure that its maker has something for, and return them as SVG elements by name.
+
+    ``folder`` lies in the folder of the run; raises CannotWrite where a link leads there.
+    """
     drawn = {}
     for name, make in makers.items():
         with drawing(name):
@@ -50,7 +53,7 @@ def draw(makers: Makers, folder: Path) -> dict[str, str]:
             with drawing(name):
                 data = data_of(figure)
             drawn[name] = save(figure, name, folder)
-            (folder / f"{file_name(name)}.csv").write_text(data, encoding="utf-8")
+            write_whole(folder / f"{file_name(name)}.csv", data.encode(), below=folder.parent, private=True)
     return drawn
 
 
@@ -111,7 +114,7 @@ def write_page(
         date=day(run.date),
         **content,
     )
-    write_whole(page, text.encode())
+    write_whole(page, text.encode(), private=True)
     return page
 
 
@@ -119,7 +122,7 @@ def write_warnings(out: Path, warnings: Sequence[str]) -> None:
     """Put ``warnings`` into ``out``/report.html in place of those that are there; nothing is drawn again."""
     page = out / REPORT_FILE
     told = template("orchestrator.report", "warnings.html.j2").render(warnings=warnings)
-    write_whole(page, WARNINGS.sub(lambda _: told, page.read_text(encoding="utf-8"), count=1).encode())
+    write_whole(page, WARNINGS.sub(lambda _: told, page.read_text(encoding="utf-8"), count=1).encode(), private=True)
 
 
 def template(package: str, name: str = "page.html.j2") -> Template:

@@ -137,20 +137,23 @@ def joined(found: Sequence[Sequence[Attack]], files: Sequence[str]) -> list[Atta
 def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
     """Return one attack on the targets of several files, each named by its file, and by its group.
 
-    The only target of a file that is called by a whole number, or not at all, is called by the file.
+    The only target of a file that is called by a whole number, or not at all, is called by the file. Where two names
+    would be one, all are quoted. The order of the files does not count.
     """
+    parts = sorted(parts, key=lambda each: each[0])
     words: list[str] = []
+    quoted: list[str] = []
     targets, points = [], []
     for file, attack in parts:
         distinct, codes = np.unique(attack.judged.target, return_inverse=True)
         targets.append(len(words) + codes)
         own = [attack.targets.word(int(code)) for code in distinct]
-        made = [file if len(own) == 1 and is_whole(own[0]) else f"{file}/{name}" for name in own]
-        if set(made) & set(words):
-            made = [f"{json.dumps(file)}/{json.dumps(name)}" for name in own]
-        words += made
+        words += [file if len(own) == 1 and is_whole(own[0]) else f"{file}/{name}" for name in own]
+        quoted += [f"{json.dumps(file)}/{json.dumps(name)}" for name in own]
         if attack.points is not None and attack.judged.point is not None:
             points.append(attack.points.written(attack.judged.point))
+    if len(set(words)) < len(words):
+        words = quoted
     first = parts[0][1].judged
     whole = [attack.judged for _, attack in parts]
     shared = set.intersection(*(set(each.decisions) for each in whole))

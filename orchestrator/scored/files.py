@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from audits.data.bounded import arrays_within, table_within
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
 
@@ -52,31 +51,21 @@ def read_text(path: Path) -> pa.Table:
 def read_parquet(path: Path) -> pa.Table:
     """Return a Parquet file as a table."""
     try:
-        return pq.read_table(path)
+        return table_within(path, str(path))
     except (pa.ArrowException, OSError) as error:
         raise BadInput(f"{path} cannot be read as Parquet: {one_line(error)}") from None
 
 
 def read_arrays(path: Path) -> Arrays:
     """Return the arrays of an .npz file by name; raises BadInput for one that holds pickled objects."""
-    found: dict[str, NDArray[Any]] = {}
     try:
-        with np.load(path, allow_pickle=False) as file:
-            for name in file.files:
-                try:
-                    found[name] = file[name]
-                except ValueError:
-                    raise BadInput(
-                        f"{path}: array {name!r} holds Python objects, which are never unpickled; save it as numbers "
-                        "or text"
-                    ) from None
+        return arrays_within(path, str(path))
     except BadInput:
         raise
     except TypeError:
         raise BadInput(f"{path} is no .npz file but one array (.npy); save it with numpy.savez, by name") from None
     except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise BadInput(f"{path} is no .npz file: {one_line(error)}") from None
-    return found
 
 
 def read_json(path: Path) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import DIRECTION, Control, Headline, Line, backwards
+from orchestrator.engine.headline import DIRECTION, Control, Headline, Line, backwards, promise
 
 METRICS = ("auc", "auc_low", "tpr", "tpr_low")
 
@@ -24,14 +24,20 @@ def lines(document: Mapping[str, Any]) -> list[Line]:
 
 
 def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
-    """Return the control: that an attack the wrong way round finds nothing passes no limit; what is found stands."""
+    """Return the controls: that promised rates are kept, and that members have no lower scores than others.
+
+    Where they have, nothing that is not found passes a limit; what is found stands.
+    """
     wrong = "; ".join(
         f"{line.where} (AUC {line.values['auc']:.3f})"
         for line in counted
         if backwards(line.values["auc"], line.values["auc_p_holm"], document["level"])
     )
     text = f"members have lower scores than others by {wrong}: --lower-is-member?" if wrong else ""
-    return [Control(DIRECTION.term, text, "power")]
+    found = [Control(DIRECTION.term, text, "power")]
+    if any(line.values.get("found_fpr_p") is not None for line in counted):
+        found.append(promise(line.where for line in counted if line.void))
+    return found
 
 
 HEADLINE = Headline(

@@ -35,9 +35,17 @@ class Names:
 
 
 def names(part: Part, name: str) -> tuple[Names, Bools]:
-    """Return the names of a column, of targets or points, and where they are missing (n,): empty, null or NaN."""
+    """Return the names of a column, of targets or points, and where they are missing (n,): empty, null or NaN.
+
+    Raises BadInput for names with a zero byte, which text files and arrays cannot hold.
+    """
     text = text_of_names(column_of(part.table, name, part.file), f"{part.file}: column {name!r}")
     text = pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
+    if pc.any(pc.match_substring(text, "\0")).as_py():
+        raise BadInput(
+            f"{part.file}: column {name!r} has names with zero bytes, which not every kind of file can hold; write "
+            "names without them"
+        )
     return encoded(text), np.asarray(text.is_null())
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audits.errors import BadInput, did_you_mean
+from audits.errors import BadInput, did_you_mean, how_many
 from orchestrator.scored import files
 from orchestrator.scored.attacks import Attack, attacks_of, joined
 from orchestrator.scored.columns import Part
@@ -54,7 +54,7 @@ def read_scores(paths: Sequence[Path], options: Options) -> Scores:
     notes = [note for _, _, told in read for note in told]
     left_out = sum(found[0].left_out for _, found, _ in read)
     if left_out:
-        notes.append(f"{left_out} rows without a number or a name were left out (--drop-missing)")
+        notes.append(f"{how_many(left_out, 'row')} without a number or a name left out (--drop-missing)")
     return Scores(tuple(attacks), layouts[0], tuple(map(source, paths)), tuple(notes))
 
 

@@ -13,6 +13,9 @@ from orchestrator.report.rows import Estimate, keys
 class ScoreRow:
     """One attack at one promised false-positive rate.
 
+    ``found_fpr_p``, where the table of the scores has decisions at the rate: of "the rate is at most as promised",
+    ``…_off``: above it also after Holm's correction over all of these; ``void``: one of the attack's is off, so that
+    what its decisions find must not be quoted.
     ``tpr``, ``found_fpr``: at thresholds that no judged point set; ``other_targets_tpr``: at those of the other
     targets' non-members; ``roc_tpr``: read off the ROC of the judged points themselves, as most tools do.
     """
@@ -33,6 +36,10 @@ class ScoreRow:
     targets: int
     members: int
     non_members: int
+    found_fpr_p: float | None = None
+    found_fpr_p_holm: float | None = None
+    found_fpr_off: bool = False
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +54,17 @@ class DecisionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ValueRow:
-    """How many of those called are members where a share ``prior`` of all are; ``promised_fpr`` None: own rule."""
+    """How many of those called are members where a share ``prior`` of all are; ``promised_fpr`` None: own rule.
+
+    ``void``: by decisions that break a promise.
+    """
 
     setting: str
     attack: str
     promised_fpr: float | None
     prior: float
     value: Estimate = field(metadata=keys("ppv", "ppv_low", "ppv_high"))
+    void: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

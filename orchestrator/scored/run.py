@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from audits.errors import BadInput
+from audits.writing import write_together
 from orchestrator.engine.gate import gates_of, judged
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
+from orchestrator.engine.run.output_folder import make_ready
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.report.judged import DECISION
 from orchestrator.scored.attacks import Attack
@@ -52,11 +54,9 @@ def score(
     if gates:
         document["gate"] = judged(gates, HEADLINE, names, document).to_json()
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, data in ((SCORES, pack_table(table)), (RESULT, json.dumps(document, indent=1).encode())):
-            part = out / f".{name}.part"
-            part.write_bytes(data)
-            part.replace(out / name)
+        make_ready(out)
+        files = {SCORES: pack_table(table), RESULT: json.dumps(document, indent=1).encode()}
+        write_together(out, files, private=True)
         PAGE.write(out)
     for table in PAGE.tables(document):
         terminal.table(table)

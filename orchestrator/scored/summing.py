@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from audits.statistics import controls, intervals, null
+from audits.statistics.chance import ABOVE, standing
 from audits.statistics.judged import Judged, rows_by
 from audits.statistics.rank_sums import permutation_p_of
 from audits.statistics.roc import auc
@@ -17,6 +18,7 @@ from orchestrator.engine.run.result_head import versions
 from orchestrator.report.result import SettingRow
 from orchestrator.report.rows import read_row
 from orchestrator.scored.attacks import Attack
+from orchestrator.scored.controls import judged_rows, void_values
 from orchestrator.scored.epsilons import bounds, unbounded
 from orchestrator.scored.options import Options
 from orchestrator.scored.rates import GIVEN, counts_of, decisions_at, own_rule, rates_of, read_off, values_of
@@ -29,7 +31,6 @@ NAME = "scores"
 def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResult, list[Attack]]:
     """Return the result, and the attacks with the decisions that their rates rest on."""
     attacks = [_in_order(attack) for attack in scores.attacks]
-    tables: list[ScoreRow] = []
     rules: list[DecisionRow] = []
     values: list[ValueRow] = []
     decided = []
@@ -45,7 +46,7 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
             for each in values_of(judged, counts_of(judged, calls), rate, options)
         ]
         values += worth
-    tables = table_rows(decided, options)
+    tables = judged_rows(table_rows(decided, options), options.level)
     judged_all = [attack.judged for attack in attacks]
     reason = unbounded(attacks)
     epsilons: list[EpsilonRow] = [] if reason else [row for judged in judged_all for row in bounds(judged, options)]
@@ -57,13 +58,13 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
         kind=ScoreResult.KIND,
         seed=options.seed,
         settings=settings,
-        warnings=(*warnings_of(judged_all), *broken(decided, options.level)),
+        warnings=(*warnings_of(judged_all), *broken(tables)),
         notes=scores.notes,
         plan={"files": [dict(each) for each in scores.sources], "options": options.resolved()},
         versions=versions(),
         table=tuple(tables),
         decisions=tuple(rules),
-        predictive_values=tuple(values),
+        predictive_values=void_values(values, tables),
         epsilons=tuple(epsilons),
         no_epsilon=reason,
         covers=covers(judged_all, options.level),
@@ -152,7 +153,7 @@ def _holm(listed: Sequence[tuple[tuple[str, str], Row]], level: float) -> list[R
         {
             **row,
             "auc_p_holm": adjusted[place],
-            "above_chance": bool(adjusted[place] <= 1.0 - level and row["auc"] > 0.5),
+            "above_chance": standing(row["auc"], row["auc_low"], adjusted[place], level) == ABOVE,
         }
         for place, row in listed
     ]
@@ -176,6 +177,7 @@ def row_of(judged: Judged, made: dict[float, tuple[Any, str]], row: Row, level: 
         "roc_tpr": float(read_off(judged, [rate])[0]),
         "members": row["forget"],
         "non_members": row["unseen"],
+        "found_fpr_p": controls.clustered_rate_p(*counts[2:], rate, level) if made[rate][1] == GIVEN else None,
     }
     return read_row(ScoreRow, told, "table")
 
@@ -203,19 +205,13 @@ def covers(found: Sequence[Judged], level: float) -> str:
     )
 
 
-def broken(decided: Sequence[tuple[Judged, dict[float, tuple[Any, str]]]], level: float) -> list[str]:
-    """Return a warning for each attack whose own decisions call more non-members than they promise (Bonferroni)."""
-    rates = [
-        (judged, rate, *counts_of(judged, calls)[2:])
-        for judged, made in decided
-        for rate, (calls, origin) in made.items()
-        if origin == GIVEN
-    ]
+def broken(rows: Sequence[ScoreRow]) -> list[str]:
+    """Return a warning for each rate of decisions that call more non-members than they promise."""
     return [
-        f"{judged.attack} calls {hits.sum() / sizes.sum():.1%} of the non-members members at a promised {rate:.1%}: "
-        "its TPR there must not be quoted"
-        for judged, rate, hits, sizes in rates
-        if controls.clustered_rate_p(hits, sizes, rate, level) <= (1.0 - level) / len(rates)
+        f"{row.attack} calls {row.found_fpr.value:.1%} of the non-members members at a promised "
+        f"{row.promised_fpr:.1%}: what its decisions find is void and must not be quoted"
+        for row in rows
+        if row.found_fpr_off
     ]
 
 

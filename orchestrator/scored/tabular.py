@@ -103,6 +103,8 @@ def column_of_array(array: NDArray[Any], name: str, path: Path) -> pa.Array:
     """Return an array as a column; raises BadInput for one that is none by shape or dtype."""
     flat = vector(array, name, path)
     try:
+        if flat.dtype.kind in "US":  # of which Arrow would cut what stands behind a zero byte
+            return pa.array(flat.tolist())
         return pa.array(flat.astype(flat.dtype.newbyteorder("="), copy=False))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise BadInput(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
+from audits.gradients.validate import made_auditable
 from audits.models import MODELS
 from audits.models.base import without_numbers
 from audits.tmia.attacks import ATTACKS
 from audits.tmia.design import warnings_of
 from audits.tmia.selectors import SELECTORS
 from audits.tmia.shared_pool import check_corrected_level
-from audits.training.transfer import TORCHVISION_INPUTS, student_of
+from audits.training.transfer import TORCHVISION_INPUTS, fitting, student_of
 from orchestrator.engine.plan.base import Rules, validated
 from orchestrator.engine.plan.components import completed, unusable
-from orchestrator.engine.plan.errors import PlanProblems, shown
-from orchestrator.engine.plan.fits import check_build, class_indices, facts_of
+from orchestrator.engine.plan.errors import PlanProblems, shown, under
+from orchestrator.engine.plan.fits import build_without_numbers, check_build, class_indices, facts_of
 from orchestrator.engine.plan.teams import team_problems
 from orchestrator.engine.plan.wording import repeats
 from orchestrator.tmia.design import check_channels
@@ -230,6 +232,7 @@ def check_data(plan: TmiaPlan, absent: bool) -> None:
         facts = facts_of(one.data, absent)
         own = class_indices(one.split.classes, facts.classes, "split.classes")
         check_build(one.model, one.recipe, facts, "model")
+        check_gradients(one, facts, len(own))
         check_points(one, facts, len(own))
         check_channels(one, facts.shape)
         if not one.transferred:
@@ -239,8 +242,15 @@ def check_data(plan: TmiaPlan, absent: bool) -> None:
             theirs = class_indices(one.transfer.classes, other.classes, "transfer.classes")
             check_star(one, {facts.classes[index] for index in own}, {other.classes[index] for index in theirs})
             check_layers(one, facts, other)
+            check_teacher(one, facts)
             asked = (other, len(theirs)) if one.audit.mode == "II" else (facts, len(own))
             check_target(one, facts, *asked)
+
+
+def looking(plan: TmiaPlan) -> list[str]:
+    """Return the attacks and selectors of a plan that read the gradients of models at single points."""
+    attacks = [name for name in plan.audit.attacks if name in ATTACKS and "white_box" in ATTACKS[name].reads]
+    return [*attacks, *(name for name in plan.audit.selectors if name == "gnq")]
 
 
 def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
@@ -255,6 +265,15 @@ def check_points(plan: TmiaPlan, facts: Description, classes: int) -> None:
             f"split: candidates + attacker_points are {needed} points, but {plan.data.name} has {facts.points}; "
             "lower one of them"
         )
+
+
+def check_gradients(plan: TmiaPlan, facts: Description, classes: int) -> None:
+    """Refuse an architecture whose points mix, where the gradients of single ones are read."""
+    if looking(plan) and facts.shape and facts.classes:
+        try:
+            made_auditable(plan.model.architecture().build(facts.shape, classes, seed=0))
+        except BadInput as error:
+            raise BadInput(f"{under('model', str(error))} (read by {', '.join(looking(plan))})") from None
 
 
 def check_star(plan: TmiaPlan, candidates: set[str], students: set[str]) -> None:
@@ -278,6 +297,13 @@ def check_layers(plan: TmiaPlan, facts: Description, other: Description) -> None
             teacher, lambda classes, seed: model.build(after.shape, classes, seed), len(after.classes),
             plan.transfer.n_frozen, 0,
         )  # fmt: skip
+
+
+def check_teacher(plan: TmiaPlan, facts: Description) -> None:
+    """Refuse a teacher in a file that cannot be read, or is of another architecture."""
+    if plan.transfer.teacher is not None and facts.shape:
+        shape = facts.shape
+        fitting(Path(plan.transfer.teacher), lambda classes, _: build_without_numbers(plan.model, shape, classes))
 
 
 def checked(raw: Mapping[str, Any], notes: tuple[str, ...] = ()) -> TmiaPlan:

@@ -349,3 +349,11 @@ def check_channels(plan: TmiaPlan, shape: tuple[int, ...]) -> None:
             f"transfer.teacher_input is 'imagenet', whose weights read 3 channels, but images are "
             f"{'×'.join(map(str, shape))}; use images in colour or teacher_input: raw"
         )
+
+
+def fit_sample(ids: Ids) -> Ids:
+    """Return up to ``TEST_POINTS`` of ``ids``, the same in every plan: they are part of what a key stands for."""
+    import numpy as np
+
+    rng = numpy_generator(derive_seed(0, "given model", "accuracy"))
+    return np.sort(rng.permutation(ids)[:TEST_POINTS])

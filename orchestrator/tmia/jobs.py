@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from audits.errors import BadInput
 from audits.tmia.attacks import ATTACKS
 from audits.tmia.attacks.shadows import SHADOWS
 from audits.tmia.candidate_uniqueness import CandidateUniqueness
@@ -17,13 +18,16 @@ from orchestrator.engine.given import POINTS, GivenJobs
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.jobs.keys import digest, file_digest
 from orchestrator.engine.keyed_jobs import OneArchitecture
-from orchestrator.tmia.design import GIVEN, Fitted, TmiaDesign
+from orchestrator.tmia.design import GIVEN, Fitted, TmiaDesign, fit_sample
 from orchestrator.tmia.shared_pool import pool_sets
 
 if TYPE_CHECKING:
+    from audits.arrays import Ids
     from audits.tmia.design import Group
     from audits.training.recipe import Recipe
 
+LOOKED_LEAST = 2
+"""Points at which a model is looked into: the uniqueness of each is measured against others."""
 LABEL_KINDS = ("distances", "votes")
 
 
@@ -39,6 +43,14 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
     def recipes(self) -> tuple[Recipe, ...]:
         """The recipes of both sides."""
         return (self.plan.recipe, *([self.plan.transfer.recipe] if self.plan.transfer.recipe else []))
+
+    def asked_points(self) -> Ids:
+        """Return the points of the candidates' data set about which the target is asked."""
+        import numpy as np
+
+        fields = ("members", "non_members") if self.asked_side == "own" else ()
+        asked: Ids = np.unique(np.concatenate([self.sets.candidates, *(fit_sample(self.known(one)) for one in fields)]))
+        return asked
 
     def jobs(self) -> Sequence[Job]:
         """Return every job of the plan."""
@@ -182,11 +194,24 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
         """The jobs that look into the weights of targets, null models and the first ``SHADOWS`` reference models."""
         if not any("white_box" in ATTACKS[name].reads for name in self.plan.audit.attacks):
             return ()
+        self.check_looked()
         return tuple(
             self.look_job(group, unit)
             for group in TRAINED
             for unit in range(len(self.units(group, looked_into(group))))
         )
+
+    def check_looked(self) -> None:
+        """Refuse samples that are too few to look into models at half of them, and to teach proxies the other half."""
+        import numpy as np
+
+        asked = f"audit.reference_samples is {self.plan.audit.reference_samples}"
+        if len(self.looked_at) < LOOKED_LEAST:
+            raise BadInput(f"{asked}, and models are looked into at half of them, {LOOKED_LEAST} or more; raise it")
+        units = chain.from_iterable(self.units(group, looked_into(group)) for group in TRAINED)
+        for model in chain.from_iterable(units) if self.asked_side == "own" else ():
+            if np.isin(self.proxy_points, model.train).all():
+                raise BadInput(f"{asked}: model {model.name} trains on all with which a proxy could learn; raise it")
 
     def looked_models(self, group: Group, unit: int) -> list[Fitted]:
         """Return the unit of models of a group whose weights are looked into."""

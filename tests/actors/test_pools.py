@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +23,10 @@ from actors.job_queue import JobQueue
 from actors.jobs import Engine, Job, Workers, WorkersLost
 from actors.pools import do_jobs
 from actors.trials import expand_grid, run_trials
+from actors.words import say
 from audits.errors import BadInput
 from tests.actors.file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
+from tests.cases.waiting import wait_for
 
 GRID = {"a": {"grid_search": [1, 2, 3]}, "b": {"grid_search": ["x", "y"]}, "c": 5}
 
@@ -231,7 +234,46 @@ def test_environment_is_restored() -> None:
     assert "ORCH_TEST_B" not in os.environ
 
 
+def make_speaking() -> Any:
+    def speak(unit: Job) -> None:
+        """Say how far the unit is, and go on when the driver has heard it."""
+        assert isinstance(unit, FileJob)
+        for share in ("10%", "60%"):
+            say(unit.key, f"work {share}")
+            wait_for(Path(unit.folder, f"{unit.key} work {share}").exists)
+
+    return speak
+
+
+def heard_by_the_driver(folder: Path, workers: Workers) -> list[str]:
+    """Return what the driver hears of two jobs that go on when they were heard."""
+    heard: list[str] = []
+
+    def on_words(words: Mapping[str, str]) -> None:
+        for key, text in words.items():
+            heard.append(f"{key} {text}")
+            (folder / heard[-1]).touch()
+
+    units = [job("a", folder=str(folder)), job("b", "a", folder=str(folder))]
+    do_jobs(units, make_speaking, workers, on_progress=ignore, is_done=lambda key: False, on_words=on_words)
+    return list(dict.fromkeys(heard))
+
+
+SAID = ["a work 10%", "a work 60%", "b work 10%", "b work 60%"]
+
+
+def test_what_jobs_say_in_this_process_is_heard_at_once(tmp_path: Path) -> None:
+    assert heard_by_the_driver(tmp_path, Workers(0)) == SAID
+    say("a", "nobody listens")
+
+
 # with Ray
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("engine", ["train", "actors"])
+def test_the_driver_hears_what_jobs_of_workers_say(tmp_path: Path, cluster: Workers, engine: Engine) -> None:
+    assert heard_by_the_driver(tmp_path, replace(cluster, count=1, engine=engine)) == SAID
 
 
 def failing(folder: Path) -> list[FileJob]:

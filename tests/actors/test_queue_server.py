@@ -74,6 +74,28 @@ def test_a_restarted_actor_disturbs_nobody_else() -> None:
     assert queue.state().done == 1
 
 
+def test_the_driver_hears_of_jobs_in_hand_what_their_holders_say() -> None:
+    queue = server("a", "b")
+    first = queue.begin("w0", HERE)
+    queue.take("w0", first)
+    assert queue.state().words == {}
+    queue.hear("w0", first, "a", "10%")
+    queue.hear("w0", first, "b", "what it has not taken")
+    assert queue.state().words == {"a": "10%"}
+    queue.hear("w0", first, "a", "20%")
+    assert queue.state().words == {"a": "20%"}
+    again = queue.begin("w0", HERE)
+    queue.settle({"a": False})
+    assert queue.state().words == {}, "nobody is at it"
+    assert taken(queue.take("w0", again)) == (WORK, "a")
+    queue.hear("w0", first, "a", "of a process that is gone")
+    assert queue.state().words == {}, "begun again, it has said nothing yet"
+    queue.hear("w0", again, "a", "5%")
+    assert queue.state().words == {"a": "5%"}
+    queue.finish("w0", again, "a")
+    assert queue.state().words == {}
+
+
 def test_only_the_job_of_the_dead_worker_is_blamed_and_given_up() -> None:
     queue = server("deadly", "innocent")
     for _ in range(3):

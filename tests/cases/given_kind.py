@@ -55,6 +55,10 @@ class Jobs(GivenJobs, OneArchitecture):
         """Return every job of the plan."""
         return [*self.given_jobs(), *(self.score_job(attack) for attack in self.plan.audit.attacks)]
 
+    def asked_points(self) -> Any:
+        """Return all points that are given."""
+        return np.sort(np.concatenate([*self.given_points.values()]))
+
     def same(self, job: Job) -> Job:
         """Return this plan's own job in the place of ``job``."""
         return self.given_job(job.member) if job.stage == "given" else self.score_job(job.label)

@@ -139,14 +139,19 @@ def edit(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
-def own_plan(store: Path, **values: Any) -> BasePlan:
-    """Return the smallest plan of Apollo with a network, a method and an attack of one's own, for this process."""
-    given = {
+def own_values(store: Path, **values: Any) -> dict[str, Any]:
+    """Return what ``own_plan`` changes in the shipped plan."""
+    return {
         **{name: value for name, value in APOLLO.items() if not name.startswith("unlearning.")},
         "audit.attacks": ["loss_threshold", "python:attacking:Margin"],
         "unlearning": [{"method": "gradient_ascent", "epochs": 1}, {"method": "python:forgetting:forget"}],
         "model": {"name": "python:nets:SmallNet", "settings": {}},
         "compute.workers": 0,
         "compute.store": str(store),
+        **values,
     }
-    return load_plan("apollo-smoke", values={**given, **values})
+
+
+def own_plan(store: Path, **values: Any) -> BasePlan:
+    """Return the smallest plan of Apollo with a network, a method and an attack of one's own, for this process."""
+    return load_plan("apollo-smoke", values=own_values(store, **values))

@@ -34,7 +34,7 @@ ON_CLUSTER = {
 BUCKET = "models"
 S3_PORT = 9000
 SUBMIT = "orch submit audit apollo ~/plan.yaml --out ~/out"
-AGAIN = 'ray exec ~/local.yaml "orch audit apollo /srv/shared/plan.yaml --out ~/again"'
+AGAIN = "orch audit apollo /srv/shared/plan.yaml --out ~/again"
 
 
 IN_CHECKOUT = "cd /srv/checkout && export PYTHONPATH=/srv/checkout && "
@@ -76,18 +76,20 @@ def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_p
         for folder in (hosts.shared, hosts.folder / "laptop" / "home"):
             (folder / "plan.yaml").write_text(yaml.safe_dump(plan.changed(on_cluster).resolved()))
 
+        allowed = f" --allow-addresses aws-keys@{server}"
+
         story.type("ray up --yes ~/local.yaml")
         wait_until(lambda: nodes(hosts) == 3, "three nodes", 120)
         assert "3 local.cluster.node" in story.type('ray exec ~/local.yaml "ray status"')
-        told = story.type('ray exec ~/local.yaml "orch doctor --cluster /srv/shared/plan.yaml"')
+        told = story.type(f'ray exec ~/local.yaml "orch doctor --cluster /srv/shared/plan.yaml{allowed}"')
         assert told.count(source_digest()) == 3 and "3 nodes, nothing wrong" in told
 
         story.note("$ ray dashboard ~/local.yaml &")
         forwards = hosts["laptop"].start(IN_CHECKOUT + "ray dashboard ~/local.yaml", tmp_path / "dashboard.log")
         answers = "curl --silent --output /dev/null http://127.0.0.1:8265"
         wait_until(lambda: hosts["laptop"].run(answers).returncode == 0, "the head's dashboard", 60)
-        story.note(f"$ {SUBMIT}")
-        audit = hosts["laptop"].start(IN_CHECKOUT + SUBMIT, log)
+        story.note(f"$ {SUBMIT}{allowed}")
+        audit = hosts["laptop"].start(IN_CHECKOUT + SUBMIT + allowed, log)
         wait_until(lambda: trained(hosts) >= 4 or audit.poll() is not None, "first models", 240)
         assert audit.poll() is None, last_lines(log)
         before = trained(hosts)
@@ -106,7 +108,7 @@ def test_an_audit_on_three_hosts_loses_one_and_has_the_bits_of_one_machine(tmp_p
         assert (hosts.folder / "laptop" / "home" / "out" / "scores.parquet").read_bytes() == alone
         forwards.terminate()
 
-        assert "132 models, 132 reused, 0 to train" in story.type(AGAIN)
+        assert "132 models, 132 reused, 0 to train" in story.type(f'ray exec ~/local.yaml "{AGAIN}{allowed}"')
         assert (hosts.folder / "head" / "home" / "again" / "scores.parquet").read_bytes() == alone
 
         story.type("ray down --yes ~/local.yaml")

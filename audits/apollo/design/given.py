@@ -42,7 +42,7 @@ from audits.apollo.design.population import Member
 from audits.apollo.design.shadow_sets import draw_offline_shadows, draw_shadows
 from audits.apollo.design.split import Split, overlap_warnings
 from audits.arrays import Ids
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.seeds import Purpose, derive_seed, numpy_generator
 
 Around = Literal["non_members", "retained"]
@@ -131,8 +131,8 @@ def check_forget(points: Mapping[str, Ids]) -> dict[str, Ids]:
     """Return given lists of points; raises ``BadInput`` where points were forgotten that are no members."""
     if len(odd := np.setdiff1d(points["forget"], points["members"])):
         raise BadInput(
-            f"target.forget has {len(odd)} points that are not target.members, first {odd[0]}; members are the points "
-            "that the original was trained on, those that were unlearned among them"
+            f"target.forget has {how_many(len(odd), 'point')} outside target.members, first {odd[0]}; members are "
+            "the points that the original was trained on, those that were unlearned among them"
         )
     return dict(points)
 

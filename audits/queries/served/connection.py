@@ -6,7 +6,9 @@ import contextlib
 import http.client
 import socket
 import ssl
+import threading
 import time
+from collections.abc import Iterator
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from audits.credentials import hide, mask
@@ -78,24 +80,30 @@ class Connection:
         if self._open is None:
             self._open = self._connection()
             self._open.connect()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a server may refuse before it has read all
-            self._open.request("POST", path, body, headers)
-        response = self._open.getresponse()
+        with cut_at(end, self._open.sock):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a server may refuse before it read all
+                self._open.request("POST", path, body, headers)
+            response = self._open.getresponse()
+            found = self._body(response)
+        self.reused = not response.will_close
+        response.close()
+        if not self.reused:
+            self.close()
+        return response.status, response.headers, found
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        """Return the bytes of a reply, up to what the endpoint allows."""
+        if (packed := response.headers.get("Content-Encoding", "identity")) != "identity":
+            raise BadInput(f"{self.place} answered in the encoding {packed[:WORDS]!r}, which was not asked for")
         found, size = [], 0
         while piece := response.read1(PIECE):
             found.append(piece)
             size += len(piece)
             if size > self.endpoint.largest:
                 raise BadInput(f"{self.place} answered more than {self.endpoint.largest} bytes; lower batch")
-            if time.monotonic() > end:
-                raise TimeoutError("timed out")
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
-        self.reused = not response.will_close
-        response.close()
-        if not self.reused:
-            self.close()
-        return response.status, response.headers, b"".join(found)
+        return b"".join(found)
 
     def _connection(self) -> http.client.HTTPConnection:
         _, host, port = self.origin
@@ -148,6 +156,34 @@ class Connection:
             405: ": this path takes no POST; see the path of the address",
             413: f": {inputs} inputs are too much for a request; lower batch",
         }.get(status, "")
+
+
+@contextlib.contextmanager
+def cut_at(end: float, connection: socket.socket) -> Iterator[None]:
+    """Cut a connection at ``end`` (``time.monotonic``), whatever it is doing then, and raise TimeoutError.
+
+    A socket's own timeout begins anew with every byte, so a server that drips bytes outlasts it.
+    """
+    passed = threading.Event()
+
+    def cut() -> None:
+        passed.set()
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # one of TLS would forget its keys while it is read
+
+    clock = threading.Timer(max(end - time.monotonic(), 0), cut)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as error:
+        if passed.is_set():
+            raise TimeoutError("timed out") from error
+        raise
+    finally:
+        clock.cancel()
+    if passed.is_set():
+        raise TimeoutError("timed out")
 
 
 def origin(address: SplitResult) -> tuple[str, str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import ipaddress
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import torch
 
+from audits.addresses import on_this_machine
 from audits.credentials import keep_secret, mask, reveal
 from audits.errors import BadInput
 from audits.queries.served.json_path import Every, parsed
@@ -148,14 +148,6 @@ def split(url: str) -> SplitResult:
     if "@" in parts.netloc:
         raise BadInput(f"{shown!r} holds credentials; put the token into an environment variable and name it token_env")
     return parts
-
-
-def on_this_machine(host: str) -> bool:
-    """Say whether ``host`` is this machine's loopback address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from audits.errors import BadInput
+from audits.writing import make_folder, write_whole
 
 VERSION = 1
 ABOUT = "endpoint.json"
@@ -54,9 +55,10 @@ class Record:
         text = json.dumps(about, indent=1, ensure_ascii=False).encode()
         record = cls(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(Path(root), private=True)
+            make_folder(folder, below=Path(root), private=True)
             if not (folder / ABOUT).is_file() or record.about() != json.loads(text):
-                write_durably(folder / ABOUT, text)
+                write_whole(folder / ABOUT, text, below=Path(root), durable=True)
         except OSError as error:
             raise cannot("written", folder, error) from error
         record.refresh()
@@ -108,7 +110,7 @@ class Record:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         try:
-            write_durably(self.folder / name, sink.getvalue())
+            write_whole(self.folder / name, sink.getvalue(), below=self.folder.parent, durable=True)
         except OSError as error:
             raise cannot("written", self.folder, error) from error
         self._read.add(name)
@@ -151,21 +153,6 @@ def read_part(file: Path) -> pa.Table:
     if not isinstance(table, pa.Table) or table.schema.remove_metadata() != SCHEMA:
         raise BadInput(f"{file} is damaged, or no part of a record; remove it, and what it held is asked again")
     return table
-
-
-def write_durably(file: Path, data: bytes) -> None:
-    """Write a file so that it is seen whole or not at all."""
-    unfinished = file.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(6)}")
-    try:
-        with unfinished.open("xb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(unfinished, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        raise
 
 
 def cannot(doing: str, folder: Path, error: OSError) -> OSError | BadInput:

@@ -18,8 +18,8 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
 from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of, rounded
+from orchestrator.report.verdict_rule import few_points, seen_above_chance, verdict_of
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, disagreement, number_of, rounded
 from orchestrator.report.words import access_level
 
 FORGOT_TOO_MUCH = (
@@ -77,11 +77,10 @@ def of_setting(run: ApolloRun, setting: str) -> list[Finding]:
 def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow]) -> Finding:
     """Return what is found of one method: the strongest attack of the weakest access that is above chance.
 
-    Without one: the attack that is fixed by name, and what it would have found. The oracle is no attack. Of a given
-    model points are told apart only where the interval over its shadows says so, too.
+    Without one: the attack that is fixed by name, and what it would have found. The oracle is no attack.
     """
     own = [row for row in rows if row.unlearner == unlearner and row.access != "oracle"]
-    above = [row for row in own if run.leaks(row)]
+    above = [row for row in own if row.above_chance]
     differ = [row for row in own if run.unsure(row)]
     subject = f"Given model (by {words(unlearner)})" if run.given else heading(unlearner)
     nothing = Finding(setting=setting, subject=subject, level=UNTOLD, why="no attack has a result", chance=0.5)
@@ -92,7 +91,7 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
         return nothing
     if differ:
         row = max(differ, key=lambda row: float(row.auc))
-        why = f"its shadows disagree too much to judge it ({words(row.attack)}, {number_of(row.auc)})"
+        why = disagreement(run.units, words(row.attack), row.auc)
         return replace(nothing, why=why, attack=row.attack, access=row.access, value=row.auc)
     if odd := turned_methods(((unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in own), run.level):
         row = next(row for row in own if row.attack == odd[0][1])
@@ -109,7 +108,7 @@ def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
     """Return the smallest AUC that the attack of ``row`` would have found, of so many tests."""
     members, others = row.forget / row.targets, row.unseen / row.targets
     grouped = bool(look_up(run.result.plan, "data.groups"))
-    return seen_by_permutations(row.auc, members, others, row.targets, run.level, tests, grouped=grouped)
+    return seen_above_chance(row.auc, members, others, row.targets, run.level, tests, grouped=grouped)
 
 
 def controls(run: ApolloRun, setting: str) -> list[Control]:

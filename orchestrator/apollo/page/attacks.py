@@ -10,6 +10,7 @@ from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.report.chance import starred
 from orchestrator.report.grid import Column, Entry, Grid, grid, group, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.words import WHO, access_level
@@ -49,11 +50,18 @@ def main_lines(run: ApolloRun, access: str) -> list[list[object]]:
             each = [rows[name, row.attack, rate] for rate in run.rates if (name, row.attack, rate) in rows]
             over = "over points alone" if run.given else "bootstrap over targets"
             told = f"{over} {bounds(row.auc_bootstrap)}; pooled scores {number(row.auc_pooled)}"
-            area = entry(row.auc, mark="*" if row.above_chance else "", tooltip=told)
             rates = [part for one in each for part in rate_entries(one)]
             asked = f"{round(row.queries_per_point, 1):g}"
             lines.append(
-                [unlearner(run, name), words(row.attack), area, small_p(row.auc_p_holm), *rates, asked, accuracy]
+                [
+                    unlearner(run, name),
+                    words(row.attack),
+                    starred(row, told),
+                    small_p(row.auc_p_holm),
+                    *rates,
+                    asked,
+                    accuracy,
+                ]
             )
     return lines
 

@@ -13,6 +13,7 @@ from orchestrator.apollo.page.sweeps import swept_attacks
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.score_table import POOLED
 from orchestrator.report.best import BEST, best_lines
+from orchestrator.report.chance import starred
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import DASH, entry, number, percent, small_p
 from orchestrator.report.rows import Estimate
@@ -50,7 +51,7 @@ def area_grid(run: ApolloRun, attack: str) -> Grid:
 
 def area_entry(row: AttackRow, *, best: bool = False) -> Entry:
     """Return the AUC of a row, marked where it is above chance, and where it is the ``best`` of all settings."""
-    found = entry(row.auc, mark="*" if row.above_chance else "")
+    found = starred(row)
     return replace(found, mark=found.mark + BEST) if best else found
 
 

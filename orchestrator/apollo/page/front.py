@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import Front, FrontRow
+from orchestrator.report.chance import starred
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import DASH, entry, percent
 from orchestrator.report.style import INK, MARKERS, MUTED, SERIES
@@ -89,7 +90,7 @@ def trade_grid(run: ApolloRun) -> Grid | None:
                 entry(own.accuracy),
                 entry(own.auc),
                 Entry(percent(own.share, 0), tone=bold(own.on_front)),
-                *(entry(row.auc, mark="*" if row.above_chance else "") if row else Entry(DASH) for row in beside),
+                *(starred(row) if row else Entry(DASH) for row in beside),
             ]
         )
     columns = [left("setting"), f"test accuracy\n[{level}]", f"AUC [{level}],\n{heading(front.unlearner)}"]

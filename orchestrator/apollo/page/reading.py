@@ -17,6 +17,7 @@ from audits.statistics.summary import Cell, cells
 from orchestrator.apollo.result.controls import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
 from orchestrator.apollo.result.void import marked
+from orchestrator.report.chance import unsure
 from orchestrator.report.result import look_up, read_run, read_scores, run_of
 from orchestrator.report.words import access_level
 
@@ -51,13 +52,14 @@ class ApolloRun:
         """Confidence level of the intervals."""
         return level_of(self.result)
 
-    def leaks(self, row: AttackRow) -> bool:
-        """Say whether a row shows a leak: above chance; of a given model the interval over shadows says so, too."""
-        return row.above_chance and (row.auc.above(0.5) or not self.given)
-
     def unsure(self, row: AttackRow) -> bool:
-        """Say whether points of a given model tell more than chance, but the interval over its shadows does not."""
-        return self.given and not self.leaks(row) and float(row.auc) > 0.5 and row.auc_p_holm <= 1.0 - self.level
+        """Say whether the points of a row are told apart, but its interval does not say so."""
+        return unsure(row, self.level)
+
+    @property
+    def units(self) -> str:
+        """What makes intervals wide where points are told apart: models that disagree, or a lack of points."""
+        return "shadows" if self.given else "targets" if self.rows()[0].targets > 1 else "points"
 
     @cached_property
     def rates(self) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from audits.statistics.chance import BELOW, NULL
 from audits.statistics.null import expected_misses
 from audits.statistics.one_target import SAYS
 from audits.statistics.summary import Difference, paired_difference, per_target_auc
@@ -13,6 +14,7 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
+from orchestrator.report.chance import standing_of
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.verdict_words import ACCESS
@@ -80,7 +82,7 @@ def _scope(run: ApolloRun) -> Sentence:
 
 def differs(run: ApolloRun, row: AttackRow) -> bool:
     """Say whether a row differs from chance, in either direction, after the correction."""
-    return bool(row.above_chance) or row.auc_p_holm <= 1.0 - run.level
+    return standing_of(row, run.level) != NULL
 
 
 def _retrain(run: ApolloRun) -> Sentence:
@@ -132,13 +134,16 @@ def _identity(run: ApolloRun) -> Sentence:
 
 def _unlearner(run: ApolloRun, name: str) -> Sentence:
     rows = [row for row in run.rows() if row.unlearner == name]
-    above = sorted((row for row in rows if run.leaks(row)), key=lambda row: -float(row.auc))
+    starred = sorted((row for row in rows if row.above_chance), key=lambda row: -float(row.auc))
+    above = [row for row in starred if row.access != "oracle"]
     flags = run.utility(name)
     note = "".join(
         f" {flag.capitalize()}{'' if run.given else f' on {count} of {flags.targets} targets'}."
         for flag, count in flags.flags.items()
     )
     head = f"Given model, by shadows of {words(name)}" if run.given else heading(name)
+    if oracle := "; ".join(area(row) for row in starred if row.access == "oracle"):
+        note = f" By the oracle, which is no attack: {oracle}.{note}"
     if not above:
         said = "No attack is above chance." if not any(run.unsure(row) for row in rows) else "No leak can be told."
         return Sentence("plain", head, f"{said}{_nulls(run, rows)}{note}")
@@ -150,17 +155,16 @@ def _strongest(above: list[AttackRow], access: str) -> str:
     """Return what is above chance at one access level: the strongest with its interval, the others by name."""
     rows = [row for row in above if row.access == access]
     others = ", ".join(words(row.attack) for row in rows[1:])
-    source = "by the oracle" if access == "oracle" else f"from {ACCESS.get(access, access)}"
-    return f"{source}: {area(rows[0])}" + (f", also {others}" if others else "")
+    return f"from {ACCESS.get(access, access)}: {area(rows[0])}" + (f", also {others}" if others else "")
 
 
 def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
     """Return a sentence that names the attacks without a result, and those significantly below chance."""
     null = [words(row.attack) for row in rows if not differs(run, row)]
-    below = [words(row.attack) for row in rows if differs(run, row) and not (row.above_chance or run.unsure(row))]
+    below = [words(row.attack) for row in rows if standing_of(row, run.level) == BELOW]
     unsure = [words(row.attack) for row in rows if run.unsure(row)]
     text = f" Null: {', '.join(null)}." if null else ""
-    text += f" Above chance, but not by the interval over shadows: {', '.join(unsure)}." if unsure else ""
+    text += f" Above chance, but not by the interval over {run.units}: {', '.join(unsure)}." if unsure else ""
     return text + (f" Below chance: {', '.join(below)}." if below else "")
 
 
@@ -212,8 +216,8 @@ def _luck(run: ApolloRun) -> Sentence:
         "Luck",
         f"Of the {shown} intervals ({percent(run.level, 0)} each) in the main table, about {luck:.0f} are expected to "
         f"miss the truth by chance (of the {len(rows)} AUC intervals, about {luck_auc:.1f}). “Above chance” therefore "
-        f"rests on permutation tests with Holm’s correction over the {len(rows)} rows, not on single intervals. A null "
-        "result means that these attacks found nothing with this many points. It does not prove safety.",
+        f"rests on permutation tests with Holm’s correction over the {len(rows)} rows, not on single intervals alone. "
+        "A null result means that these attacks found nothing with this many points. It does not prove safety.",
     )
 
 

@@ -10,6 +10,7 @@ from audits.statistics.controls import corrected, off, rate_p
 from orchestrator.apollo.result.rows import AttackRow, Standing
 from orchestrator.apollo.result.void import FAR, with_void
 from orchestrator.engine.headline import ControlName, turned
+from orchestrator.report.chance import decided
 
 RETRAIN = ControlName("retrain", "models retrained from scratch")
 IDENTITY = ControlName("identity", "models with nothing deleted")
@@ -24,7 +25,8 @@ NO_POWER: Final = "no power"
 def judged(
     rows: Sequence[AttackRow], level: float, unlike: Collection[str] = (), given: Collection[str] = ()
 ) -> tuple[AttackRow, ...]:
-    """Return ``rows`` with what they say as controls, corrected over all cells of the run that say the same kind.
+    """Return ``rows`` with whether they are above chance, and with what they say as controls, corrected over all cells
+    of the run that say the same kind.
 
     ``control`` of rows about ``retrain`` and ``identity``: whether it held, or how not. ``found_fpr_off``: more unseen
     points are called forgotten than promised, ``found_fpr_below``: fewer; ``void``: what the first makes worthless.
@@ -34,7 +36,7 @@ def judged(
     its points alone that lies above twice the promise. Rows that were off stay so: a finished
     run that is read again does not say which settings these were.
     """
-    chance = retrained(rows)
+    rows, chance = decided(rows, level), retrained(rows)
     promises = [promise_p(row, level) for row in rows]
     careful = [careful_p(row, level) for row in rows]
     found = (
@@ -123,7 +125,7 @@ def standing(row: AttackRow, p_holm: float | None, level: float) -> Standing | N
     if row.unlearner == "retrain":
         return OFF_CHANCE if off(p_holm, level) else HELD
     if row.unlearner == "identity":
-        return HELD if row.above_chance and row.auc.above(0.5) else NO_POWER
+        return HELD if row.above_chance else NO_POWER
     return None
 
 

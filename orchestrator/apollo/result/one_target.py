@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from audits.statistics.chance import ABOVE, Standing, standing
 from audits.statistics.judged import rows_by
 from audits.statistics.one_target import Interval, area_p, one_target_auc, one_target_rate, one_target_rate_p
 from audits.statistics.summary import Cell, Row, cells
@@ -37,13 +38,17 @@ def of_one_target(
     """Return rows of ``summary.summarise`` with intervals and p-values of rates over points and shadows.
 
     Where a setting joins several audits of the model (``pooled``), each with shadows and candidates of its own, the
-    ends are means of theirs: as if their errors were one and the same, for the model is. A row is above chance only if
-    its interval says so, too.
+    ends are means of theirs: as if their errors were one and the same, for the model is.
     """
     kept, found = left_out(settings, store), {place(cell): cell for cell in cells(scores)}
     told = [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
-    told = [row | {"above_chance": row["above_chance"] and row["auc_low"] > 0.5} for row in told]
+    told = [row | {"above_chance": stands(row, level) == ABOVE} for row in told]
     return [row | judged_with_shadows(row, level) if row["unlearner"] == RETRAIN.term else row for row in told]
+
+
+def stands(row: Row, level: float) -> Standing:
+    """Return where a row stands to chance by its interval over points and shadows."""
+    return standing(row["auc"], row["auc_low"], row["auc_p_holm"], level)
 
 
 def judged_with_shadows(row: Row, level: float) -> Row:

@@ -19,9 +19,11 @@ CANNOT_CHANGE_A_RESULT = (
     "audits.data.duplicates",
     "audits.errors",
     "audits.own.code",
+    "audits.own.import_path",
     "audits.own.permission",
     "audits.own.sources",
     "audits.registry",
+    "audits.writing",
     "orchestrator.engine.kind",
     "orchestrator.engine.plan.errors",
     "orchestrator.engine.run.console",
@@ -202,7 +204,10 @@ def file_of(name: str, tops: frozenset[str], root: Path | None = None) -> Path |
         return None
     if top not in tops:
         beside = () if root else homes_of(tops)
-        return next((file for folder in beside if (file := sources.file_below(folder, name))), None)
+        if not any(sources.file_below(folder, name) for folder in beside):
+            return None
+        found = sources.folder_of(top)  # that of an installed one, if there is one of this name
+        return sources.file_below(found, name) if found in beside else None
     base = (root / top if root else package_folder(top)).joinpath(*rest)
     for file in (base / "__init__.py", base.with_suffix(".py")):
         if file.is_file():

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from audits.errors import BadInput
 from audits.models import make_model
+from orchestrator.engine.plan.addresses import Address, ray_token, tracking_login
 from orchestrator.engine.plan.errors import shown
 from orchestrator.engine.store.open import require_place
 
@@ -78,7 +79,7 @@ class Data(Section):
     then stays on one side of every border of the design (``audits.data.groups``).
     """
 
-    name: Annotated[str, Field(min_length=1)] = "fashion14"
+    name: Annotated[str, Field(min_length=1), Address()] = "fashion14"
     """The data set."""
     root: str | None = None
     """The folder in which it is looked for, null for the usual places."""
@@ -129,16 +130,16 @@ class Compute(Section):
     """Threads of a worker."""
     chunk: Positive = 128
     """Points of a piece of work; pieces of another size round otherwise."""
-    address: Annotated[str | None, PlainValidator(checked_address)] = None
-    store: Annotated[str | None, PlainValidator(checked_store)] = None
+    address: Annotated[str | None, PlainValidator(checked_address), Address(ray_token, bare=True)] = None
+    store: Annotated[str | None, PlainValidator(checked_store), Address()] = None
     """Where finished work is kept; null: ORCH_STORE, else .orch/store."""
     checkpoint_minutes: Annotated[float, Field(ge=0)] | None = 10.0
     workers_per_model: Positive = 1
     sync_batch_norm: bool = True
 
     @model_validator(mode="after")
-    def _teams_can_work(self) -> Self:
-        if problem := team_problem(self):
+    def _workers_can_work(self) -> Self:
+        if problem := team_problem(self) or cluster_problem(self):
             raise BadInput(problem)
         return self
 
@@ -162,6 +163,25 @@ def team_problem(compute: Compute) -> str:
     return ""
 
 
+def cluster_problem(compute: Compute) -> str:
+    """Return why workers on a cluster cannot be asked for like this, "" where they can, or there is no cluster."""
+    if compute.address is None or compute.workers == 0:
+        return ""
+    team = compute.workers_per_model
+    if compute.workers == "auto" and team > 1:
+        return f"compute.workers_per_model is {team} and compute.workers auto; on a cluster give the number of workers"
+    if compute.workers == "auto" and compute.engine == "train":
+        return (
+            "compute.engine is train and compute.workers auto; a group on a cluster needs a number of workers (or "
+            "leave compute.engine out: workers then come and go)"
+        )
+    if compute.device.startswith("cuda:"):
+        return f"compute.device is {compute.device}; on a cluster give cuda: each worker has GPUs of its own"
+    if compute.device == "cuda" and compute.gpus_per_worker == 0:
+        return "compute.device is cuda, but compute.gpus_per_worker is 0; leave it out, or give a number"
+    return ""
+
+
 class Tracking(Section):
     """MLflow: tracking URI (null: ``MLFLOW_TRACKING_URI``, else a database in the output folder) and experiment.
 
@@ -169,7 +189,7 @@ class Tracking(Section):
     of the first target, or those of all targets.
     """
 
-    uri: str | None = None
+    uri: Annotated[str | None, Address(tracking_login)] = None
     """Tracking server; null: MLFLOW_TRACKING_URI, else a database in the output folder."""
     experiment: Annotated[str, Field(min_length=1)] = "orch"
     """Name of the experiment."""

@@ -55,7 +55,7 @@ class Served(Section):
     value_range: tuple[float, float] | None = None
     """Smallest and largest input value, which become 0 and 255 of a PNG."""
     identity: str = ""
-    token_env: str = ""
+    token_env: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
     token_header: Text = "Authorization"
     """The header that carries the token."""
     ca_file: str = ""

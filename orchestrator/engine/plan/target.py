@@ -7,9 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
+from audits.credentials import WEB
 from audits.errors import BadInput
 from audits.targets.forms import ASKED, PROGRAMS, Form, form_by_name, form_of, is_address
 from audits.targets.rules import is_rule
+from orchestrator.engine.plan.addresses import Address
 from orchestrator.engine.plan.errors import PlanProblems, shown
 from orchestrator.engine.plan.sections import Section
 from orchestrator.engine.plan.served import Served
@@ -84,7 +86,7 @@ class Target(Section):
     MODELS: ClassVar[tuple[str, ...]] = ("weights",)
     """The fields that name a model."""
 
-    weights: Annotated[str, Field(min_length=1)]
+    weights: Annotated[str, Field(min_length=1), Address(token="served.token_env", schemes=WEB)]
     members: Annotated[str, Field(min_length=1)]
     non_members: Annotated[str, Field(min_length=1)] | None = None
     served: Served | None = None

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from audits.errors import how_many
+
+__all__ = ["first_of", "how_many", "multiple", "repeats"]
+
 MOST_NAMED = 12
 
 
@@ -21,8 +25,3 @@ def repeats(words: Iterable[str]) -> list[tuple[str, int]]:
 def first_of(names: Sequence[str]) -> str:
     """Return the first names of a long list, with "…" behind them where there are more."""
     return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-
-
-def how_many(number: int, thing: str) -> str:
-    """Return a number of things in words: "1 setting", "2 settings"."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from audits.writing import opened_to_append
 from orchestrator.engine.durations import seconds
 from orchestrator.engine.media import terminal, visible
 from orchestrator.engine.run.streams import PLAIN_LETTERS, unless_gone
@@ -193,7 +194,7 @@ class Terminal:
                 self.depth -= 1
             return
         flush_streams()
-        target = os.open(self.log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        target = opened_to_append(self.log) if self.log else os.open(os.devnull, os.O_WRONLY)
         kept = (os.dup(1), os.dup(2))
         if self.outlet.is_real():
             own = os.dup(self.outlet.descriptor)

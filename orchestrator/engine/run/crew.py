@@ -13,15 +13,16 @@ from actors.pools import do_jobs
 from actors.trials import run_trials
 from audits.errors import BadInput
 from orchestrator.engine.cost.choice import Work, choose_workers
+from orchestrator.engine.given_files import target_of
 from orchestrator.engine.jobs.job import Job, in_turn, missing
-from orchestrator.engine.kind import Design, Kind
+from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting
-from orchestrator.engine.run.within import reported
+from orchestrator.engine.run.within import Reported
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.run.workers import AS_THEY_COME
 from orchestrator.engine.setting import Setting, plans_of
@@ -29,6 +30,9 @@ from orchestrator.engine.store.checkpoints import unfinished
 from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from tune_spaces.registry import Sweep
+
+CHECK_ANSWERS = "orchestrator.engine.run.answered:check_answers"
+"""Imported where there is a target, for it takes torch."""
 
 
 class Crew:
@@ -77,6 +81,8 @@ class Crew:
     def bring_in(self, settings: Sequence[Setting]) -> None:
         """Put what plans are given into the store, here: workers on other machines need not see the files."""
         for setting in settings:
+            if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
+                load(CHECK_ANSWERS)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
             if jobs := self.stored.lacks(self.kind.brought_in(setting.jobs)):
                 design = self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store)
                 context = WorkerContext(self.kind, design, self.store)
@@ -93,11 +99,11 @@ class Crew:
         models, made = (sum(count[stage] for stage in makes_models) for count in (needed, left))
         to_do, title = self.kind.making
         if makes_models:
-            self.terminal.line(f"population: {models} models, {models - made} reused, {made} {to_do}")
+            self.terminal.line(f"population: {how_many(models, 'model')}, {models - made} reused, {made} {to_do}")
             self.tell_of_checkpoints(job for job in todo if job.stage in makes_models)
         for stage in (name for name in needed if name not in makes_models):
             done = needed[stage] - left[stage]
-            self.terminal.line(f"{stage}: {needed[stage]} jobs, {done} reused, {left[stage]} to do")
+            self.terminal.line(f"{stage}: {how_many(needed[stage], 'job')}, {done} reused, {left[stage]} to do")
         if todo:
             for line in self.kind.before(self.plan, todo, self.design.device):
                 self.terminal.line(line)
@@ -119,18 +125,17 @@ class Crew:
         """Do jobs of ``plans`` on ``workers`` and show how far they are."""
         stage_of = {job.key: job.stage for job in jobs}
         names = {job.key: " ".join([job.stage, *([job.kind] if job.kind else [])]) for job in jobs}
-        here = self.plan.compute.address is None
         with (
             self.terminal.stage(title, len(jobs)) as advance,
             self.terminal.quiet(),
-            reported(names, self.terminal.line) if here else nullcontext("") as within,
         ):
             do_jobs(
                 jobs,
-                replace(self.contexts(plans), within=within),
+                self.contexts(plans),
                 workers,
                 on_progress=advance,
                 is_done=lambda key: self.store.has(stage_of[key], key),
+                on_words=Reported(names, self.terminal.line),
                 tell=self.terminal.line,
             )
         self.stored.known.add(jobs)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from orchestrator.engine.run.output_folder import REPORT_FILE, write_document, write_outputs, write_plan, write_whole
+from audits.writing import make_folder, opened_folder, write_whole
+from orchestrator.engine.run.output_folder import (
+    ARTIFACTS,
+    FIGURES,
+    REPORT_FILE,
+    write_document,
+    write_outputs,
+    write_plan,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from orchestrator.engine.plan.base import BasePlan
 
-FIGURES = "figures"
 SCORES_FILE = "scores.parquet"
-ARTIFACTS = "mlartifacts"
-"""Where MLflow keeps the files of runs that are tracked in a database beside the result."""
 
 
 class Drawing:
@@ -57,17 +62,22 @@ class Drawing:
         if self.temporary is None or not (self.folder / REPORT_FILE).is_file():
             return
         if (self.folder / FIGURES).is_dir():
-            shutil.copytree(self.folder / FIGURES, self.out / FIGURES, dirs_exist_ok=True)
-        write_whole(self.out / REPORT_FILE, (self.folder / REPORT_FILE).read_bytes())
+            make_folder(self.out / FIGURES, below=self.out, private=True)
+            for file in (self.folder / FIGURES).iterdir():
+                write_whole(self.out / FIGURES / file.name, file.read_bytes(), below=self.out, private=True)
+        write_whole(self.out / REPORT_FILE, (self.folder / REPORT_FILE).read_bytes(), private=True)
 
 
 def forget(out: Path) -> None:
     """Delete what an earlier run left in ``out`` about single points: its scores, and its page and figures."""
     for name in (SCORES_FILE, REPORT_FILE):
         (out / name).unlink(missing_ok=True)
-    for file in (out / FIGURES).glob("*.*"):
-        if file.suffix in (".svg", ".png", ".csv"):
-            file.unlink()
+    if not os.path.lexists(out / FIGURES):
+        return
+    with opened_folder(out / FIGURES, below=out) as folder:
+        for name in os.listdir(folder):
+            if Path(name).suffix in (".svg", ".png", ".csv"):
+                os.unlink(name, dir_fd=folder)
 
 
 def kept_elsewhere(out: Path) -> list[str]:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import hide
+from audits.writing import opened_to_append
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.progress import LOOK_SECONDS, Look
@@ -135,7 +136,7 @@ class Live:
         """Write a line into the run's log, once; a log that cannot be written costs the line."""
         if self.terminal.log and text not in self.said:
             self.said.add(text)
-            with suppress(OSError), self.terminal.log.open("a", encoding="utf-8") as log:
+            with suppress(OSError), open(opened_to_append(self.terminal.log), "a", encoding="utf-8") as log:
                 log.write(f"{hide(text)}\n")
 
     def _watch(self, over: threading.Event, standing: Standing, compare: Compare | None) -> None:

@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from audits.credentials import hide
+from audits.writing import write_whole
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.progress import Look, Phase, Progress, SettingProgress, StageProgress
-from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE, write_whole
+from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE
 
 LONGEST_CAUSE = 300  # characters
 
@@ -110,7 +111,7 @@ class LivePage:
         try:
             if (self.out / RESULT_FILE).exists() and not self.result_is_ours:
                 return
-            write_whole(self.out / REPORT_FILE, self.kind.open_page().in_progress(progress).encode())
+            write_whole(self.out / REPORT_FILE, self.kind.open_page().in_progress(progress).encode(), private=True)
         except Exception as error:  # whatever it is, the run goes on without a page
             self.log(f"the page of the unfinished run could not be written: {type(error).__name__}: {error}")
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
+from audits.writing import CannotWrite, make_folder, opened_to_append, require_no_link, require_own, write_whole
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.plan.base import BasePlan
@@ -30,6 +32,12 @@ TUNED_FILE = "tuned.yaml"
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 LOG_FILE = "orch.log"
+DATABASE = "mlflow.db"
+FIGURES = "figures"
+ARTIFACTS = "mlartifacts"
+"""Where MLflow keeps the files of runs that are tracked in a database beside the result."""
+FILES_IN_USE = (LOG_FILE, DATABASE, *(f"{DATABASE}-{end}" for end in ("journal", "wal", "shm")))
+FOLDERS_IN_USE = (FIGURES, ARTIFACTS)
 WHAT_TO_DO = "choose another --out, or add --force to write over it"
 
 Goal = tuple[str, str]
@@ -48,16 +56,23 @@ def claim_folder(out: Path, plan: BasePlan, *, force: bool = False) -> Path:
     with _writing(out):
         if not force:
             refuse_other_plan(out, plan)
-        make_folder(out)
+        make_ready(out)
         write_whole(out / PLAN_FILE, plan.to_yaml().encode())
-        (out / LOG_FILE).touch()
+        os.close(opened_to_append(out / LOG_FILE))
     return out / LOG_FILE
 
 
-def make_folder(out: Path) -> None:
-    """Make ``out`` and see that it can be written; raises as ``claim_folder``."""
+def make_ready(out: Path) -> None:
+    """Make ``out``, for its owner alone, and see that it can be written; raises as ``claim_folder``.
+
+    So it does where a file or a folder that a run, or MLflow, goes on writing is a link, or no file of its own.
+    """
     with _writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out, private=True)
+        for name in FILES_IN_USE:
+            require_own(out / name)
+        for name in FOLDERS_IN_USE:
+            require_no_link(out / name)
         with tempfile.TemporaryFile(dir=out):
             pass
 
@@ -74,7 +89,9 @@ def _writing(out: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise  # nothing is wrong with the folder
-        raise BadInput(f"--out {out} cannot be written: {error.strerror}; give another folder with --out") from None
+        inside = error.filename if isinstance(error, CannotWrite) and error.filename != str(out) else ""
+        what = f"{Path(inside).name}: {error.strerror}" if inside else error.strerror
+        raise BadInput(f"--out {out} cannot be written: {what}; give another folder with --out") from None
 
 
 def refuse_other_plan(out: Path, plan: BasePlan, *, begun: bool = False) -> None:
@@ -175,7 +192,7 @@ def keep_sweep(out: Path, sweep: Sweep | None) -> None:
 
 def write_outputs(out: Path, document: Mapping[str, Any], scores: pa.Table, plan: BasePlan) -> None:
     """Write scores.parquet, plan.yaml and result.json, each whole or not at all."""
-    write_whole(out / "scores.parquet", pack_table(scores))
+    write_whole(out / "scores.parquet", pack_table(scores), private=True)
     write_plan(out, plan)
     write_document(out, document)
 
@@ -187,16 +204,14 @@ def write_plan(out: Path, plan: BasePlan) -> None:
 
 def write_document(out: Path, document: Mapping[str, Any]) -> None:
     """Write result.json, whole or not at all."""
-    write_whole(out / RESULT_FILE, json.dumps(document, indent=1).encode())
+    write_whole(out / RESULT_FILE, json.dumps(document, indent=1).encode(), private=True)
 
 
-def write_whole(file: Path, data: bytes) -> None:
-    """Write a file of a run, or leave what is there as it is and raise OSError."""
-    part = file.with_name(f".{file.name}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(file)
-    except OSError:
-        with suppress(OSError):
-            part.unlink()
-        raise
+def place_of(file: Path) -> Path:
+    """Return where to write a file that the user names: a link leads on, unless it lies in the folder of a run.
+
+    That folder may be somebody else's, so its links are no word of the user.
+    """
+    if not file.is_symlink() or any(os.path.lexists(above / RESULT_FILE) for above in file.absolute().parents):
+        return file
+    return file.resolve()

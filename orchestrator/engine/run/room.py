@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from audits.memory import give_back, out_of_memory
+from audits.writing import opened_to_lock
 
 if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job
@@ -106,4 +107,4 @@ def waited_for(place: tuple[Path, Path]) -> bool:
 
 def opened(file: Path) -> int:
     """Open a lock's file, of this user and no other."""
-    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return opened_to_lock(file)

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.errors import BadInput
+from audits.errors import how_many
 from orchestrator.engine.data import data_of
 from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
-from orchestrator.engine.kind import Design, Finished, Kind, Tuning, nothing_published
+from orchestrator.engine.kind import Design, Finished, Kind, Tuning, check_published
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.published import Published, bytes_of, listed
@@ -28,6 +28,7 @@ from orchestrator.engine.run.fingerprints import fingerprints_of
 from orchestrator.engine.run.live import Live
 from orchestrator.engine.run.output_folder import SWEEP_FILE, Claim, write_document
 from orchestrator.engine.run.result_head import head
+from orchestrator.engine.run.search_checks import require_trials_alone
 from orchestrator.engine.run.searching import Searching
 from orchestrator.engine.run.standing import Left
 from orchestrator.engine.run.stored_work import StoredWork
@@ -211,10 +212,7 @@ class Run:
 
     def search(self, sweep: Sweep, search: Search, *, force: bool, claim: Claim | None = None) -> Result:
         """Run the trials of a search, each chosen by what earlier ones came to; whole ones are the settings."""
-        if (team := self.plan.compute.workers_per_model) > 1:
-            raise BadInput(
-                f"compute.workers_per_model is {team}, but trials of a search (optuna, asha) train alone; leave one out"
-            )
+        require_trials_alone(self.plan)
         with self.live:
             (base,) = self.laid_out({"base": {}})
             self.look_for_copies()
@@ -285,7 +283,7 @@ class Run:
         self.first = list(jobs.values())
         todo = self.stored.lacks(self.first)
         if todo:
-            self.terminal.line(f"ranking: {len(self.first)} jobs, {len(self.first) - len(todo)} reused")
+            self.terminal.line(f"ranking: {how_many(len(self.first), 'job')}, {len(self.first) - len(todo)} reused")
             self.crew.settle([(each.plan, self.stored.lacks(each.first_jobs())) for each in designs])
             with self.terminal.quiet(), self.crew.connected():
                 self.watch([Setting("", {}, self.plan, tuple(self.first))], [todo], what="ranking the points")
@@ -425,12 +423,3 @@ class Run:
             self.kind.open_page().warn(self.out, document["warnings"])
             return
         document["tracking"] = tracked
-
-
-def check_published(kind: Kind, plan: BasePlan) -> None:
-    """Refuse to log models of a kind that has none to give."""
-    if plan.tracking.log_models != "none" and kind.published is nothing_published:
-        raise BadInput(
-            f"tracking.log_models is {plan.tracking.log_models}, but audits of kind {kind.name} have no models to log; "
-            "leave it out, or give none"
-        )

@@ -52,6 +52,14 @@ def require_searcher(search: Search) -> None:
         )
 
 
+def require_trials_alone(plan: BasePlan) -> None:
+    """Raise BadInput where several workers are to make a model of an adaptive search."""
+    if (team := plan.compute.workers_per_model) > 1:
+        raise BadInput(
+            f"compute.workers_per_model is {team}, but trials of a search (optuna, asha) train alone; leave one out"
+        )
+
+
 def samples_of(search: Search) -> int:
     """Return how many trials a search makes at the most."""
     if search.algorithm == "grid":

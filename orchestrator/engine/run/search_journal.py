@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from audits.errors import BadInput
+from audits.writing import opened_to_append
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.plan.wording import how_many
 
@@ -60,15 +61,15 @@ class Journal:
         lines = [] if anew else self.lines()
         first, _, length = ({}, [], 0) if anew else self._read()
         if not first:
-            self._write("wb", {"search": self.head})
+            self._write({"search": self.head}, anew=True)
         elif length < self.file.stat().st_size:  # a last line that was cut off
-            with self.file.open("r+b") as file:
+            with open(opened_to_append(self.file), "ab") as file:
                 file.truncate(length)
         return lines
 
     def note(self, **line: Any) -> None:
         """Append a line; it is on the disk when this returns."""
-        self._write("ab", line)
+        self._write(line)
 
     def _read(self) -> tuple[dict[str, Any], list[Line], int]:
         """Return the first line ({} if there is none), those after it, and where the last whole one ends."""
@@ -84,10 +85,12 @@ class Journal:
         there, here = worded(old), worded(new)
         raise BadInput(f"{self.file} is of another search ({field}: {there} there, {here} here); {ANOTHER}")
 
-    def _write(self, mode: str, line: Line) -> None:
+    def _write(self, line: Line, *, anew: bool = False) -> None:
         """Write a line whole or not at all, so that nothing is ever appended to a part of one; raises OSError."""
-        with self.file.open(mode, buffering=0) as file:
-            begin = file.tell()
+        with open(opened_to_append(self.file), "ab", buffering=0) as file:
+            if anew:
+                file.truncate(0)
+            begin = file.seek(0, os.SEEK_END)
             try:
                 left = memoryview(json.dumps(line).encode() + b"\n")
                 while left:

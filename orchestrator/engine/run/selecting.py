@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from audits.writing import write_whole
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Finished, Kind, Tuning
@@ -16,7 +17,7 @@ from orchestrator.engine.plan.distinct import told_same
 from orchestrator.engine.run.choice import Choice, rehearsing, selection_of, told
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.crew import Crew
-from orchestrator.engine.run.output_folder import TUNED_FILE, write_whole
+from orchestrator.engine.run.output_folder import TUNED_FILE
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.search_result import TrialNews, rehearsed
 from orchestrator.engine.run.standing import Left

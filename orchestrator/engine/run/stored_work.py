@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from audits.errors import how_many
 from orchestrator.engine.jobs.job import Job, missing
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
@@ -50,7 +51,7 @@ class StoredWork:
         for stage, key in failed:
             self.known.drop(stage, key)
         if failed:
-            self.terminal.line(f"score: {len(failed)} jobs in which an attack failed are done again")
+            self.terminal.line(f"score: {how_many(len(failed), 'job')} in which an attack failed, to be done again")
 
     def drop_damaged(self, held: Mapping[str, Sequence[str]]) -> None:
         """Read every artefact that the run refers to and drop those that are damaged; the indices are not believed."""
@@ -67,4 +68,4 @@ class StoredWork:
                     self.known.drop(stage, key)
                     dropped += 1
                 advance(done)
-        self.terminal.line(f"store: {len(wanted)} artefacts checked, {dropped} damaged and dropped")
+        self.terminal.line(f"store: {how_many(len(wanted), 'artefact')} checked, {dropped} damaged and dropped")

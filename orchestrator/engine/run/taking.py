@@ -23,7 +23,7 @@ from orchestrator.engine.run.output_folder import (
     goal_left,
     keep_run,
     keep_sweep,
-    make_folder,
+    make_ready,
     refuse_other_command,
     refuse_other_goal,
     refuse_other_plan,
@@ -70,7 +70,7 @@ def taken(
         if sweep is not None or goal_left(folder) is not None:
             keep_run(folder, sweep.name if sweep else "", goal)
 
-    make_folder(folder)
+    make_ready(folder)
     with held(folder):
         waits = search is not None and (folder / JOURNAL_FILE).is_file()
         if not waits:

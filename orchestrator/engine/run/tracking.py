@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from audits.credentials import reveal
+from audits.writing import make_folder, write_whole
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
@@ -37,6 +38,7 @@ from orchestrator.engine.run.tracking_stopped import (
 )
 from orchestrator.engine.run.tracking_uri import resolve_uri
 from orchestrator.engine.run.tracking_view import arrange, views_of
+from orchestrator.engine.store.payloads import pack_table
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -229,7 +231,7 @@ def open_run(
     from mlflow import MlflowClient
 
     if uri.startswith("sqlite:"):
-        Path(urlsplit(uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(Path(urlsplit(uri).path.removeprefix("/")).parent)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
     plan = subject.plan
@@ -259,7 +261,7 @@ def open_run(
         if not running:
             client.update_run(parent.info.run_id, status="RUNNING")
         return opened(str(parent.info.run_id), children, logged=[parent, *children])
-    (out / OPEN_FILE).write_text(token, encoding="utf-8")
+    write_whole(out / OPEN_FILE, token.encode())
     own = {"orch.level": "parent", "orch.run": token, OF: subject.identity}
     return opened(_start(client, identity, subject.name, {**tags, **own}), ())
 
@@ -349,5 +351,5 @@ def _log_scores(client: MlflowClient, run: str, scores: Path, setting: str) -> N
     table = pq.read_table(scores, filters=[("setting", "=", setting)])
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scores.parquet"
-        pq.write_table(table, file)
+        write_whole(file, pack_table(table))
         client.log_artifact(run, str(file))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.writing import write_whole
 from orchestrator.engine.jobs.keys import digest
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def keep_finished(out: Path, opened: Path, result: Mapping[str, Any]) -> None:
     """
     with suppress(OSError):
         token = opened.read_text(encoding="utf-8")
-        (out / FINISHED_FILE).write_text(json.dumps({"run": token, "of": fingerprint(result)}), encoding="utf-8")
+        write_whole(out / FINISHED_FILE, json.dumps({"run": token, "of": fingerprint(result)}).encode())
 
 
 def finished_before(client: MlflowClient, experiment: str, out: Path, result: Mapping[str, Any]) -> Any | None:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.writing import write_whole
 from orchestrator.engine.published import Published
 from orchestrator.engine.run.tracking_names import NOTE, flatten, settled
 from orchestrator.engine.run.worker import WEIGHTS
@@ -129,8 +130,8 @@ def save(
     described = model.described(plan.compute.threads)
     files = {"weights": folder / "weights.safetensors", "description": folder / "description.json"}
     script = Path(shutil.copy(SCRIPT, folder))  # MLflow writes its place down, which may be in somebody's home
-    files["weights"].write_bytes(weights)
-    files["description"].write_bytes(pack_json(described))
+    write_whole(files["weights"], weights)
+    write_whole(files["description"], pack_json(described))
     metadata = {**tags, "classes": described["classes"], "value_range": described["value_range"]}
     pyfunc.save_model(
         path=str(folder / "model"),

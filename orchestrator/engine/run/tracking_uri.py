@@ -9,10 +9,13 @@ from urllib.parse import unquote, urlsplit
 
 from audits.credentials import mask, reveal
 from audits.errors import BadInput, did_you_mean
+from orchestrator.engine.run.output_folder import DATABASE
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https")
 ALLOWED = "sqlite:////absolute/file.db, http(s)://host:port, postgresql://…, mysql://…, mssql://…"
 FIELD, VARIABLE = "tracking.uri", "MLFLOW_TRACKING_URI"
+DATABRICKS = ("databricks", "databricks-uc", "uc")
+"""Schemes of Databricks, of which MLflow takes the bare words as well."""
 SERVER = re.compile(r"[\w.-]+:\d+(/.*)?")
 
 
@@ -37,6 +40,8 @@ def check_uri(uri: str, name: str = FIELD) -> None:
     given = f"{name} {uri!r}"
     parts = urlsplit(reveal(uri))
     scheme = parts.scheme.split("+")[0]
+    if (scheme or uri) in DATABRICKS:
+        raise BadInput(f"{given} is a workspace of Databricks, where orch does not track runs; allowed: {ALLOWED}")
     if scheme not in SCHEMES and SERVER.fullmatch(uri):
         raise BadInput(f"{given} names no scheme; write http://{uri}, or https://{uri}")
     if scheme == "file" or not scheme or len(scheme) == 1:  # the drive of a path
@@ -89,7 +94,7 @@ def resolve_uri(uri: str | None, out: Path) -> str:
 
 def database_in(out: Path) -> str:
     """Return the URI, masked, of the database in an output folder, which need not exist yet."""
-    file = out.resolve() / "mlflow.db"
+    file = out.resolve() / DATABASE
     if "?" in str(file) or unquote(str(file)) != str(file):
         raise BadInput(
             f"{file.parent} cannot hold the database of MLflow, in whose address a '?' or a '%41' means something "

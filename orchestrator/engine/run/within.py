@@ -1,83 +1,62 @@
-"""How far the jobs in hand are: a small file each, which whoever does the job writes and the driver reads.
+"""How far the jobs in hand are: whoever does a job says it in words, and the driver prints them now and then.
 
-Files, since they serve the calling process and workers of this machine alike. Nothing depends on them.
+Nothing depends on them.
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
+from actors.words import say
 from audits.gradients.heard import heard
 from orchestrator.engine.durations import seconds
 
-WRITE_EVERY = 1.0
-"""Seconds between two versions of a file."""
+TELL_EVERY = 3.0
+"""Seconds between two times that a job says how far it is."""
 SAY_EVERY = 30.0
-"""Seconds between two lines on a terminal."""
+"""Seconds between two lines on a terminal about the same job, and before the first one."""
 
 
 @contextmanager
-def followed(folder: str, key: str, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Write into ``folder`` meanwhile how far the computations of the job ``key`` are; "": nowhere."""
-    if not folder:
-        yield
-        return
-    file, begin = Path(folder) / key, clock()
-    said = before = begin
+def followed(key: str, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Say meanwhile how far the computations of the job ``key`` are: the first time at once, then now and then."""
+    begin = before = clock()
+    told: float | None = None
     since: dict[str, float] = {}
 
-    def write(what: str, share: float) -> None:
-        nonlocal said, before
+    def tell(what: str, share: float) -> None:
+        nonlocal told, before
         now = clock()
         start = since.setdefault(what, before)
         before = now
-        if now - said < WRITE_EVERY:
+        if told is not None and now - told < TELL_EVERY:
             return
-        said = now
-        left = (now - start) / share * (1 - share) if share > 0 else None
-        beside = file.with_suffix(".new")
-        with suppress(OSError):  # a full disk, or a run that has ended
-            beside.write_text(json.dumps({"what": what, "share": share, "gone": now - begin, "left": left}))
-            beside.replace(file)
+        told = now
+        left = f", about {seconds((now - start) / share * (1 - share))} of that left" if share > 0 else ""
+        say(key, f"{what} {share:.0%}{left}, {seconds(now - begin)} gone")
 
-    try:
-        with heard(write):
-            yield
-    finally:
-        with suppress(OSError):
-            file.unlink(missing_ok=True)
+    with heard(tell):
+        yield
 
 
-@contextmanager
-def reported(names: Mapping[str, str], line: Callable[[str], None], every: float = SAY_EVERY) -> Iterator[str]:
-    """Print meanwhile how far the jobs in hand are; yields the folder for ``followed``. ``names``: key → words."""
-    with tempfile.TemporaryDirectory(prefix="orch-within-") as folder:
-        over = threading.Event()
+@dataclass
+class Reported:
+    """Prints what jobs in hand say, each so often; ``names``: key → words for the job."""
 
-        def look() -> None:
-            while not over.wait(every):
-                for text in lines_of(Path(folder), names):
-                    line(text)
+    names: Mapping[str, str]
+    line: Callable[[str], None]
+    every: float = SAY_EVERY
+    clock: Callable[[], float] = time.monotonic
+    _printed: dict[str, tuple[float, str]] = field(default_factory=dict)
 
-        thread = threading.Thread(target=look, name="within", daemon=True)
-        thread.start()
-        try:
-            yield folder
-        finally:
-            over.set()
-            thread.join()
-
-
-def lines_of(folder: Path, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each job in hand that says how far it is."""
-    for key, name in names.items():
-        with suppress(OSError, ValueError):
-            now = json.loads((folder / key).read_text())
-            left = "" if now["left"] is None else f", about {seconds(now['left'])} of that left"
-            yield f"{name}: {now['what']} {now['share']:.0%}{left}, {seconds(now['gone'])} gone"
+    def __call__(self, words: Mapping[str, str]) -> None:
+        """Take the last words of the jobs in hand, by key, and print those that are due and new."""
+        now = self.clock()
+        for key, text in words.items():
+            at, last = self._printed.setdefault(key, (now, ""))
+            if now - at >= self.every and text != last:
+                self._printed[key] = (now, text)
+                self.line(f"{self.names[key]}: {text}")

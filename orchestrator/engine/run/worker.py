@@ -54,8 +54,7 @@ class OpenContexts:
     ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
     store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
     each once (none: nobody claims). ``code``: that of users' own which the plans reach; every worker must have it
-    too. ``credentials`` are those of the masked addresses in the plans. ``within``: the folder of this machine in
-    which jobs say how far they are ("": nowhere).
+    too. ``credentials`` are those of the masked addresses in the plans.
     """
 
     kind: Kind
@@ -67,7 +66,6 @@ class OpenContexts:
     owner: Owner | None = None
     code: OwnCode = field(default_factory=OwnCode)
     credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
-    within: str = field(default="", compare=False)
 
     def __call__(self, mates: Team = ALONE) -> Callable[[Any], None]:
         """Return the function that does a job, or helps the first of ``mates`` to do it."""
@@ -87,7 +85,7 @@ class OpenContexts:
 
     def do(self, context: WorkerContext[Any], job: Job) -> None:
         """Do ``job``; raises Elsewhere while another driver on the same store does it."""
-        with followed(self.within, job.key):
+        with followed(job.key):
             if self.owner is None:
                 context.perform(job)
             else:

@@ -47,15 +47,6 @@ def hire(
         per_model=team,
     )
     if compute.address is not None and compute.workers != 0:
-        if team > 1 and compute.workers == "auto":
-            raise BadInput(
-                f"compute.workers_per_model is {team} and compute.workers auto; on a cluster give the number of workers"
-            )
-        if workers.engine == "train" and compute.workers == "auto":
-            raise BadInput(
-                "compute.engine is train and compute.workers auto; a group on a cluster needs a number of workers (or "
-                "leave compute.engine out: workers then come and go)"
-            )
         for known, device in without_asking(plan, last_gpu):
             if done(known, device):
                 return known, device, workers
@@ -96,11 +87,7 @@ def on_cluster(plan: BasePlan, workers: Workers, terminal: Terminal) -> tuple[Ba
     """Return the plan, the device and the GPUs of each worker on a joined cluster."""
     compute = plan.compute
     given = compute.gpus_per_worker
-    if compute.device.startswith("cuda:"):
-        raise BadInput(f"compute.device is {compute.device}; on a cluster give cuda: each worker has GPUs of its own")
     if compute.device == "cpu" or given == 0:
-        if compute.device == "cuda":
-            raise BadInput("compute.device is cuda, but compute.gpus_per_worker is 0; leave it out, or give a number")
         return plan, "cpu", 0.0 if given == "auto" else float(given)
     asked = 1.0 if given == "auto" and compute.device == "cuda" else given
     with terminal.quiet():

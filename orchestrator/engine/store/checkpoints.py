@@ -18,10 +18,11 @@ from typing import Final
 
 from audits.errors import BadInput
 from audits.training.keeper import Snapshot
+from audits.writing import TEMPORARY
 from orchestrator.engine.store.faults import CorruptArtefact, StoreSilent, one_line
 from orchestrator.engine.store.payloads import pack_tensors, unpack_weights
 from orchestrator.engine.store.places import CHECKPOINTS
-from orchestrator.engine.store.storage import TEMPORARY, Entry
+from orchestrator.engine.store.storage import Entry
 from orchestrator.engine.store.store import Store
 
 SCHEMA: Final = "orch.checkpoint/1"

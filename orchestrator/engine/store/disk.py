@@ -11,15 +11,17 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from audits.writing import TEMPORARY, make_folder, write_together
 from orchestrator.engine.store.faults import FULL, StoreFull, StoreUnusable, one_line
-from orchestrator.engine.store.storage import TEMPORARY, Entry
+from orchestrator.engine.store.storage import Entry
 
 _ATTEMPTS = 50  # each claim that is given back may remove the folder below those who write theirs
 
 
 class Disk:
-    """A folder on a disk: temporary name, fsync, rename."""
+    """A folder on a disk: temporary name, fsync, rename; made for its owner alone where it is not there yet."""
 
     def __init__(self, root: str) -> None:
         self.place = self.root = root
@@ -30,6 +32,8 @@ class Disk:
 
     def publish(self, folder: str, files: Mapping[str, bytes]) -> None:
         with self._one_line_errors("written"):
+            if not os.path.isdir(self.root):
+                make_folder(Path(self.root), private=True)
             for attempt in range(_ATTEMPTS):
                 try:
                     return self._publish(self._at(folder), files)
@@ -39,19 +43,10 @@ class Disk:
                         raise
 
     def _publish(self, folder: str, files: Mapping[str, bytes]) -> None:
-        os.makedirs(folder, exist_ok=True)
-        unfinished: dict[str, str] = {}
+        make_folder(Path(folder))
         try:
-            for name, data in files.items():
-                unfinished[name] = os.path.join(folder, f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}-{name}")
-                _write_durably(unfinished[name], data)
-            for name in files:
-                os.replace(unfinished[name], os.path.join(folder, name))
-                del unfinished[name]
+            write_together(Path(folder), files, durable=True)
         except BaseException:
-            for left in unfinished.values():
-                with contextlib.suppress(OSError):
-                    os.unlink(left)
             self._remove_empty(folder)
             raise
 
@@ -118,17 +113,6 @@ class Disk:
                 f"store {self.place} cannot be {doing}: {one_line(error)}; choose a place that you can write "
                 "(--store, ORCH_STORE or compute.store)"
             ) from error
-
-
-def _write_durably(path: str, data: bytes) -> None:
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(handle, left) :]
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _subfolders(folder: str) -> Iterator[os.DirEntry[str]]:

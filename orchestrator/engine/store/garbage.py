@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from audits.writing import TEMPORARY
 from orchestrator.engine.store.checkpoints import needless
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
 from orchestrator.engine.store.manifest import MANIFEST
 from orchestrator.engine.store.places import CLAIMS, NO_STAGES, PROBES
-from orchestrator.engine.store.storage import TEMPORARY, Entry
+from orchestrator.engine.store.storage import Entry
 from orchestrator.engine.store.store import Artefact, Store
 
 GRACE = 3600.0

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from audits.credentials import reveal
+from audits.writing import TEMPORARY
 from orchestrator.engine.store.faults import StoreUnusable, one_line
 from orchestrator.engine.store.patience import LIMIT, Patience, cause
-from orchestrator.engine.store.storage import TEMPORARY, Entry
+from orchestrator.engine.store.storage import Entry
 
 if TYPE_CHECKING:
     from pyarrow import fs

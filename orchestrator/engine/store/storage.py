@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-TEMPORARY = ".tmp-"
-"""Start of the name of whatever is not finished."""
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -73,16 +73,16 @@ def of_arm(run: GnqRun, setting: str, arm: ArmRow) -> Finding:
     if best is None:
         why = "training diverged" if arm.diverged else "no attack has a result"
         return Finding(setting=setting, subject=subject, level=UNTOLD, why=why, chance=0.5)
-    above = best.auc.above(0.5)
+    silent = not best.above_chance and best.auc.bounded
     return Finding(
         setting=setting,
         subject=subject,
-        level=LEAK if above else NONE_SEEN,
+        level=LEAK if best.above_chance else NONE_SEEN,
         attack=best.attack,
         access=next((row.access for row in run.result.table if row.attack == best.attack), None),
         value=best.auc,
         chance=0.5,
-        seen_from=None if above or not best.auc.bounded else 0.5 + shift(run, setting, max(best.auc.errors)),
+        seen_from=0.5 + shift(run, setting, max(best.auc.errors)) if silent else None,
     )
 
 

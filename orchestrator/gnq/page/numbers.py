@@ -5,6 +5,7 @@ from __future__ import annotations
 from orchestrator.gnq.page.reading import clear
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import ArmRow, Onion
+from orchestrator.report.chance import STAR
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import entry, estimate, or_dash, small_p
 from orchestrator.report.rows import Estimate
@@ -12,9 +13,15 @@ from orchestrator.report.rows import Estimate
 UNCORRECTED = "by the interval, but not after Holm’s correction"
 
 
-def headline(arm: ArmRow | None) -> Entry:
-    """Return the headline AUC of an arm with its interval."""
-    return entry(arm.headline.auc if arm and arm.headline else None)
+def headline(arm: ArmRow) -> Entry:
+    """Return the headline AUC of an arm with its interval, marked where that lies above one half."""
+    best = arm.headline
+    return entry(best.auc, mark=STAR if best.above_chance else "") if best else entry(None)
+
+
+def headline_words(arm: ArmRow) -> str:
+    """Return the headline AUC of an arm with its interval, for a sentence."""
+    return estimate(arm.headline.auc if arm.headline else None)
 
 
 def change(row: PairedRow | None) -> str:
@@ -24,7 +31,7 @@ def change(row: PairedRow | None) -> str:
 
 def change_entry(row: PairedRow | None, level: float) -> Entry:
     """Return a paired difference, marked where it lies beyond zero, also after Holm's correction."""
-    return entry(row.difference if row else None, signed=True, mark="*" if clear(row, level) else "")
+    return entry(row.difference if row else None, signed=True, mark=STAR if clear(row, level) else "")
 
 
 def onion_change(seen: Onion) -> Estimate:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from orchestrator.gnq.plan import FIRST
-from orchestrator.gnq.result.controls import judged
+from orchestrator.gnq.result.controls import decided, judged
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, GnqResult
 from orchestrator.report.result import of_setting, read_run, run_of
@@ -133,7 +133,7 @@ def read_gnq_run(out: Path) -> GnqRun:
 
 def controlled(result: GnqResult) -> GnqResult:
     """Return a result whose cells are judged by the rule of this version, also one that an older version wrote."""
-    return replace(result, table=judged(result.table, result.level))
+    return replace(result, table=judged(result.table, result.level), arms=decided(result.arms))
 
 
 class Scored(Protocol):

@@ -148,7 +148,7 @@ def cut_grid(run: GnqRun) -> Grid | None:
     level = percent(run.level, 0)
     columns = [left("removed"), left("share"), f"headline AUC [{level}]", *(f"AUC minus {name}" for name in REFERENCES)]
     columns += ["kept, same rule", f"test accuracy [{level}]"]
-    title = "Removal by share; differences as in the tables of each share, * after Holm’s correction within it"
+    title = "Removal by share; * headlines above .500; differences beyond zero after Holm’s correction in the share"
     return grid("shares", title, columns, body) if body else None
 
 

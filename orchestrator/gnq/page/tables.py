@@ -61,7 +61,7 @@ def all_grids(run: GnqRun) -> list[Grid]:
 def terminal_grids(run: GnqRun) -> list[Grid]:
     """Return the tables that a terminal shows: the arms, what they change, what scores predict, all settings."""
     caption = (
-        f"Headline: all contributors, shadows that know the defence, strongest attack. Brackets: "
+        f"Headline: all contributors, shadows that know the defence, strongest attack, * above .500. Brackets: "
         f"{percent(run.level, 0)} over pools. kept: same rule on both sides. Differences: paired. Both by "
         f"{words(run.judge)}. test: accuracy."
     )

@@ -10,7 +10,7 @@ from orchestrator.gnq.page.checks import control, luck, predictions
 from orchestrator.gnq.page.glossary import arm_words, words
 from orchestrator.gnq.page.gradient_inversion import gradient_verdict
 from orchestrator.gnq.page.inversion import inversion_verdict
-from orchestrator.gnq.page.numbers import change, headline, onion_change, standing
+from orchestrator.gnq.page.numbers import change, headline_words, onion_change, standing
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, GnqRun, clear
 from orchestrator.gnq.result.rows import ArmRow, ComparisonRow
 from orchestrator.report.numbers import estimate, number
@@ -31,7 +31,7 @@ def verdict(run: GnqRun) -> list[Sentence]:
     sentences = [published(run, setting)]
     removals = run.removals(setting)
     sentences += [removal_gain(run, setting, arm) for arm in removals[:MOST_REMOVALS]]
-    if others := "; ".join(f"{arm_words(arm)} {headline(arm)}" for arm in removals[MOST_REMOVALS:]):
+    if others := "; ".join(f"{arm_words(arm)} {headline_words(arm)}" for arm in removals[MOST_REMOVALS:]):
         sentences.append(Sentence("plain", "Other removals", f"Headline AUC: {others}."))
     sentences += [other_arm(run, setting, arm) for arm in run.arms(setting) if arm.method in ("dp_sgd", "noise")]
     if any(arm.method == "remove" for arm in run.arms(setting)):
@@ -50,12 +50,13 @@ def published(run: GnqRun, setting: str) -> Sentence:
         return Sentence("plain", head, "Not in this run: no undefended model was attacked.")
     accuracy = f"Its test accuracy is {estimate(arm.test_accuracy)}."
     attack = words(best.attack)
-    found = f"The strongest attack ({attack}) tells members from non-members with AUC {headline(arm)}; chance is .500."
+    area = f"AUC {headline_words(arm)}; chance is .500."
+    found = f"The strongest attack ({attack}) tells members from non-members with {area}"
     if not best.auc.bounded:
         return Sentence(
             "plain", head, f"{found} A single pool gives no interval, and other draws may differ. {accuracy}"
         )
-    if best.auc.above(0.5):
+    if best.above_chance:
         return Sentence("leak", head, f"{found} {accuracy}")
     if best.auc.below(0.5):
         return Sentence("bad", head, f"{found} That is below chance; explain it before using the attack. {accuracy}")
@@ -151,7 +152,7 @@ def _title(arm: ArmRow) -> str:
 def _change_words(run: GnqRun, setting: str, arm: ArmRow, base: ComparisonRow | None) -> str:
     """Return headline, change against no defence and cost in accuracy of one arm."""
     best = arm.headline
-    text = "It was not attacked." if best is None else f"Headline AUC {headline(arm)} ({words(best.attack)})."
+    text = "It was not attacked." if best is None else f"Headline AUC {headline_words(arm)} ({words(best.attack)})."
     if base is None or not base.difference.known:
         return f"{text} Not compared with a model without a defence."
     cost = estimate(base.accuracy, signed=True)

@@ -22,6 +22,7 @@ from orchestrator.gnq.result.gather import (
     pool_means,
 )
 from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, Headline, Onion
+from orchestrator.report.chance import beyond
 
 AGAINST = ("random", "loss_log")
 """Rankings by which the same is done as a control: removal, or noise."""
@@ -152,7 +153,7 @@ def headline(arm: str, rows: Sequence[AreaRow]) -> Headline | None:
     if not told:
         return None
     best = max(told, key=lambda row: float(row.auc))
-    return Headline(attack=best.attack, auc=best.auc)
+    return Headline(attack=best.attack, auc=best.auc, above_chance=beyond(best.auc))
 
 
 def onion(pools: Sequence[Found], level: float) -> Onion | None:

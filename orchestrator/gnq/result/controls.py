@@ -8,7 +8,8 @@ from dataclasses import replace
 from audits.gnq.removal import ONE_SIDED
 from audits.statistics.controls import corrected, interval_p, off
 from orchestrator.engine.headline import ControlName
-from orchestrator.gnq.result.rows import AreaRow
+from orchestrator.gnq.result.rows import AreaRow, ArmRow
+from orchestrator.report.chance import beyond
 
 NULL_MODELS = ControlName("null models", "models that saw none of the points")
 
@@ -21,6 +22,14 @@ def judged(rows: Sequence[AreaRow], level: float) -> tuple[AreaRow, ...]:
     found = [tested(row, level) for row in rows]
     columns = zip(rows, found, corrected(found), strict=True)
     return tuple(replace(row, p=p, p_holm=p_holm, off=off(p_holm, level)) for row, p, p_holm in columns)
+
+
+def decided(arms: Sequence[ArmRow]) -> tuple[ArmRow, ...]:
+    """Return arms with whether their headlines lie above chance, which older results do not say."""
+    return tuple(
+        replace(arm, headline=replace(arm.headline, above_chance=beyond(arm.headline.auc))) if arm.headline else arm
+        for arm in arms
+    )
 
 
 def tested(row: AreaRow, level: float) -> float | None:

@@ -216,7 +216,12 @@ def gradient_inversion_warnings(found: Recovered) -> list[str]:
     first = next(iter(found.values()), [])
     if alone := sum(target["alone"] for pool in first for target in pool):
         lines.append(
-            f"gradient inversion: {alone} points are the only ones of their class in their pool; their control is "
-            "noise of their gradient's norm"
+            "gradient inversion: "
+            + (
+                "1 point is the only one of its class in its pool; its"
+                if alone == 1
+                else f"{alone} points are the only ones of their class in their pool; their"
+            )
+            + " control is noise of the gradient's norm"
         )
     return lines

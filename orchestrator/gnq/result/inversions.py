@@ -147,12 +147,13 @@ def inversion_warnings(found: Likeness) -> list[str]:
         )
     if unknown := sum(row["same_class_twin"] == 0 for row in rows):
         lines.append(
-            f"inversion: of {len(rows)} images {unknown} are of a class that the twin has no image of; there own minus "
-            "twin also shows which model knows the class"
+            f"inversion: of {len(rows)} images {unknown} {'is' if unknown == 1 else 'are'} of a class that the twin "
+            "has no image of; there own minus twin also shows which model knows the class"
         )
     if alone := sum(row["same_class"] == 0 for row in rows):
         lines.append(
-            f"inversion: {alone} of {len(rows)} images are the only ones of their class in the target's half, so that "
-            "likeness to the class mean is not told"
+            f"inversion: {alone} of {len(rows)} images "
+            f"{'is the only one of its' if alone == 1 else 'are the only ones of their'} class in the target's half, "
+            "so that likeness to the class mean is not told"
         )
     return lines

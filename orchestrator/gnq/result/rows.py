@@ -22,10 +22,11 @@ Floats = tuple[float, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The strongest attack on all contributors of an arm."""
+    """The strongest attack on all contributors of an arm; ``above_chance``: its whole interval lies above one half."""
 
     attack: str
     auc: Estimate = field(metadata=keys("auc", "low", "high"))
+    above_chance: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

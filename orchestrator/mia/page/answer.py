@@ -11,13 +11,22 @@ from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow, OwnRow
+from orchestrator.report.chance import level_of
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
 from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
+from orchestrator.report.verdict_rule import few_points, seen_above_chance, verdict_of
+from orchestrator.report.verdict_words import (
+    ACCESS,
+    FOUR_IN_FIVE,
+    Wording,
+    advice,
+    disagreement,
+    number_of,
+    rounded,
+)
 
 LABELS = "labels"
 
@@ -73,24 +82,19 @@ def findings(run: MiaRun, setting: str) -> list[Finding]:
 def finding(run: MiaRun, row: MiaRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
     things = noun(run.result.plan)
-    unsure = by_points_alone(row, run.level)
+    level = level_of(row, run.level)
     return Finding(
         setting=row.setting,
         subject=f"from {ACCESS.get(row.access, row.access)}",
-        text=f"training {things} can be recognised ({number_of(row.auc)})" if row.above_chance else "",
-        level=LEAK if row.above_chance else UNTOLD if unsure else NONE_SEEN,
-        why=f"its shadows disagree too much to judge it ({words(row.attack)}, {number_of(row.auc)})" if unsure else "",
+        text=f"training {things} can be recognised ({number_of(row.auc)})" if level == LEAK else "",
+        level=level,
+        why=disagreement(run.units, words(row.attack), row.auc) if level == UNTOLD else "",
         attack=row.attack,
         access=row.access,
         value=row.auc,
         chance=0.5,
-        seen_from=None if row.above_chance or unsure else seen_from(run, row, tests),
+        seen_from=seen_from(run, row, tests) if level == NONE_SEEN else None,
     )
-
-
-def by_points_alone(row: MiaRow, level: float) -> bool:
-    """Say whether points tell members from others, but an interval over points and shadows does not."""
-    return not row.above_chance and float(row.auc) > 0.5 and row.auc_p_holm <= 1.0 - level
 
 
 def seen_from(run: MiaRun, row: MiaRow, tests: int) -> float | None:
@@ -100,7 +104,7 @@ def seen_from(run: MiaRun, row: MiaRow, tests: int) -> float | None:
     """
     members, others = row.members / row.targets, row.non_members / row.targets
     grouped = bool(look_up(run.result.plan, "data.groups"))
-    return seen_by_permutations(row.auc, members, others, row.pools, run.level, tests, grouped=grouped)
+    return seen_above_chance(row.auc, members, others, row.pools, run.level, tests, grouped=grouped)
 
 
 def controls(run: MiaRun, setting: str) -> list[Control]:

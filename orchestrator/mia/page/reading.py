@@ -114,6 +114,11 @@ class MiaRun:
         """What intervals are over."""
         return "points and shadows" if self.given else "pools"
 
+    @property
+    def units(self) -> str:
+        """What makes intervals wide where points are told apart: models that disagree, or a lack of points."""
+        return "shadows" if self.given else "pools" if self.rows()[0].pools > 1 else "points"
+
     @cached_property
     def own(self) -> list[OwnRow]:
         """The models of the plan's own recipe that are judged beside a given target, in the order of the attacks."""

@@ -9,6 +9,7 @@ from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.best import BEST, best_lines
+from orchestrator.report.chance import starred
 from orchestrator.report.grid import Column, Entry, Grid, bold, grid, group, left, red
 from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, or_dash, percent, small_p
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
@@ -81,7 +82,7 @@ def line(row: MiaRow, given: bool) -> list[Entry]:
     """Return the line of an attack at one promised rate; of a given target without what only other pools tell."""
     return [
         Entry(words(row.attack)),
-        entry(row.auc, mark="*" if row.above_chance else ""),
+        starred(row),
         Entry(small_p(row.auc_p_holm)),
         VOID if row.void else entry(row.tpr),
         rate_entry(row.found_fpr, row.found_fpr_off),
@@ -113,7 +114,7 @@ def canary_grid(run: MiaRun) -> Grid | None:
     for row in run.canaries:
         plain = run.row(row.attack)
         seen = entry(row.auc, tone=bold(row.auc.above(0.5)))
-        body.append([words(row.attack), seen, entry(plain.auc if plain else None), str(row.canaries)])
+        body.append([words(row.attack), seen, starred(plain) if plain else Entry(DASH), str(row.canaries)])
     columns = [left("attack"), "AUC, canaries", "AUC, other points", "canaries"]
     return grid("canaries", run.result.headed("Positive control: points with a wrong label"), columns, body)
 
@@ -127,7 +128,9 @@ def own_grid(run: MiaRun) -> Grid | None:
         given = run.row(row.attack)
         seen = entry(row.auc, tone=bold(row.auc.above(0.5)))
         broken = row.found_fpr.above(row.promised_fpr)
-        body.append([words(row.attack), seen, entry(given.auc if given else None), rate_entry(row.found_fpr, broken)])
+        body.append(
+            [words(row.attack), seen, starred(given) if given else Entry(DASH), rate_entry(row.found_fpr, broken)]
+        )
     rate = percent(run.own[0].promised_fpr, 0)
     columns = [left("attack"), "AUC, own models", "AUC, given model", f"found FPR at {rate}, own"]
     return grid("own", run.result.headed("Positive control: two models of the plan’s own recipe"), columns, body)
@@ -255,7 +258,7 @@ def setting_grid(run: MiaRun) -> Grid | None:
     body, best = [], {(row.setting, row.attack) for row in run.result.best}
     for setting in run.settings:
         for row in run.rows(setting):
-            area = entry(row.auc, mark="*" if row.above_chance else "")
+            area = starred(row)
             area = replace(area, mark=area.mark + BEST) if (setting, row.attack) in best else area
             found = [area, VOID if row.void else entry(row.tpr)]
             body.append([setting, words(row.attack), *found, rate_entry(row.found_fpr, row.found_fpr_off)])

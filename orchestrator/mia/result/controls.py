@@ -8,6 +8,7 @@ from dataclasses import replace
 from audits.statistics.controls import corrected, off
 from orchestrator.engine.headline import ControlName
 from orchestrator.mia.result.rows import CanaryRow, MiaRow
+from orchestrator.report.chance import decided
 
 CANARIES = ControlName("canaries", "planted points with a wrong label")
 BLIND = ControlName("members without the model")
@@ -16,7 +17,8 @@ Place = tuple[str, str]
 
 
 def judged(rows: Sequence[MiaRow], level: float, unlike: Collection[str] = ()) -> tuple[MiaRow, ...]:
-    """Return ``rows`` with which promises are broken, corrected over all cells of the run, and what is void.
+    """Return ``rows`` with whether they are above chance, which promises are broken, corrected over all cells of the
+    run, and what is void.
 
     Rates on null models and on targets' non-members are corrected by themselves. An attack that breaks a promise at one
     rate of a setting is void at all. ``unlike``: settings whose shadows have another recipe or architecture than their
@@ -38,7 +40,7 @@ def judged(rows: Sequence[MiaRow], level: float, unlike: Collection[str] = ()) -
             or off(null_holm, level)
             or (row.setting in unlike and row.null_fpr.above(row.promised_fpr)),
         )
-        for row, p_holm, null_holm in zip(rows, own, null, strict=True)
+        for row, p_holm, null_holm in zip(decided(rows, level), own, null, strict=True)
     ]
     void = {place(row) for row in found if row.found_fpr_off or row.null_fpr_off}
     return tuple(replace(row, void=place(row) in void) for row in found)

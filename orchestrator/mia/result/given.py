@@ -71,7 +71,6 @@ def rates_without(told: Mapping[str, Any], rate: float, side: str) -> Sequence[f
 def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: float, known: int) -> MiaRow:
     """Return a row with the intervals of one model: of its AUC, its rates, and what its calls are worth.
 
-    Permutations of points hold the shadows still, so that a row is above chance only if its interval says so, too.
     ``known``: how many known non-members set the threshold.
     """
     member, rate = own["member"].astype(bool), row.promised_fpr
@@ -83,11 +82,9 @@ def with_intervals(row: MiaRow, own: Columns, told: Mapping[str, Any], level: fl
         one_target_rate_p(calls[~member], rate, sides["outside"], level, below=below, known=known)
         for below in (False, True)
     )
-    auc = Estimate(*area_interval(own["score"], member, told["auc"], level))
     return replace(
         row,
-        auc=auc,
-        above_chance=row.above_chance and auc.above(0.5),
+        auc=Estimate(*area_interval(own["score"], member, told["auc"], level)),
         tpr=tpr,
         found_fpr=fpr,
         worth_1=worth(tpr, fpr, 0.01),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from orchestrator.mia.result.rows import (
     OwnRow,
     ShadowRow,
 )
-from orchestrator.report.metrics import flat, rows_of
+from orchestrator.report.metrics import LoggedRow, flat, rows_of
+from orchestrator.report.rows import Estimate
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting
@@ -32,7 +34,6 @@ FIELDS = {
     "canaries": CanaryRow,
     "shadows": ShadowRow,
     "epsilons": EpsilonRow,
-    "discoveries": DiscoveryRow,
     "fit": FitRow,
     "own": OwnRow,
     "blind": BlindRow,
@@ -40,11 +41,21 @@ FIELDS = {
 
 
 def metrics(document: Mapping[str, Any], setting: str) -> dict[str, float]:
-    """Return ``attack.metric``, ``attack.rate.metric``, ``attack.shadows.number.metric`` and more of a setting."""
+    """Return ``attack.metric``, ``attack.rate.metric``, ``attack.shadows.number.metric`` and more of a setting.
+
+    What is void is left out: TPRs and discoveries of attacks that break a promised rate.
+    """
     found: dict[str, float] = {}
     for field, form in FIELDS.items():
-        found |= flat(rows_of(document, field, form, setting))
-    return found
+        found |= flat(map(quoted, rows_of(document, field, form, setting)))
+    return found | flat(row for row in rows_of(document, "discoveries", DiscoveryRow, setting) if not row.void)
+
+
+def quoted(row: LoggedRow) -> LoggedRow:
+    """Return a row without the TPR where that is void."""
+    if isinstance(row, MiaRow | ShadowRow) and row.void:
+        return replace(row, tpr=Estimate())
+    return row
 
 
 def compared(plan: MiaPlan) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.engine.headline import DIRECTION, backwards
+from orchestrator.engine.headline import DIRECTION, PROMISED_RATES, backwards
 from orchestrator.engine.plan.wording import how_many
+from orchestrator.report.chance import level_of
 from orchestrator.report.numbers import percent
-from orchestrator.report.verdict import FAILED, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import seen_by_permutations, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
+from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, UNTOLD, Control, Finding, Verdict
+from orchestrator.report.verdict_rule import seen_above_chance, verdict_of
+from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, disagreement
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 ADVICE = advice(
@@ -31,6 +32,7 @@ def answer(run: ScoreResult) -> Verdict:
         main=[finding(run, row, len(rows)) for row in rows],
         controls=[
             *([Control(name=DIRECTION.told(), of="cells", state=FAILED, text=turned(wrong))] if wrong else []),
+            *promises(run),
             Control(name="controls of the audit", of="cells", state=MISSING, text=text),
         ],
         wording=Wording("members can be recognised", ADVICE),
@@ -42,6 +44,17 @@ def answer(run: ScoreResult) -> Verdict:
     )
 
 
+def promises(run: ScoreResult) -> list[Control]:
+    """Say whether decisions that came with the scores keep the rates that they promise; nothing without any."""
+    if not any(row.found_fpr_p is not None for row in run.table):
+        return []
+    name, void = PROMISED_RATES.told(), dict.fromkeys(row.attack for row in run.table if row.void)
+    if not void:
+        return [Control(name=name, of="cells", state=HELD, text="No attack raises more false alarms than it promises.")]
+    text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."
+    return [Control(name=name, of="cells", state=FAILED, text=text)]
+
+
 def turned(attacks: Sequence[str]) -> str:
     """Return what is wrong with the scores of ``attacks``."""
     return f"Members have lower scores than others by {', '.join(attacks)}: is it --lower-is-member?"
@@ -50,19 +63,21 @@ def turned(attacks: Sequence[str]) -> str:
 def finding(run: ScoreResult, row: ScoreRow, tests: int) -> Finding:
     """Return what one attack finds, of so many that are tested together."""
     members, others = row.members / row.targets, row.non_members / row.targets
-    why = ""
-    if backwards(float(row.auc), row.auc_p_holm, run.level):
+    why, level = "", level_of(row, run.level)
+    if level == UNTOLD:
+        why = disagreement("targets" if row.targets > 1 else "points", row.attack, row.auc)
+    elif backwards(float(row.auc), row.auc_p_holm, run.level):
         why = "members have lower scores than others, so the scores may stand the wrong way round"
-    elif row.auc.bounded and row.auc.errors == (0.0, 0.0):
+    elif level != LEAK and row.auc.bounded and row.auc.errors == (0.0, 0.0):
         why = "its scores are all alike, and would have shown nothing"
-    seen = seen_by_permutations(row.auc, members, others, row.targets, run.level, tests)
+    seen = seen_above_chance(row.auc, members, others, row.targets, run.level, tests)
     return Finding(
         setting=row.setting,
         subject=row.attack if len({each.setting for each in run.table}) < 2 else f"{row.attack} ({row.setting})",
-        level=LEAK if row.above_chance else UNTOLD if why else NONE_SEEN,
+        level=UNTOLD if why else level,
         why=why,
         attack=row.attack,
         value=row.auc,
         chance=0.5,
-        seen_from=None if row.above_chance or why else seen,
+        seen_from=None if level == LEAK or why else seen,
     )

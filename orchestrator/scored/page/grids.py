@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, left
-from orchestrator.report.numbers import DASH, entry, number, percent, small_p
+from dataclasses import replace
+
+from orchestrator.report.chance import starred
+from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, left, red
+from orchestrator.report.numbers import DASH, VOID, entry, number, percent, small_p
 from orchestrator.scored.rows import ScoreResult, ScoreRow, ValueRow
 
 SHORT_NAME = 12
@@ -27,7 +30,7 @@ def main_grid(run: ScoreResult) -> Grid:
     for setting in dict.fromkeys(row.setting for row in run.table):
         own = [row for row in run.table if row.setting == setting]
         body = [
-            (*_head(row), Entry(f"{row.promised_fpr * 100:g}\N{NO-BREAK SPACE}%"), entry(row.tpr),
+            (*_head(row), Entry(f"{row.promised_fpr * 100:g}\N{NO-BREAK SPACE}%"), VOID if row.void else entry(row.tpr),
              *(_value(values[row.setting, row.attack, row.promised_fpr, prior]) for prior in priors))
             for row in own
         ]  # fmt: skip
@@ -43,15 +46,12 @@ def _prior_column(prior: float, spare: bool) -> Column:
 
 
 def _head(row: ScoreRow) -> tuple[Entry, Entry, Entry]:
-    star = "*" if row.above_chance else ""
-    return (
-        Entry(row.attack),
-        entry(row.auc, mark=star),
-        Entry(small_p(row.auc_p_holm), tone=bold(row.above_chance)),
-    )
+    return Entry(row.attack), starred(row), Entry(small_p(row.auc_p_holm), tone=bold(row.above_chance))
 
 
 def _value(row: ValueRow) -> Entry:
+    if row.void:
+        return VOID
     return Entry(DASH) if row.value.value is None else Entry(percent(row.value.value), _percents(row))
 
 
@@ -74,8 +74,8 @@ def threshold_grid(run: ScoreResult) -> Grid:
         (
             row.attack,
             percent(row.promised_fpr),
-            entry(row.tpr),
-            entry(row.found_fpr),
+            VOID if row.void else entry(row.tpr),
+            replace(entry(row.found_fpr), tone=red(row.found_fpr_off)),
             number(row.other_targets_tpr),
             number(row.roc_tpr),
         )

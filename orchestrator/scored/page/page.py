@@ -11,6 +11,7 @@ from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
 from orchestrator.report.result import read_run, run_of
 from orchestrator.report.writing import draw, write_page
+from orchestrator.scored.controls import controlled
 from orchestrator.scored.files import read_parquet
 from orchestrator.scored.layouts.own import KIND, judged_of
 from orchestrator.scored.page import figures, grids, words
@@ -28,7 +29,9 @@ class ScoredRun:
 
 def read(out: Path) -> ScoredRun:
     """Return the result in a folder; raises BadInput where there is none."""
-    return ScoredRun(read_run(out, ScoreResult), tuple(judged_of(read_parquet(out / "scores.parquet"), KIND)))
+    return ScoredRun(
+        controlled(read_run(out, ScoreResult)), tuple(judged_of(read_parquet(out / "scores.parquet"), KIND))
+    )
 
 
 def fill(run: ScoredRun, out: Path, images: Images) -> Path:
@@ -60,7 +63,7 @@ def fill(run: ScoredRun, out: Path, images: Images) -> Path:
 
 PAGE = RunPage(
     read=read,
-    of=lambda document: ScoredRun(run_of(document, ScoreResult)),
+    of=lambda document: ScoredRun(controlled(run_of(document, ScoreResult))),
     fill=fill,
     images=lambda document, data: {},
     all_grids=lambda run: grids.all_grids(run.result),

@@ -47,6 +47,9 @@ def _area(row: ScoreRow) -> str:
 def _rate(row: ScoreRow, run: ScoreResult) -> Sentence:
     """Return what the best attack finds at the lowest rate, and what that is worth in a crowd."""
     rate = row.promised_fpr
+    if row.void:
+        text = f"{row.attack} calls more non-members than it promises, so what its decisions find is void."
+        return Sentence("bad", "In a crowd", text)
     told = f"{row.attack} finds {percent(row.tpr.value)} of the members at a false-positive rate of {rate * 100:g} %"
     worth = [
         f"{percent(value.value.value)} at a prior of {percent(value.prior, 0)}"

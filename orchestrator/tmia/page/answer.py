@@ -10,13 +10,14 @@ from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
+from orchestrator.report.rows import Estimate
 from orchestrator.report.sentence import capital
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
 from orchestrator.report.verdict_rule import few_points, verdict_of
 from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
-from orchestrator.tmia.page.verdict import detectable, finds
+from orchestrator.tmia.page.verdict import detectable
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, fair, sight
 from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlearnt, unlike_fits
 from orchestrator.tmia.result.given_rows import GivenResult
@@ -89,7 +90,7 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
         whose = f"{whose}{KNOWN[known(run, row.setting)]}"
         if sum(known(run, name) == known(run, row.setting) for name in alike) > 1:
             whose = f"{whose} ({row.setting})"
-    level: Level = UNTOLD if row.void else LEAK if finds(row) else NONE_SEEN
+    level: Level = UNTOLD if row.void else LEAK if row.above_chance else NONE_SEEN
     return Finding(
         setting=row.setting,
         subject=f"{whose}, from {ACCESS.get(row.access, row.access)}",
@@ -99,7 +100,7 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
         attack=row.attack,
         access=row.access,
         metric="precision",
-        value=row.precision,
+        value=Estimate() if row.void else row.precision,
         chance=row.chance,
         seen_from=detectable(row, run.level) if level == NONE_SEEN else None,
     )

@@ -16,6 +16,7 @@ from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Axes as Swept
 from orchestrator.report.swept import Panel, panels
 from orchestrator.tmia.page.glossary import words
+from orchestrator.tmia.page.numbers import unless_void
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -155,9 +156,9 @@ def _line(axes: Axes, run: TmiaRun, attack: str, line: Line, name: str, label: s
 
 def quantity(row: TmiaCell, name: str) -> Estimate:
     """Return precision or coverage of a cell, not defined where they are void, or its number of candidates."""
-    if row.void and name != "candidates":
-        return Estimate()
-    return {"precision": row.precision, "coverage": row.coverage, "candidates": Estimate(row.candidates)}[name]
+    if name == "candidates":
+        return Estimate(row.candidates)
+    return unless_void(row, row.precision if name == "precision" else row.coverage)
 
 
 def _chance(axes: Axes, run: TmiaRun) -> None:

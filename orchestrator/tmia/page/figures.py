@@ -15,6 +15,7 @@ from orchestrator.report.rows import Estimate
 from orchestrator.report.style import INK, MARKERS, MUTED, PAPER, SERIES
 from orchestrator.report.words import access_level
 from orchestrator.tmia.page.glossary import words
+from orchestrator.tmia.page.numbers import unless_void
 from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell
 
@@ -40,22 +41,20 @@ class Axis:
 
 
 def precision_and_coverage(run: TmiaRun, setting: str) -> Figure | None:
-    """Draw precision and coverage with intervals, attack × selection, chance dashed; hollow: not above chance."""
+    """Draw precision and coverage with intervals, attack × selection, chance dashed; hollow: not above chance.
+
+    What is void is left out.
+    """
     rows = run.rows(setting)
     expected = next((row.chance for row in rows if row.chance is not None), None)
     return _forest(
         run,
         rows,
         [
-            Axis(lambda row: row.precision, "precision", expected, above_chance),
-            Axis(lambda row: row.coverage, "coverage", None, above_chance),
+            Axis(lambda row: unless_void(row, row.precision), "precision", expected, lambda row: row.above_chance),
+            Axis(lambda row: unless_void(row, row.coverage), "coverage", None, lambda row: row.above_chance),
         ],
     )
-
-
-def above_chance(row: TmiaCell) -> bool:
-    """Say whether a cell's precision lies above chance with its whole interval, and is not void."""
-    return not row.void and (row.precision.low or 0.0) > (row.chance or 1.0)
 
 
 def false_positive_rates(run: TmiaRun, setting: str) -> Figure | None:
@@ -92,7 +91,11 @@ def _forest(
         for row in rows:
             index = selections.index(row.selection)
             place = attacks.index(row.attack) + (index - (len(selections) - 1) / 2) * step
-            _interval(axes, column.rate(row), place, index, column.filled(row))
+            rate = column.rate(row)
+            if rate.known:
+                _interval(axes, rate, place, index, column.filled(row))
+            else:
+                _without(axes, place, index, "void" if row.void else "0/0")
         if column.reference is not None:
             axes.axvline(column.reference, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
         _attack_lines(axes, rows, attacks)
@@ -105,15 +108,18 @@ def _forest(
 
 
 def _interval(axes: Axes, rate: Estimate, height: float, index: int, solid: bool) -> None:
-    """Draw one rate as a mark on its interval, or 0/0 at the edge where it is undefined."""
+    """Draw one rate as a mark on its interval."""
     colour = SERIES[index % len(SERIES)]
-    if not rate.known:
-        axes.text(0.01, height, "0/0", transform=axes.get_yaxis_transform(), color=colour, fontsize=6, va="center")
-        return
     if rate.bounded:
         axes.plot(rate.ends, [height] * 2, color=colour, linewidth=1.3)
     look: dict[str, Any] = {"markerfacecolor": colour if solid else PAPER, "markeredgewidth": 1.0, "markersize": 4.5}
     axes.plot(float(rate), height, MARKERS[index % len(MARKERS)], color=colour, **look)
+
+
+def _without(axes: Axes, height: float, index: int, word: str) -> None:
+    """Say at the edge why no rate is drawn."""
+    look: dict[str, Any] = {"color": SERIES[index % len(SERIES)], "fontsize": 6, "va": "center"}
+    axes.text(0.01, height, word, transform=axes.get_yaxis_transform(), **look)
 
 
 def _attack_lines(axes: Axes, rows: Sequence[TmiaCell], attacks: Sequence[str]) -> None:

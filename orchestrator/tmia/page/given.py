@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from audits.statistics.one_target import SAYS
 from orchestrator.report.grid import Grid, grid, left
-from orchestrator.report.numbers import estimate, number, percent
+from orchestrator.report.numbers import VOID, estimate, number, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import rate, rate_entry
@@ -63,7 +63,7 @@ def positive(run: TmiaRun, setting: str) -> list[Sentence]:
             parts.append(
                 f"{words(attack)}: AUC {', '.join(estimate(row.auc) for row in found)} (the target "
                 f"{estimate(own.auc)}), coverage {', '.join(number(row.coverage.value) for row in found)} (the target "
-                f"{number(own.coverage.value)})."
+                f"{VOID.text if own.void else number(own.coverage.value)})."
             )
     if not parts:
         text = "Not in this run, so a null result may only mean that the attacks have no power."

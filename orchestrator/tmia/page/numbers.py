@@ -25,6 +25,11 @@ def quoted(row: TmiaCell, found: Estimate, *, tone: Tone = "", tooltip: str = ""
     return VOID if row.void else rate_entry(found, tone=tone, tooltip=tooltip)
 
 
+def unless_void(row: TmiaCell, rate: Estimate) -> Estimate:
+    """Return a rate of a cell that rests on its promise, not defined where that is broken."""
+    return Estimate() if row.void else rate
+
+
 def null_rate(row: TmiaCell) -> Entry:
     """Return the false-positive rate on null models, red where it breaks the promise.
 

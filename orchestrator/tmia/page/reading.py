@@ -107,7 +107,7 @@ def read_tmia_run(out: Path) -> TmiaRun:
 
     chosen = [name for name in pq.read_schema(out / "scores.parquet").names if name.startswith("q_")]
     columns = ["setting", "group", "member", "statistic", *chosen]
-    return TmiaRun(result, read_scores(out, columns, filters=[("attack", "==", LOSSES)]))
+    return TmiaRun(result, read_scores(out, columns, attack=LOSSES))
 
 
 def controlled(result: TmiaResult) -> TmiaResult:

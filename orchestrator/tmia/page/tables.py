@@ -14,7 +14,6 @@ from orchestrator.tmia.page.glossary import GROUPS, words
 from orchestrator.tmia.page.numbers import null_rate, over_targets, quoted, rate_entry
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.seeds import seeds_grids
-from orchestrator.tmia.page.verdict import finds
 from orchestrator.tmia.result.given_rows import GivenCell, GivenResult
 from orchestrator.tmia.result.rows import RecognisedPoint, TmiaCell
 
@@ -84,7 +83,7 @@ def cell_line(row: TmiaCell) -> list[object]:
         words(row.attack),
         row.access,
         row.candidates,
-        quoted(row, row.precision, tone=bold(finds(row)), tooltip=over_targets(row.precision_t)),
+        quoted(row, row.precision, tone=bold(row.above_chance), tooltip=over_targets(row.precision_t)),
         quoted(row, row.coverage, tooltip=over_targets(row.coverage_t)),
         rate_entry(row.fpr, tone=missed, tooltip=over_targets(row.fpr_t)),
         null_rate(row),
@@ -113,7 +112,7 @@ def overview_grid(run: TmiaRun) -> Grid | None:
             row.mode,
             words(attack),
             row.candidates,
-            quoted(row, row.precision, tone=bold(finds(row))),
+            quoted(row, row.precision, tone=bold(row.above_chance)),
             quoted(row, row.coverage),
             rate_entry(row.fpr),
             null_rate(row),

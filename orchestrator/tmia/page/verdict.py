@@ -22,11 +22,6 @@ from orchestrator.tmia.result.given_rows import GivenCell, GivenResult
 from orchestrator.tmia.result.rows import GAP, TmiaCell
 
 
-def finds(row: TmiaCell) -> bool:
-    """Say whether a cell's precision lies above chance with its whole interval, and is not void."""
-    return not row.void and row.chance is not None and row.precision.above(row.chance)
-
-
 def misleads(row: TmiaCell) -> bool:
     """Say whether a cell's precision lies below chance with its whole interval, and is not void."""
     return not row.void and row.chance is not None and row.precision.below(row.chance)
@@ -117,7 +112,7 @@ def setting_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
     rows = [row for row in found if row]
     if not rows:
         return [Sentence("plain", head, f"No attack of this run has a result under {words(run.main_selection)}.")]
-    leaks = [means(row) for row in rows if finds(row)]
+    leaks = [means(row) for row in rows if row.above_chance]
     answer = "Members are not recognised better than by chance: a null result."
     if leaks:
         answer = f"Members can be recognised {' and '.join(leaks)}."
@@ -126,7 +121,9 @@ def setting_sentences(run: TmiaRun, setting: str) -> list[Sentence]:
         where = f"{rows[0].candidates} candidates."
     first = Sentence("leak" if leaks else "plain", head, f"{answer} {where}")
     each = [
-        Sentence("leak" if finds(row) else "plain", f"{head}, {means(row)} ({words(row.attack)})", said(row, run.level))
+        Sentence(
+            "leak" if row.above_chance else "plain", f"{head}, {means(row)} ({words(row.attack)})", said(row, run.level)
+        )
         for row in rows
     ]
     return [first, *each]
@@ -162,7 +159,7 @@ def said(row: TmiaCell, level: float) -> str:
 def power(row: TmiaCell, level: float) -> str:
     """Return, for a cell that is not above chance, what this run could have told from chance; else nothing."""
     seen = detectable(row, level)
-    if finds(row) or seen is None:
+    if row.above_chance or seen is None:
         return ""
     if misleads(row):
         return " That is below chance: calls are wrong more often than guesses. Explain this before using the attack."
@@ -213,9 +210,9 @@ def other_attacks(run: TmiaRun, setting: str) -> list[Sentence]:
     rows = [row for row in rows if row.attack not in run.judges]
     if not rows:
         return []
-    seen = "; ".join(f"{words(row.attack)} ({row.access}) {both(row)}" for row in rows if finds(row))
+    seen = "; ".join(f"{words(row.attack)} ({row.access}) {both(row)}" for row in rows if row.above_chance)
     void = [words(row.attack) for row in rows if row.void]
-    null = [row for row in rows if not finds(row) and row.precision.known and not row.void]
+    null = [row for row in rows if not row.above_chance and row.precision.known and not row.void]
     silent = [words(row.attack) for row in rows if not row.precision.known and not row.void]
     parts = [f"Above chance, precision / coverage: {seen}." if seen else "None is above chance."]
     if null:
@@ -232,7 +229,7 @@ def sweep_sentence(run: TmiaRun) -> Sentence:
     parts = []
     for attack in run.judges:
         rows = [row for name in run.settings if (row := run.cell(name, run.main_selection, attack))]
-        names = [row.setting for row in rows if finds(row)]
+        names = [row.setting for row in rows if row.above_chance]
         listed = f" ({', '.join(names)})" if names and len(names) < len(rows) else ""
         parts.append(f"{words(attack)} is above chance in {len(names)} of {len(rows)} settings{listed}.")
     return Sentence("plain", f"All settings, {words(run.main_selection)}", " ".join(parts))

@@ -41,12 +41,13 @@ def sight(rows: Sequence[OverfittedRow], attacks: Collection[str]) -> tuple[str,
 def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:
     """Return ``cells`` with p-values of the promised rate on null models and on targets, and which of them stay off.
 
-    Each of the two is corrected by itself over all cells of the run that promise a rate and have an interval.
+    Each of the two is corrected by itself over all cells of the run that promise a rate and have an interval. What is
+    void by them, and what lies above chance, is decided here.
     """
     null = [tested(cell, cell.null_fpr, cell.null_models, level) for cell in cells]
     own = [tested(cell, cell.fpr, cell.clusters, level) for cell in cells]
     columns = zip(cells, null, corrected(null), own, corrected(own), strict=True)
-    return tuple(
+    found = (
         replace(
             cell,
             null_fpr_p=p,
@@ -58,6 +59,12 @@ def judged(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:
         )
         for cell, p, p_holm, fpr_p, fpr_p_holm in columns
     )
+    return tuple(replace(cell, void=cell.breaks, above_chance=not cell.breaks and precise(cell)) for cell in found)
+
+
+def precise(cell: TmiaCell) -> bool:
+    """Say whether the whole interval of a cell's precision lies above that of answering at random."""
+    return cell.chance is not None and cell.precision.above(cell.chance)
 
 
 def tested(cell: TmiaCell, rate: Estimate, models: int, level: float) -> float | None:

@@ -26,8 +26,8 @@ class GivenCell(TmiaCell):
         return self.non_members if self.resampled == "points" else GROUPS
 
     @property
-    def void(self) -> bool:
-        """Whether the promise is broken on null models, or on the non-members of the model itself."""
+    def breaks(self) -> bool:
+        """Whether the promise is broken: on null models, or on the non-members of the model itself."""
         return self.null_fpr_off or self.fpr_off
 
 

@@ -21,6 +21,8 @@ class TmiaCell:
     """One attack on one selection of candidates; 0/0 is None.
 
     ``fpr_p``, ``null_fpr_p``: of "the rate is at most β" (``controls.judged``); ``…_off``: above β also after Holm.
+    ``void``: the promise is broken, so that precision, coverage and called points must not be quoted;
+    ``above_chance``: it is not, and the whole interval of precision lies above ``chance``.
     """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
@@ -68,10 +70,12 @@ class TmiaCell:
     null_fpr_p: float | None = None
     null_fpr_p_holm: float | None = None
     null_fpr_off: bool = False
+    void: bool = False
+    above_chance: bool = False
 
     @property
-    def void(self) -> bool:
-        """Whether the promise is broken on null models: precision, coverage and called points must not be quoted."""
+    def breaks(self) -> bool:
+        """Whether the promise is broken: on null models."""
         return self.null_fpr_off
 
     @property

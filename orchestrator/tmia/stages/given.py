@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from audits.seeds import derive_seed, numpy_generator
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.run.given import model_given, points_files
-from orchestrator.tmia.design import TEST_POINTS
+from orchestrator.tmia.design import fit_sample
 from orchestrator.tmia.stages.context import Context
 from orchestrator.tmia.stages.stored import tensors
-
-if TYPE_CHECKING:
-    from audits.arrays import Ids
 
 
 def bring(context: Context, job: Job) -> dict[str, bytes]:
@@ -36,13 +28,7 @@ def bring(context: Context, job: Job) -> dict[str, bytes]:
         context,
         job,
         lambda: design.build(side, classes, 0),
-        tensors(context, side, sample(inside)),
-        tensors(context, side, sample(outside)),
+        tensors(context, side, fit_sample(inside)),
+        tensors(context, side, fit_sample(outside)),
         classes,
     )
-
-
-def sample(ids: Ids) -> Ids:
-    """Return up to ``TEST_POINTS`` of ``ids``, the same in every plan: they are part of what a key stands for."""
-    rng = numpy_generator(derive_seed(0, "given model", "accuracy"))
-    return np.sort(rng.permutation(ids)[:TEST_POINTS])

@@ -140,7 +140,7 @@ def test_what_is_left_out_or_may_surprise_is_said_with_counts(tmp_path: Path) ->
     )
     others, beside, empty, hidden = describe(f"folder:{tmp_path}").notes
     assert ".gif 2, no ending 2, .ds_store 1, .txt 1" in others
-    assert ": 1 images" in beside and ": 1 hidden folders" in empty and "1 of 3 images" in hidden
+    assert ": 1 image that" in beside and ": 1 hidden folder without" in empty and "1 of 3 images" in hidden
     assert load(f"folder:{tmp_path}").notes == (others, beside, empty, hidden)
     assert all(line.startswith(f"folder:{tmp_path}: ") for line in (others, beside, empty, hidden))
 
@@ -239,6 +239,8 @@ def test_tiff_of_16_bits_is_refused(tmp_path: Path) -> None:
         (["train_set/a/0.png", "test-set/a/0.png", "x/0.png", "y/0.png", "z/0.png"], "folder:{}/test-set"),
         (["train/a/0.png", "train/b/0.png"], "folder:{}/train"),
         (["train/0.png", "test/0.png"], "one folder of images per class"),
+        (["testA/0.png", "testB/0.png", "trainA/0.png", "trainB/0.png"], "such as test with the folders A and B in it"),
+        (["trainA/horse/0.png", "trainA/foal/0.png", "testA/horse/0.png", "valA/foal/0.png"], "folder:{}/testA"),
         (["seg_train/sea/0.png", "seg_test/sea/0.png", "seg_pred/0.png"], "folder:{}/seg_test"),
     ],
 )
@@ -297,3 +299,12 @@ def test_class_folders_with_the_same_folders_inside_are_noted(tmp_path: Path, fi
     notes = [note for note in describe(f"folder:{tmp_path}").notes if "sub-folders of the same names" in note]
     assert len(notes) == noted
     assert all("'a', 'b'" in note and "'Training'" in note for note in notes)
+
+
+def test_one_of_a_kind_is_told_in_the_singular(tmp_path: Path) -> None:
+    plant(tmp_path, "a/0.png", "b/0.png", "beside.png", ".empty/readme", "a/.hidden.png")
+    notes = " ".join(read_class_folders(tmp_path).notes())
+    for words in ("1 image that is in no class folder is left out", "1 hidden folder", "1 of 3 images is hidden"):
+        assert words in notes, notes
+    with pytest.raises(BadInput, match="holds 1 class folder;"):
+        read_class_folders(plant(tmp_path / "one", "a/0.png"))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -120,12 +123,12 @@ def test_shards_hold_the_points_and_not_their_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such points\); give each of 3 points one line"),
+        ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such point\); give each of 3 points one line"),
         ("id,group\n0,a\n1,a\n1,b\n", "has id 1 twice"),
         ("id,group\n0,a\n1,a\n3,b\n", r"has id 3 .*allowed: 0 to 2"),
         ("id,group\n0,a\n1,a\nx,b\n", "has 'x' in place 3"),
         (f"id,group\n0,a\n1,a\n{'9' * 5000},b\n", "are outside"),
-        ("id,group\n0,a\n1,\n2,b\n", "has an empty group for point 1"),
+        ("id,group\n0,a\n1,\n2,b\n", r"has no group for point 1 \(it is empty or missing\)"),
         ("point,patient\n0,a\n", "has the columns point, patient; needed: id and group"),
         ("", "is empty"),
     ],
@@ -150,11 +153,11 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path, name:
     [
         ([1, 2], r"groups have shape \(2,\); needed: \(3,\)"),
         ([1.0, 2.0, float("nan")], "point 0 is '1.0', of type float"),
-        (["a", None, "b"], "point 1 is 'None', of type NoneType, or missing"),
+        (["a", None, "b"], "no group for point 1"),
         ([[1], [2, 3], [4]], "one whole number or name a point"),
         ([True, False, True], "of type bool"),
         ([1, "1", 2], "1 both as a number and as text"),
-        (["a", "", "b"], "empty group for point 1"),
+        (["a", "", "b"], "no group for point 1"),
     ],
 )
 def test_groups_that_a_function_returns_are_checked(groups: object, says: str) -> None:
@@ -162,8 +165,9 @@ def test_groups_that_a_function_returns_are_checked(groups: object, says: str) -
         numbered("python:own:data", groups, 3)
 
 
+MISSING_ELSEWHERE = ("NA", "nan", "None", "null", "N/A", "<NA>")
 NAMES = st.one_of(
-    st.sampled_from(["1", "01", "1.0", "+1", "1e0", " 1", "1 ", "True", "true", "NA", "nan", "None", " ", "a", "A"]),
+    st.sampled_from(["1", "01", "1.0", "+1", "1e0", " 1", "1 ", "True", "true", *MISSING_ELSEWHERE, " ", "a", "A"]),
     st.integers(2**53 - 2, 2**53 + 2).map(str),
     st.integers(10**19, 10**19 + 3).map(str),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=4),
@@ -191,6 +195,44 @@ def test_texts_are_the_same_groups_by_every_way_in_and_none_merge(
         "arrays": arrays_of((np.zeros((count, 2)), np.arange(count) % 2, names))[2],
     }
     assert {way: found.tolist() for way, found in ways.items() if found is not None} == dict.fromkeys(ways, wanted)
+
+
+def test_a_missing_group_is_refused_alike_by_every_way_in(tmp_path: Path) -> None:
+    columns = {
+        "text": pa.array(["a", None, "NA"]),
+        "view": pa.array(["a", None, "NA"], pa.string_view()),
+        "dictionary": pa.array(["a", None, "NA"]).dictionary_encode(),
+        "whole": pa.array([1, None, 2]),
+        "nan": pa.array([1.0, float("nan"), 2.0]),
+        "empty": pa.array(["a", "", "NA"]),
+    }
+    for name, column in columns.items():
+        pq.write_table(pa.table({"id": [2, 1, 0], "group": column}), tmp_path / f"{name}.parquet")
+    (tmp_path / "empty.csv").write_text("id,group\n2,a\n1,\n0,NA\n")
+    arrays = {"texts": np.array(["a", "", "NA"]), "numbers": np.array([np.nan, np.nan, np.nan])}
+    for name, groups in arrays.items():
+        np.savez(tmp_path / f"{name}.npz", inputs=np.zeros((3, 2)), labels=np.arange(3) % 2, groups=groups)
+    ways: dict[str, Callable[[], object]] = {
+        **{file: partial(read_groups, str(tmp_path / file), Points(3)) for file in ("empty.csv", "text.parquet",
+           "view.parquet", "dictionary.parquet", "empty.parquet")},
+        "texts.npz": partial(load, f"npz:{tmp_path / 'texts.npz'}"),
+        "list": partial(numbered, "own", ["a", None, "NA"], 3),
+        "nan": partial(numbered, "own", ["a", float("nan"), "NA"], 3),
+        "objects": partial(numbered, "own", np.array(["a", None, "NA"], object), 3),
+        "pandas": partial(numbered, "own", pd.Series(["a", None, "NA"]), 3),
+        "nullable": partial(numbered, "own", pd.Series(["a", None, "NA"], dtype="string"), 3),
+        "categories": partial(numbered, "own", pd.Categorical(["a", None, "NA"]), 3),
+        "parts": partial(arrays_of, (np.zeros((3, 2)), np.arange(3) % 2, ["a", None, "NA"])),
+    }  # fmt: skip
+    for way, read in ways.items():
+        with pytest.raises(BadInput, match="has no group for point 1 ") as caught:
+            read()
+        assert "NA" not in str(caught.value), way
+    for name in ("whole.parquet", "nan.parquet"):
+        with pytest.raises(BadInput, match=r"point (1|0) "):
+            read_groups(str(tmp_path / name), Points(3))
+    with pytest.raises(BadInput, match="no group for point 0"):
+        load(f"npz:{tmp_path / 'numbers.npz'}")
 
 
 @given(numbers=st.lists(st.integers(-2, 2) | st.integers(2**62, 2**66), min_size=2, max_size=6))

@@ -99,6 +99,8 @@ WAYS: dict[str, Callable[[Path, list[str]], object]] = {
     "array.npy": lambda file, texts: np.save(file, np.array(texts, dtype=str)),
     "list.json": lambda file, texts: file.write_text(json.dumps(texts), encoding="utf-8"),
     "text.parquet": lambda file, texts: pq.write_table(pa.table({"id": pa.array(texts, pa.string())}), file),
+    "large.parquet": lambda file, texts: pq.write_table(pa.table({"id": pa.array(texts, pa.large_string())}), file),
+    "view.parquet": lambda file, texts: pq.write_table(pa.table({"id": pa.array(texts, pa.string_view())}), file),
     "codes.parquet": lambda file, texts: pq.write_table(
         pa.table({"id": pa.array(texts, pa.string()).dictionary_encode()}), file
     ),

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from audits.data import images, shard_writer, sharding
+from audits.data import images, orientation, shard_writer, sharding
 from audits.data.catalogue import encoded, load
 from audits.data.file_sets import Facts, contents_digest
 from audits.data.image_shards import verify
@@ -105,7 +106,7 @@ def killed(part):
     global count
     count += 1
     if count == 3:
-        (part.folder / (part.file + ".part")).write_bytes(b"half")
+        (part.folder / ".tmp-9-9").write_bytes(b"half")
         os.kill(os.getpid(), signal.SIGKILL)
     return wrote(part)
 sharding.write_part = killed
@@ -289,3 +290,26 @@ def test_the_digest_of_the_contents_tells_name_label_length_and_ends_apart(tmp_p
     assert contents_digest(["a", "b"], labels, facts[::-1]) != base
     for changed in (content + b"x", b"x" + content[1:], content[:-1] + b"x"):
         assert contents_digest(["a", "b"], labels, [Facts.of(changed), facts[1]]) != base
+
+
+@pytest.mark.parametrize("name", ["imagenet", "caltech101", "flowers102"])
+def test_an_orientation_that_is_not_applied_is_noted_of_files_and_of_shards(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / name
+    {"imagenet": write_imagenet, "caltech101": write_caltech, "flowers102": write_flowers}[name](where)
+    before = load(name, where)
+    assert before.notes == () and before.names is not None
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    files = [next(tmp_path.rglob(file)) for file in (before.names[0], before.names[-1])]
+    for file in files:
+        Image.open(file).convert("RGB").save(file, "JPEG", exif=exif)
+    shards = f"shards:{packed(name, where, tmp_path / 'packed')}"
+    for each in (name, shards):
+        (note,) = load(each, where).notes
+        assert note.startswith(f"{each}: 2 of {len(before)} images have an EXIF orientation, which is not applied")
+    monkeypatch.setattr(orientation, "LOOKED_AT", 3)
+    files[0].write_bytes(b"no image: whoever asks for it is told")
+    (note,) = load(name, where).notes
+    assert note.startswith(f"{name}: 1 of 3 images that were looked at, among {len(before)}, has an EXIF orientation")

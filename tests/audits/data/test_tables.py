@@ -4,6 +4,7 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -89,7 +90,7 @@ def test_what_is_no_table_costs_one_line(tmp_path):
     refused(images(), r"labels is 'lable' \(did you mean 'label'\?\)", "?labels=lable")
     refused(pa.table({"text": ["a", "b"], "label": [0, 1]}), r"not all others are numbers \(text\)")
     refused(pa.table({"x": [[1.0], [1.0, 2.0]], "label": [0, 1]}), "rows of x have several shapes")
-    refused(pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "1 of 2 labels are missing")
+    refused(pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "1 label of 2 missing")
     refused(pa.table({"image": [png(PIXELS[0]), b"GIF89a"], "label": [0, 1]}), r"\(row 1\) cannot be read")
     refused(pa.table({"image": [png(PIXELS[0]), png(PIXELS[1], (3, 3))], "label": [0, 1]}), r"\?size=N behind it")
     refused(pa.table({"image": pa.array([None, png(PIXELS[0])]), "label": [0, 1]}), r"\(row 0\) has no bytes")
@@ -219,3 +220,65 @@ def test_a_column_that_stands_twice_is_refused(tmp_path):
     pq.write_table(pa.table([A, A, Y], names=["a", "a", "label"]), tmp_path / "t.parquet")
     with pytest.raises(BadInput, match="several columns called 'a'"):
         load(f"table:{tmp_path}/t.parquet")
+
+
+SIZES = ["low", "mid", "high", "extreme"]
+
+
+def graded(count=1500, ordered=True, sizes=SIZES):
+    found = np.random.default_rng(0).choice(SIZES[:3], count)
+    columns = np.random.default_rng(1).random((count, 2)).T
+    return pd.DataFrame(
+        {"a": columns[0], "b": columns[1], "label": pd.Categorical(found, categories=sizes, ordered=ordered)}
+    )
+
+
+def test_ordered_categories_are_classes_in_their_order_and_keep_their_codes(tmp_path):
+    frame = graded()
+    frame.to_parquet(tmp_path / "set.parquet", row_group_size=400)
+    data = load(f"table:{tmp_path / 'set.parquet'}")
+    assert data.classes == ("low", "mid", "high", "extreme"), "the one that never occurs has its code as well"
+    np.testing.assert_array_equal(data.labels, frame.label.cat.codes)
+    assert not any("warning" in note for note in data.notes)
+
+
+def test_categories_without_an_order_stand_as_texts_do_and_another_order_is_noted(tmp_path):
+    frame = graded(ordered=False)
+    frame.to_parquet(tmp_path / "set.parquet")
+    data = load(f"table:{tmp_path / 'set.parquet'}")
+    assert data.classes == ("high", "low", "mid")
+    assert [data.classes[label] for label in data.labels] == list(frame.label)
+    assert [note for note in data.notes if "categories" in note and "'high'" in note and "'low'" in note]
+    frame.assign(label=frame.label.astype(str).astype("category")).to_parquet(tmp_path / "set.parquet")
+    assert not any("categories" in note for note in load(f"table:{tmp_path / 'set.parquet'}").notes)
+
+
+def test_files_whose_categories_have_several_orders_are_refused(tmp_path):
+    graded().to_parquet(tmp_path / "a.parquet")
+    graded(sizes=SIZES[::-1]).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(BadInput, match=r"in several orders: low, mid, high, extreme, and extreme, high, mid, low"):
+        load(f"table:{tmp_path}")
+    graded().to_parquet(tmp_path / "b.parquet")
+    assert len(load(f"table:{tmp_path}").labels) == 3000
+
+
+TEXTS = [
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.dictionary(pa.int8(), pa.string()),
+]
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+def test_texts_of_any_type_are_labels(tmp_path, kind):
+    names = ["NA", "b", "NA", "c", "b", "c"]
+    pq.write_table(pa.table({"a": np.arange(6) % 4 / 3, "label": as_type(names, kind)}), tmp_path / "set.parquet")
+    data = load(f"table:{tmp_path / 'set.parquet'}")
+    assert data.classes == ("NA", "b", "c") and [data.classes[label] for label in data.labels] == names
+
+
+def as_type(texts, kind):
+    if pa.types.is_dictionary(kind):
+        return pa.array(texts, kind.value_type).dictionary_encode().cast(kind)
+    return pa.array(texts, kind)

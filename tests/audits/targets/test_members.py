@@ -38,10 +38,10 @@ def test_files_name_points_sorted(tmp_path: Path) -> None:
 WRONG = {
     "ids.txt": [
         ("1\n9\n12\n", r"has id 9 \(2 of 3 ids are outside\), but the data set has 9 points; allowed: 0 to 8"),
-        ("1\n2\n1\n", r"has id 1 twice \(1 such ids\)"),
+        ("1\n2\n1\n", r"has id 1 twice \(1 such id\)"),
         ("1\nx\n", "'x' in place 2 of 2; allowed: ids"),
         ("1\n-2\n", "'-2' in place 2"),
-        ("3\n", "names 1 points; give 2 or more"),
+        ("3\n", "names 1 point; give 2 or more"),
         ("", "names 0 points"),
     ],
     "ids.csv": [
@@ -165,10 +165,18 @@ def test_numbers_of_a_split_say_nothing_since_0_is_train_in_some_lists_and_1_in_
 def test_a_comment_that_is_the_name_of_a_point_is_refused(tmp_path: Path) -> None:
     points = Points(4, lambda: ["#1/a.png", "#1/b.png", "c/a.png", "c/b.png"])
     (tmp_path / "ids.txt").write_text("c/a.png\n#1/a.png\n2 # a comment\n")
-    with pytest.raises(BadInput, match=r"'#1/a.png', a comment and the name of a point; write \./#1/a.png"):
+    with pytest.raises(BadInput, match=r"'#1/a.png', which .* the name of a point; write \./#1/a.png"):
         read_members(str(tmp_path / "ids.txt"), points)
     (tmp_path / "ids.txt").write_text("c/a.png\n./#1/a.png\n#c/b.png\n# a/b\n")
     assert read_members(str(tmp_path / "ids.txt"), points).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("line", ["c/a.png #2.png", "#1.png", r"#1\b.png"])
+def test_a_line_that_is_a_name_however_it_is_written_is_no_comment(tmp_path: Path, line: str) -> None:
+    points = Points(4, lambda: ["#1/#1.png", "#1/b.png", "c/a.png", "c/a.png #2.png"])
+    (tmp_path / "ids.txt").write_text(f"0\n2\n{line}\n")
+    with pytest.raises(BadInput, match="is the name of a point"):
+        read_members(str(tmp_path / "ids.txt"), points)
 
 
 def test_a_list_whose_index_is_the_id_is_read_as_pandas_reads_it(tmp_path: Path) -> None:

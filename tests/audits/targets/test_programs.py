@@ -101,3 +101,82 @@ def test_one_of_several_values_of_a_script_is_named_behind_the_file(tmp_path: Pa
         with pytest.raises(BadInput, match=r"returns 2 values \(0, 1\).*m\.pt#0"):
             torchscript(data, name)(x)
     assert torch.equal(tensor_of({"loss": None, "logits": x}, "m.pt#logits"), x)
+
+
+def typed(taken: int, given: int, rows: int = 7) -> bytes:
+    """Return a graph that takes ``taken`` and returns ``given``: each input picks a row of a table, or is added to."""
+    tensors = [numpy_helper.from_array(torch.arange(rows * 3.0).reshape(rows, 3).numpy(), "table")]
+    whole = taken in (TensorProto.INT64, TensorProto.INT32)
+    nodes = [
+        helper.make_node("Gather", ["table", "x"], ["rows"])
+        if whole
+        else helper.make_node("Cast", ["x"], ["rows"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["rows", "axes"], ["sum"], keepdims=0),
+        helper.make_node("Cast", ["sum"], ["out"], to=given)
+        if given != TensorProto.INT64
+        else helper.make_node("ArgMax", ["sum"], ["out"], axis=1, keepdims=0),
+    ]
+    tensors.append(numpy_helper.from_array(torch.tensor([1]).numpy(), "axes"))
+    shapes: tuple[list[Any], list[Any]] = (
+        ["N", 2] if whole else ["N", 2, 3],
+        ["N"] + [3] * (given != TensorProto.INT64),
+    )
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", taken, shapes[0])],
+        [helper.make_tensor_value_info("out", given, shapes[1])],
+        tensors,
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize("taken", ["FLOAT", "DOUBLE", "FLOAT16", "INT64", "INT32"])
+@pytest.mark.parametrize("given", ["FLOAT", "DOUBLE", "FLOAT16", "INT64", "STRING"])
+def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, given: str) -> None:
+    data = typed(getattr(TensorProto, taken), getattr(TensorProto, given))
+    if given == "STRING":
+        with pytest.raises(BadInput, match=r"returns out: tensor.string.*none is a tensor of numbers"):
+            onnx(data, "m.onnx")
+        return
+    whole = taken.startswith("INT")
+    x = torch.tensor([[1.0, 2.0], [6.0, 0.0]]) if whole else torch.tensor([0.5, 1, 2]).expand(4, 2, 3)
+    sums = torch.arange(21.0).reshape(7, 3)[x.long()].sum(1) if whole else x.sum(1)
+    reading = Reading(3, "labels" if given == "INT64" else "logits")
+    found = Answering(answers_of(onnx(data, "m.onnx")), reading, "m.onnx")(x)
+    assert torch.equal(found.argmax(1), sums.argmax(1))
+    assert given == "INT64" or torch.equal(found, sums)
+
+
+@pytest.mark.parametrize("wrong", [0.5, 2.0**40, float("nan")])
+def test_a_program_of_whole_numbers_refuses_others_in_one_line(wrong: float, tmp_path: Path) -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, wrong]])
+    runs = [onnx(typed(TensorProto.INT32, TensorProto.FLOAT), "m.onnx")]
+    if wrong != 2.0**40:  # int64 has it
+        torch.jit.script(nn.Sequential(nn.Embedding(7, 3), nn.Flatten())).save(str(tmp_path / "m.pt"))
+        runs.append(torchscript((tmp_path / "m.pt").read_bytes(), "m.pt"))
+    for run in runs:
+        with pytest.raises(BadInput, match=r"m\.\w+ takes whole numbers \(int\d\d\), and an input is") as caught:
+            run(x)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_a_script_is_given_its_inputs_in_the_type_that_it_takes(dtype: torch.dtype, tmp_path: Path) -> None:
+    body, x = nn.Linear(4, 3).to(dtype), torch.rand(5, 4)
+    torch.jit.script(body).save(str(tmp_path / "m.pt"))
+    run = torchscript((tmp_path / "m.pt").read_bytes(), "m.pt")
+    assert answers_of(run)(x) == body(x.to(dtype)).tolist()
+    with pytest.raises(BadInput, match=r"does not take inputs of shape \(9,\)"):
+        run(torch.rand(5, 9))
+
+
+def test_a_script_with_an_embedding_is_given_whole_numbers(tmp_path: Path) -> None:
+    body, x = nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(6, 2)), torch.tensor([[1.0, 2.0], [6.0, 0.0]])
+    torch.jit.script(body).save(str(tmp_path / "m.pt"))
+    run = torchscript((tmp_path / "m.pt").read_bytes(), "m.pt")
+    for _ in range(2):
+        assert answers_of(run)(x) == body(x.long()).tolist()
+    with pytest.raises(BadInput, match="index out of range"):
+        run(x + 5)

@@ -319,7 +319,7 @@ def test_what_a_plan_cannot_say_beside_a_target(tmp_path: Path, changes: dict[st
 def test_forgotten_points_are_members(done: Done, tmp_path: Path) -> None:
     odd = tmp_path / "forget.txt"
     odd.write_text("\n".join(map(str, [*FORGET[:30], 69999])))
-    with pytest.raises(BadInput, match=r"target.forget has 1 points that are not target.members, first 69999"):
+    with pytest.raises(BadInput, match=r"target.forget has 1 point outside target.members, first 69999"):
         check_against_data(plan_of(done.place, "finetuned", **{"target.forget": str(odd)}))
 
 

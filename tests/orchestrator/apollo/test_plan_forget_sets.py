@@ -76,6 +76,20 @@ def test_files_of_any_kind_name_points_by_id_or_by_name(tmp_path: Path, name: st
         split.design((), Points(2, lambda: ["cat/1.png", "dog/1.png"]))
 
 
+@pytest.mark.parametrize("name", ["ids.txt", "ids.list"])
+def test_a_comment_that_is_the_name_of_a_point_is_refused_whenever_the_points_are_known(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text(f"# of a customer\n{' '.join(map(str, range(60)))}\n#1/x.png\n# from a/list\n")
+    others = [f"c/{point}.png" for point in range(90)]
+    plan = load_plan(None, [f"split.forget={{ids_file: {tmp_path / name}}}"])
+    (tmp_path / name).unlink()
+    for each in (plan, plan_from(plan.resolved()), plan.changed({"seed": 5})):
+        with pytest.raises(BadInput, match=r"split.forget.ids_file has the line '#1/x.png'.* write \./#1/x.png"):
+            each.split.design((), Points(91, lambda: [*others, "#1/x.png"]))
+        assert each.split.design((), Points(90, lambda: others)).forget == ForgetIds(tuple(range(60)))
+
+
 def test_a_list_that_says_who_is_a_member_is_no_forget_set(tmp_path: Path) -> None:
     (tmp_path / "ids.csv").write_text("id,member\n1,1\n2,0\n")
     assert "members" in refusal(f"split.forget={{ids_file: {tmp_path / 'ids.csv'}}}")

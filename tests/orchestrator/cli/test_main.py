@@ -109,7 +109,7 @@ def test_top_level_help_imports_no_subcommand() -> None:
         ]
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    own = ["orchestrator.cli.user_code", "orchestrator.cli.session", "orchestrator.cli.main"]
+    own = ["orchestrator.cli.permission", "orchestrator.cli.session", "orchestrator.cli.main"]
     assert done.stdout.splitlines()[-1] == str(own)
 
 

@@ -88,7 +88,10 @@ def test_choices_of_all_kinds_are_checked_before_they_are_sent(kind: str, metric
         ("audit apollo --set compute.store=s3://KEY:WORD@bucket/x", "holds credentials"),
         ("audit apollo --store /s --set tracking.uri=http://KEY:WORD@host:5000", "holds credentials"),
         ("audit apollo --store /s --set data.root=s3://KEY:WORD@bucket/x", "holds credentials"),
-        ("audit apollo secret.yaml --store /s", "tracking.uri is 'http://***@host:5000' holds credentials"),
+        (
+            "audit apollo secret.yaml --store /s --allow-addresses mlflow-login@host:5000",
+            "tracking.uri is 'http://***@host:5000' holds credentials",
+        ),
         ("audit apollo --store /s --set split.shadosw=3", "split.shadosw"),
         ("sweep apollo-ablation --store /s --resume", "--resume"),
         ("tune apollo apollo-ablation --store /s --metric a.b.auc", "--metric is 'a.b.auc'"),

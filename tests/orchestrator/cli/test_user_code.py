@@ -15,8 +15,8 @@ import pytest
 
 from audits.own.permission import asking
 from orchestrator.cli.main import main
+from orchestrator.cli.permission import Permission
 from orchestrator.cli.report import thumbnails
-from orchestrator.cli.user_code import Permission
 from orchestrator.engine.data import forget_data
 from tests.cases.apollo_result import write_run
 

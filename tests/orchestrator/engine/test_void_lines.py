@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.engine.ci.summary import number_table
-from orchestrator.engine.headline import BROKEN, Line
+from orchestrator.engine.gate import judged, parse_gate
+from orchestrator.engine.headline import Line, promise
 from orchestrator.kinds import kind_named
+from orchestrator.report.gate_words import limit_words
 
 
 def cells_of(kind: str, values: dict[str, Any]) -> dict[str, str]:
@@ -19,15 +22,23 @@ def cells_of(kind: str, values: dict[str, Any]) -> dict[str, str]:
     return dict(zip(head[1:], row[1:], strict=True))
 
 
-@pytest.mark.parametrize("flag", BROKEN)
+BROKEN: list[dict[str, Any]] = [{"void": True}, {"null_fpr_off": True}, {"fpr_off": True, "resampled": "points"}]
+KEPT: list[dict[str, Any]] = [{"void": False, "null_fpr_off": True}, {"fpr_off": True}]
+"""Rows that say that they keep their promise, or whose rate on many targets is off, which voids nothing."""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
 @pytest.mark.parametrize(
     ("kind", "void"),
     [("apollo", {"tpr"}), ("mia", {"tpr", "tpr_low"}), ("tmia", {"precision", "precision_low"}), ("gnq", set())],
 )
-def test_the_summary_shows_no_number_that_rests_on_a_broken_promise(kind: str, void: set[str], flag: str) -> None:
+def test_the_summary_shows_no_number_that_rests_on_a_broken_promise(
+    kind: str, void: set[str], broken: dict[str, Any]
+) -> None:
     values: dict[str, Any] = dict.fromkeys(kind_named(kind).headline.summary, 0.25)
-    assert set(cells_of(kind, values | {flag: False}).values()) == {"0.250"}
-    shown = cells_of(kind, values | {flag: True})
+    for kept in KEPT:
+        assert set(cells_of(kind, values | kept).values()) == {"0.250"}
+    shown = cells_of(kind, values | broken)
     assert {name for name, text in shown.items() if text == "void"} == void
     assert {text for name, text in shown.items() if name not in void} <= {"0.250"}
 
@@ -39,3 +50,23 @@ def test_a_void_line_is_not_the_worst_by_a_void_number() -> None:
     ]
     (text,) = number_table(kind_named("tmia").headline, lines)
     assert [line.split(" | ")[0].strip("| ") for line in text.splitlines()[2:]] == ["kept", "void"]
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(0.5, "failed"), (0.7, "inconclusive")])
+def test_a_gate_takes_no_void_number_and_judges_those_that_stand(limit: float, outcome: str) -> None:
+    lines = [
+        Line(("a",), {"tpr": 0.913, "void": True}, "a", True),
+        Line(("b",), {"tpr": 0.6, "void": False}, "b", True),
+    ]
+    headline = replace(
+        kind_named("mia").headline,
+        lines=lambda document: lines,
+        lost=lambda plan, document: [],
+        controls=lambda document, counted: [promise(line.where for line in counted if line.void)],
+    )
+    gates = [parse_gate(f"{name}={limit}", headline) for name in ("tpr", "a.tpr")]
+    both, alone = judged(gates, headline, None, {}).limits
+    assert (both.value, both.where, both.outcome) == (0.6, "b", outcome)
+    assert (alone.value, alone.where, alone.outcome, alone.void) == (None, "a", "inconclusive", True)
+    for told in (both.told(), alone.told(), limit_words(alone, str)):
+        assert "void" in told and "913" not in told and "91.3" not in told

@@ -145,7 +145,8 @@ def test_a_table_of_answers_gives_the_scores_of_the_weights(net: nn.Module, refe
 def test_what_a_table_of_answers_lacks_is_refused(net: nn.Module, here: Path) -> None:
     parquet("some.parquet", net, np.arange(POINTS - 1), [str(label) for label in range(10)])
     only = {"audit.attacks": ["loss"]}
-    with pytest.raises(ValueError, match=r"has no answer to 1 of 60 inputs .* adaptive attacks"):
+    lacks = rf"has no answer to 1 of {POINTS} points .*first: point {POINTS - 1}.* adaptive attacks"
+    with pytest.raises(ValueError, match=lacks):
         audited(plan("some.parquet", {"gives": "logits"}, **only), Path("out"))
     with pytest.raises(ValueError, match=r"right asks about inputs of its own making, of which some\.parquet has no"):
         plan("some.parquet", {"gives": "labels"}, **{"audit.attacks": ["right"]})
@@ -218,6 +219,19 @@ def test_a_silent_server_is_no_attack_that_failed() -> None:
         Attempts().of("loss", ask)
 
 
+UNSERVED = {
+    "target.served.gives=numbers": "allowed: 'labels'",
+    "target.served=null": "target.served is missing",
+    "target.served.gives=labels": "loss reads posteriors, but target.weights (http://127.0.0.1:9/) shows labels",
+    "target.served.answers=predictions": "is no path to answers",
+    "target.served.class_names=[a,b]": "class_names must be 10 different names",
+    "target.weights=http://models.example": "unencrypted",
+    "compute.store=s3://bucket/store": "target.served.record is missing",
+    "compute.address=auto": "target.served.record is missing",
+}
+"""Change of a plan of a served model → what is said of it, without a question to the server."""
+
+
 def test_plans_are_checked_and_priced_without_a_server(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = Path("mine.yaml")
     file.write_text(plan("http://127.0.0.1:9/", {"gives": "logits"}).to_yaml())
@@ -225,16 +239,7 @@ def test_plans_are_checked_and_priced_without_a_server(here: Path, capsys: pytes
     assert main(["cost", str(file)]) == 0
     assert not Path("store").exists()
     capsys.readouterr()
-    for change, says in {
-        "target.served.gives=numbers": "allowed: 'labels'",
-        "target.served=null": "target.served is missing",
-        "target.served.gives=labels": "loss reads posteriors, but target.weights (http://127.0.0.1:9/) shows labels",
-        "target.served.answers=predictions": "is no path to answers",
-        "target.served.class_names=[a,b]": "class_names must be 10 different names",
-        "target.weights=http://models.example": "unencrypted",
-        "compute.store=s3://bucket/store": "target.served.record is missing",
-        "compute.address=auto": "target.served.record is missing",
-    }.items():
+    for change, says in UNSERVED.items():
         assert main(["validate", str(file), "--set", change]) == 2, change
         assert says in capsys.readouterr().err
 

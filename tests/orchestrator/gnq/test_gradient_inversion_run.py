@@ -290,5 +290,5 @@ def test_points_must_be_images_and_the_first_layer_one_that_can_be_read() -> Non
 def test_labels_that_gradients_do_not_tell_and_points_alone_in_their_class_are_warned_of() -> None:
     target = {"alone": 1, "found": [{"right": 0.75}, {"right": None}]}
     wrong, alone = gradient_inversion_warnings({4: [[target, {"alone": 0, "found": [{"right": 1.0}]}]]})
-    assert "after 4 steps the labels of 12.5% of single points" in wrong and "1 points are the only ones" in alone
+    assert "after 4 steps the labels of 12.5% of single points" in wrong and "1 point is the only one" in alone
     assert gradient_inversion_warnings({}) == []

@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import nn
 
+from actors.words import listening
 from audits.gradients.gram import gram
 from audits.gradients.heard import counted, heard, tell_passed
 from audits.uniqueness import outlook as outlooks
 from audits.uniqueness.diagonal import diagonal_uniqueness
 from audits.uniqueness.outlook import Outlook, outlook
-from orchestrator.engine.run.within import followed, lines_of, reported
+from orchestrator.engine.run.within import Reported, followed
 from orchestrator.gnq.given import outlook as given_outlook
 from orchestrator.gnq.given.cost import GivenProbe
 from orchestrator.kinds import load_plan, open_design
@@ -112,18 +113,22 @@ def test_a_look_says_how_far_it_is_up_to_its_end(memory: int) -> None:
     assert set(said) == {"Gram matrix", "mode diagonal"}
 
 
-def test_the_driver_reads_how_far_a_job_is_wherever_it_is_done() -> None:
-    now = iter([0.0, 10.0, 10.5, 20.0, 20.0])
-    with reported({"k1": "look members", "k2": "look controls"}, lambda text: None) as folder:
-        with followed(folder, "k1", lambda: next(now)), counted("Gram matrix", 100):
-            tell_passed(10)
-            tell_passed(10)  # too soon after the first for a file of its own
-            assert list(lines_of(Path(folder), {"k1": "look members"})) == [
-                "look members: Gram matrix 10%, about 1 min 30 s of that left, 10 s gone"
-            ]
-            tell_passed(30)
-            assert list(lines_of(Path(folder), {"k1": "look members", "k2": "-"})) == [
-                "look members: Gram matrix 50%, about 20 s of that left, 20 s gone"
-            ]
-        assert not list(lines_of(Path(folder), {"k1": "look members"})), "a job that is done says nothing"
-    assert not Path(folder).exists()
+def test_a_job_says_how_far_it_is_at_once_and_then_now_and_then() -> None:
+    now = iter([0.0, 10.0, 10.5, 20.0])
+    said: list[tuple[str, str]] = []
+    with listening(lambda *words: said.append(words)), followed("k1", lambda: next(now)), counted("Gram matrix", 100):
+        tell_passed(10)
+        tell_passed(10)  # too soon after the first
+        tell_passed(30)
+    assert said == [
+        ("k1", "Gram matrix 10%, about 1 min 30 s of that left, 10 s gone"),
+        ("k1", "Gram matrix 50%, about 20 s of that left, 20 s gone"),
+    ]
+
+
+def test_a_line_is_printed_now_and_then_about_each_job_and_none_twice() -> None:
+    clock, lines = Clock(), list[str]()
+    reported = Reported({"k1": "look members", "k2": "look controls"}, lines.append, every=3, clock=clock)
+    for share in range(7):
+        reported({"k1": f"{share} of 7", "k2": "as before"})
+    assert lines == ["look members: 3 of 7", "look controls: as before", "look members: 6 of 7"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.mia.page.answer import by_points_alone
 from orchestrator.mia.result.given import with_intervals
 from orchestrator.mia.result.rows import MiaRow
+from orchestrator.report.chance import decided, unsure
 from orchestrator.report.rows import Estimate, Span
 
 BLANK: dict[str, Any] = {"Estimate": Estimate(), "Span": Span(), "str": "", "int": 0, "float": 0.0, "bool": False}
@@ -29,6 +29,6 @@ def test_points_alone_are_no_leak(without: tuple[float, ...], confirmed: bool) -
     member = np.arange(400) % 2
     own = {"member": member, "score": draw.normal(size=400) + 0.7 * member, "decision_0.1": np.zeros(400)}
     before = row(auc=Estimate(0.7, 0.65, 0.75), auc_p_holm=0.01, above_chance=True, promised_fpr=0.1)
-    found = with_intervals(before, own, {"auc": without, "calls": ()}, 0.95, 0)
+    (found,) = decided([with_intervals(before, own, {"auc": without, "calls": ()}, 0.95, 0)], 0.95)
     assert found.above_chance == found.auc.above(0.5) == confirmed
-    assert by_points_alone(found, 0.95) == (not confirmed)
+    assert unsure(found, 0.95) == (not confirmed)

@@ -22,7 +22,7 @@ from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.headline import Control, Told, not_learnt
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.kinds import kind_named, load_plan, open_design
+from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
 from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.page.reading import MiaRun
@@ -267,19 +267,24 @@ def test_another_file_is_another_target_and_trains_no_shadow_anew(bench: Bench, 
     assert not keys("train", target__members="members.csv") & keys("train")
 
 
-def test_what_a_target_does_not_go_with_is_refused_in_a_line(bench: Bench) -> None:
-    for change, said in (
-        ({"split.canaries": 5}, "split.canaries is 5, but a given model cannot be taught wrong labels"),
-        ({"split.pools": 3}, "split.pools is 3, but a given model has one pool"),
-        ({"split.shadows": 4}, "split.shadows is 4; attack rmia needs 6 or more"),
-        ({"audit.fpr": [0.1]}, "audit.fpr 0.1 cannot be resolved by 60 points"),
-        ({"data.groups": "groups.txt"}, 'data.groups is "groups.txt", but whether whole groups were members'),
-    ):
-        with pytest.raises(BadInput) as caught:
-            load_plan("plan.yaml", values=change)
-        assert said in str(caught.value)
-    with pytest.raises(BadInput, match="target: 80 members and 1717 known non-members, 1716 of which are test points"):
-        kind_named("mia").fits(bench.plan(split__test=1716), False)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"split.canaries": 5}, "split.canaries is 5, but a given model cannot be taught wrong labels"),
+    ({"split.pools": 3}, "split.pools is 3, but a given model has one pool"),
+    ({"split.shadows": 4}, "split.shadows is 4; attack rmia needs 6 or more"),
+    ({"audit.fpr": [0.1]}, "audit.fpr 0.1 cannot be resolved by 60 points"),
+    ({"data.groups": "groups.txt"}, 'data.groups is "groups.txt", but whether whole groups were members'),
+    ({"split.test": 1716}, "target: 80 members and 1717 known non-members, 1716 of which are test points"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), REFUSED)
+def test_what_a_target_does_not_go_with_is_refused_in_a_line(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check_against_data(load_plan("plan.yaml", values=change))
+    assert said in str(caught.value)
+
+
+def test_members_of_classes_that_take_no_part_are_refused(bench: Bench) -> None:
     with pytest.raises(BadInput, match=r"classes that split\.classes leaves out"):
         open_design(bench.plan(split__classes="even")).jobs()
 

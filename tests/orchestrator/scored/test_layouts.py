@@ -150,6 +150,63 @@ def test_layouts_of_other_tools_give_the_numbers_of_our_summary(
         assert row.targets == (TARGETS if target is None else 1)
 
 
+def leakpro_in_lists(columns: Scores, folder: Path) -> list[Path]:
+    """Write what LeakPro leaves of signals of shape (n, 1): lists of one number each."""
+    paths = leakpro(columns, folder)
+    for path, deep in zip(paths, (("signal_values",), ("signal_values", "true_labels")), strict=True):
+        told = json.loads(path.read_text())
+        path.write_text(json.dumps(told | {name: [[value] for value in told[name]] for name in deep}))
+    return paths
+
+
+def sacro_in_columns(columns: Scores, folder: Path) -> list[Path]:
+    """Write what SACRO-ML leaves of probabilities of shape (n, 1): one attack's in its .npz, one's in the report."""
+    (report,) = sacro(columns, folder)
+    told = json.loads(report.read_text())
+    first, second = (each["attack_experiment_logger"]["attack_instance_logger"]["instance_0"] for each in told.values())
+    for place, instance in enumerate((first, second)):
+        with np.load(folder / instance["arrays_file"]) as file:
+            arrays = dict(file)
+        deep = {
+            name: each[:, None] for name, each in arrays.items() if name.endswith(("member", "member_prob")[place:])
+        }
+        if place == 0:
+            np.savez_compressed(folder / instance["arrays_file"], **{**arrays, **deep})
+        else:
+            (folder / instance.pop("arrays_file")).unlink()
+            whole = {**arrays, **deep}
+            instance["individual"] = {name: whole[f"individual.{name}"].tolist() for name in ("member_prob", "member")}
+    report.write_text(json.dumps(told))
+    return [report]
+
+
+@pytest.mark.parametrize(
+    ("write", "plain"), [(leakpro_in_lists, leakpro), (sacro_in_columns, sacro)], ids=["leakpro", "sacro-ml"]
+)
+def test_scores_of_one_column_are_those_of_a_vector(
+    write: Callable[[Scores, Path], list[Path]], plain: Callable[[Scores, Path], list[Path]], tmp_path: Path
+) -> None:
+    found = []
+    for each in (write, plain):
+        (folder := tmp_path / each.__name__).mkdir()
+        found.append(judged(each(drawn(), folder), fprs=(0.25,)))
+    assert repr(found[0].table) == repr(found[1].table)
+    assert found[0].layout == found[1].layout and len(found[0].table) == 2
+
+
+@pytest.mark.parametrize("broken", [[[0.1, 0.2]], [[]], [[0.3]] * 3])
+def test_signals_of_several_columns_or_of_another_number_of_points_are_one_line(
+    broken: list[list[float]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path, _) = leakpro(drawn(), tmp_path)
+    told = json.loads(path.read_text())
+    rest = [] if len(broken) > 1 else told["signal_values"][1:]
+    path.write_text(json.dumps(told | {"signal_values": [*broken, *rest]}))
+    assert main(["score", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "signal_values" in error and error.count("\n") == 1, error
+
+
 def test_our_own_decisions_are_those_that_rates_are_of(tmp_path: Path) -> None:
     columns = drawn()
     row, ours = judged(own(columns, tmp_path)).table[0], expected(columns, "strong", None)

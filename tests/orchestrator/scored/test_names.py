@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from audits.errors import BadInput
 from audits.statistics.judged import Judged
 from orchestrator.scored.attacks import Attack, together
 from orchestrator.scored.columns import Part
+from orchestrator.scored.files import read_arrays, read_json
 from orchestrator.scored.layouts import privacy_meter, sacro
 from orchestrator.scored.names import encoded, names
 from orchestrator.scored.tabular import of_arrays, of_json
@@ -28,7 +32,8 @@ LOOKALIKES = ("1", "01", "1.0", "+1", "-1", "1e3", "1000", "NA", "nan", "None", 
               "12345678901234567891", "é", "true", "a,b", 'q"q')  # fmt: skip
 NAMES = st.one_of(
     st.sampled_from(LOOKALIKES),
-    st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n", exclude_categories=["Cs"]), min_size=1),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cs"]), min_size=1),
+    st.sampled_from(["\r", "\n", "\r\n", "a\nb", "a\r\nb", "a\n", "\ra", "\n,", '"\n"', "\u2028", "\x0b"]),
 )
 
 
@@ -37,22 +42,50 @@ def read(table: pa.Table) -> list[str]:
     return [found.word(int(code)) if not gone else "" for code, gone in zip(found.codes, missing, strict=True)]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(NAMES, min_size=2, max_size=12))
-def test_names_are_read_alike_by_every_way_in(tmp_path: Path, said: list[str]) -> None:
+def read_text_table(file: Path, separator: str) -> list[str]:
+    return read(text_table(file, "table", separator))
+
+
+def ways_of_text(folder: Path, said: list[str]) -> Iterator[Callable[[], list[str]]]:
+    """Yield what reads names from every kind of file but arrays."""
     for separator in (",", "\t"):
         text = io.StringIO(newline="")
         csv.writer(text, delimiter=separator).writerows([["name", "x"], *([each, "1"] for each in said)])
-        file = tmp_path / "table"
+        file = folder / "table"
         file.write_text(text.getvalue(), encoding="utf-8", newline="")
-        assert read(text_table(file, "table", separator)) == said
+        yield partial(read_text_table, file, separator)
     for value in ([{"name": each} for each in said], {"name": said}):
-        assert read(of_json(json.loads(json.dumps(value)), tmp_path).pick(["name"])) == said
+        (folder / "table.json").write_text(json.dumps(value), encoding="utf-8")
+        yield lambda: read(of_json(read_json(folder / "table.json"), folder).pick(["name"]))
     column = pa.array(said)
     for kind in (column, column.cast(pa.large_string()), column.dictionary_encode(), column.cast(pa.binary())):
-        pq.write_table(pa.table({"name": kind}), tmp_path / "table.parquet")
-        assert read(pq.read_table(tmp_path / "table.parquet")) == said
-    assert read(of_arrays({"name": np.array(said)}, tmp_path).pick(["name"])) == [str(each) for each in np.array(said)]
+        pq.write_table(pa.table({"name": kind}), folder / "table.parquet")
+        yield lambda: read(pq.read_table(folder / "table.parquet"))
+
+
+def read_array(folder: Path, said: list[str]) -> list[str]:
+    """Return names as read from an array, which has no zero bytes at the end of a name."""
+    np.savez(folder / "table.npz", name=np.array(said))
+    return read(of_arrays(read_arrays(folder / "table.npz"), folder).pick(["name"]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(NAMES, min_size=2, max_size=12))
+def test_names_are_read_alike_by_every_way_in(tmp_path: Path, said: list[str]) -> None:
+    for way in ways_of_text(tmp_path, said):
+        assert way() == said
+    assert read_array(tmp_path, said) == said
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(NAMES, min_size=1, max_size=4), NAMES, NAMES)
+def test_names_with_a_zero_byte_are_refused_by_every_way_in(
+    tmp_path: Path, said: list[str], before: str, behind: str
+) -> None:
+    odd = [*said, f"{before}\0{behind}"]
+    for way in chain(ways_of_text(tmp_path, odd), [lambda: read_array(tmp_path, odd)]):
+        with pytest.raises(BadInput, match="zero bytes"):
+            way()
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8))
@@ -88,10 +121,21 @@ def test_latin_1_is_named(tmp_path: Path) -> None:
         text_of(tmp_path / "t.csv", "t")
 
 
-def test_names_of_files_and_groups_do_not_collide() -> None:
-    def one(said: list[str]) -> Attack:
+def test_names_of_files_and_groups_do_not_collide_and_are_the_same_in_any_order() -> None:
+    def one(said: list[str], score: float) -> Attack:
         named = encoded(pa.array(said))
-        return Attack(Judged("base", "a", np.zeros(2), np.array([True, False]), named.codes), named)
+        return Attack(Judged("base", "a", np.full(2, score), np.array([True, False]), named.codes), named)
 
-    found = together([("a/b", one(["c", "d"])), ("a", one(["b/c", "e"]))])
-    assert len(set(found.targets.words.to_pylist())) == 4
+    def told(files: Sequence[tuple[str, Attack]]) -> list[tuple[str, float]]:
+        found = together(files)
+        return [
+            (found.targets.word(int(code)), float(score))
+            for code, score in zip(found.judged.target, found.judged.scores, strict=True)
+        ]
+
+    files = [("a/b", one(["c", "d"], 1.0)), ("a", one(["b/c", "e"], 2.0)), ("z", one(["0", "0"], 3.0))]
+    first = told(files)
+    assert len({name for name, _ in first}) == 5
+    assert all(told(each) == first for each in permutations(files))
+    alone = [each for each in files if each[0] != "a"]
+    assert {name for name, _ in told(alone)} == {"a/b/c", "a/b/d", "z"}, "nothing is quoted where nothing collides"

@@ -77,12 +77,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def given_plan(folder: Path, weights: str = "weights.pt", **changes: Any) -> TmiaPlan:
+def given_values(folder: Path, weights: str = "weights.pt", **changes: Any) -> dict[str, Any]:
+    """Return what the plan of a model in ``folder`` changes in the shipped one."""
     target = {"weights": str(folder / weights), "members": str(folder / "members.txt"), **changes.pop("target", {})}
     values = {**SMALL, "compute.store": str(folder / "store"), **changes, "target": target}
     if "transfer.teacher" in values:
         values["transfer.teacher"] = str(folder / values["transfer.teacher"])
-    plan = load_plan("tmia-smoke", values=values)
+    return values
+
+
+def given_plan(folder: Path, weights: str = "weights.pt", **changes: Any) -> TmiaPlan:
+    plan = load_plan("tmia-smoke", values=given_values(folder, weights, **changes))
     assert isinstance(plan, TmiaPlan)
     return plan
 
@@ -293,7 +298,7 @@ def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:
 REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"target": {"controls": 3}}, "target.controls is 3; allowed: even"),
     ({"target": {"members": "0:1790"}}, "known non-members"),
-    ({"target": {"non_members": "0:1000"}}, "target.non_members has 60 points that are target.members as well"),
+    ({"target": {"non_members": "0:1000"}}, "target.non_members has 60 points in target.members as well"),
     ({"target": {"weights": "/nowhere.pt"}}, "/nowhere.pt cannot be read"),
     ({"audit.attacks": ["lira_oracle", "yeom"]}, "lira_oracle reads the truth about other targets"),
     ({"audit.reconstruction.pairs": "paper"}, "with a target give 'reference'"),

@@ -20,7 +20,7 @@ from orchestrator.tmia.page.numbers import rate
 from orchestrator.tmia.page.page import PAGE
 from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
 from orchestrator.tmia.page.seeds import seeds_grids
-from orchestrator.tmia.page.verdict import detectable, finds, verdict
+from orchestrator.tmia.page.verdict import detectable, verdict
 from orchestrator.tmia.result.controls import control_warnings
 from orchestrator.tmia.result.metrics import metrics
 from tests.orchestrator.apollo.test_report import assert_closed
@@ -106,7 +106,7 @@ def test_the_verdict_names_what_is_found_and_from_what(run):
     said = sentence(run, "Attack I (I)")
     row = run.cell("I", "kmeans", "tmia_distance")
     assert (
-        finds(row)
+        row.above_chance
         and said.kind == "leak"
         and "recognised from predicted classes alone and from confidences." in said.text
     )

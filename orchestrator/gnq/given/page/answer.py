@@ -8,6 +8,7 @@ from audits.statistics.power import detectable_shift
 from orchestrator.engine.headline import LEARNT
 from orchestrator.gnq.given.controls import not_learnt
 from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
+from orchestrator.report.chance import beyond
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
@@ -68,7 +69,7 @@ def findings(run: GivenResult, setting: str, things: str) -> list[Finding]:
 
 def by_loss(run: GivenResult, setting: str, row: SeparationRow) -> Finding:
     """Return what the simplest membership attack finds."""
-    above = row.auc.above(0.5)
+    above = beyond(row.auc)
     error = max(row.auc.errors) if row.auc.bounded else None
     return Finding(
         setting=setting,

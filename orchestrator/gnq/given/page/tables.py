@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.gnq.given.page.words import GROUPS, SCORES
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow
+from orchestrator.report.chance import STAR, beyond
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, or_dash, percent
 from orchestrator.report.pictures import Images, thumbnail
@@ -60,8 +61,11 @@ def group_grid(run: GivenResult, setting: str) -> Grid:
 
 def separation_grid(run: GivenResult, setting: str) -> Grid | None:
     """Return how far scores tell training points from controls; None without controls."""
-    body = [[SCORES[row.score], entry(row.auc)] for row in of_setting(run.separation, setting)]
-    columns = [left("lower score: a training point"), f"AUC [{percent(run.level, 0)} over points]"]
+    body = [
+        [SCORES[row.score], entry(row.auc, mark=STAR if beyond(row.auc) else "")]
+        for row in of_setting(run.separation, setting)
+    ]
+    columns = [left("lower score: a training point"), f"AUC [{percent(run.level, 0)} over points], * above .500"]
     return (
         grid(f"separation-{setting}", f"{setting}: training points against controls", columns, body) if body else None
     )

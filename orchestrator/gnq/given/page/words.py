@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.gnq.given.rows import GivenResult, GroupRow
+from orchestrator.report.chance import beyond
 from orchestrator.report.numbers import estimate, number, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.sentence import Sentence
@@ -87,7 +88,7 @@ def apart(run: GivenResult) -> list[Sentence]:
         return []
     loss = rows["loss"].auc
     told = "; ".join(f"{SCORES[name]} {estimate(row.auc)}" for name, row in rows.items())
-    seen = loss.above(CHANCE)
+    seen = beyond(loss)
     text = f"AUC at which a lower score tells training points from controls: {told}."
     if rows["uniqueness"].auc.holds(CHANCE):
         text += (

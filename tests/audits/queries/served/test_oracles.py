@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import os
 import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -205,27 +208,72 @@ def test_a_fault_that_stays_ends_in_one_line(fault: Fault, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_slow_server_is_not_waited_for_longer_than_its_timeout() -> None:
-    done = threading.Event()
+def drips(first: bytes, drop: bytes) -> Fault:
+    """Return a fault that answers ``first`` and then ``drop`` again and again."""
 
-    def slow(handler: Any) -> None:
-        done.wait(30)
+    def fault(handler: Any) -> None:
         handler.close_connection = True
+        handler.wfile.write(first)
+        with suppress(OSError):
+            for _ in range(500):
+                time.sleep(0.02)
+                handler.wfile.write(drop)
 
-    def dripping(handler: Any) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000")
-        handler.end_headers()
-        while not done.wait(0.02):
-            handler.wfile.write(b" ")
-        handler.close_connection = True
+    return fault
 
-    with serving(model(), faults=[slow, dripping]) as server:
-        labels = labels_at(server, Pace(patience=0), timeout=0.1)
-        for _ in range(2):
-            with pytest.raises(ServerSilent, match=r"no reply within 0\.1 s"):
-                labels.answers(inputs(1))
-        done.set()
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        drips(b"", b""),
+        drips(b"", b"H"),
+        drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        drips(b"HTTP/1.1 100 Continue\r\n", b"x: y\r\n"),
+        drips(b"HTTP/1.1 200 OK\r\nx: ", b"y"),
+        drips(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b" "),
+        drips(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        drips(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
+        drips(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
+    ],
+    ids=["nothing", "status", "continue", "after-continue", "header", "length", "chunks", "chunk-line", "trailers"],
+)
+def test_one_deadline_holds_for_a_whole_reply(fault: Fault) -> None:
+    with serving(model(), faults=[fault]) as server:
+        labels = labels_at(server, Pace(patience=0), timeout=0.3)
+        begun = time.monotonic()
+        with pytest.raises(ServerSilent, match=r"no reply within 0\.3 s"):
+            labels.answers(inputs(1))
+        assert time.monotonic() - begun < 5  # the drops come for ten seconds
+        assert len(labels.answers(inputs(1))) == 1
+
+
+def test_the_deadline_holds_while_tls_is_spoken() -> None:
+    def talk() -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            for drop in b"\x16\x03\x03\x40\x00" + 500 * b"\x02":  # a handshake that goes on
+                connection.sendall(bytes([drop]))
+                time.sleep(0.02)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}/"
+        labels = HttpLabels(Endpoint(url, timeout=0.3), LOGITS, Pace(patience=0))
+        begun = time.monotonic()
+        with pytest.raises(ServerSilent, match=r"no reply within 0\.3 s"):
+            labels.answers(inputs(1))
+        assert time.monotonic() - begun < 5
+        thread.join()
+
+
+def test_a_reply_that_is_packed_is_not_unpacked() -> None:
+    packed = gzip.compress(b" " * 10**7)
+    with (
+        serving(model(), faults=[status(200, packed, Content_Encoding="gzip")]) as server,
+        pytest.raises(BadInput, match="answered in the encoding 'gzip', which was not asked for"),
+    ):
+        labels_at(server).answers(inputs(1))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ name = sys.argv[2].encode()
 for batch in range(record.JOINED + 3):
     kept.add([name + batch.to_bytes(14, "big") + bytes([row]) for row in range(2)], [batch, "label"])
 replace = os.replace
-os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
+os.replace = lambda *paths, **folders: os.kill(os.getpid(), signal.SIGKILL)
 kept.add([name + bytes(15)], [0])
 """
 

@@ -66,7 +66,7 @@ def test_an_attack_that_raises_costs_its_rows_alone(
 
     capsys.readouterr()
     again = audited(plan, tmp_path / "out")
-    assert "jobs in which an attack failed are done again" in capsys.readouterr().out
+    assert "in which an attack failed, to be done again" in capsys.readouterr().out
     assert {row["attack"] for row in again.document["table"]} == set(plan.audit.attacks)  # type: ignore[attr-defined]
     whole = pq.read_table(tmp_path / "out" / "scores.parquet")
     if "attack" in whole.column_names:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,14 +88,15 @@ def test_a_folder_without_room_keeps_its_plan_and_is_not_to_blame(
     plan = load_plan("apollo-smoke")
     claim_folder(tmp_path, plan)
     before = (tmp_path / PLAN_FILE).read_bytes()
-    write: Callable[..., int] = Path.write_bytes
+    write = os.write
 
-    def half(self: Path, data: bytes) -> int:
-        write(self, data[:9])
+    def half(handle: int, data: bytes) -> int:
+        write(handle, data[:9])
         raise OSError(raised, os.strerror(raised))
 
-    monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(error, match=os.strerror(raised)):
-        claim_folder(tmp_path, plan.changed({"seed": 1}))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", half)
+        with pytest.raises(error, match=os.strerror(raised)):
+            claim_folder(tmp_path, plan.changed({"seed": 1}))
     assert (tmp_path / PLAN_FILE).read_bytes() == before
     assert {file.name for file in tmp_path.iterdir()} == {PLAN_FILE, "orch.log"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from audits.writing import write_whole
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.progress import Look
-from orchestrator.engine.run import live, live_page, live_tracking, output_folder
+from orchestrator.engine.run import live, live_page, live_tracking
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.live_page import LivePage
 from orchestrator.engine.run.output_folder import claim_folder
@@ -179,7 +181,7 @@ def test_a_full_disk_costs_the_page_and_not_the_run(
     whole = audited(plan.changed({"compute.store": str(page.parent.parent / "other")}), page.parent.parent / "whole")
     tried = threading.Event()
 
-    def full(file: Path, data: bytes) -> None:
+    def full(file: Path, data: bytes, **_: bool) -> None:
         tried.set()
         raise OSError(errno.ENOSPC, "No space left on device", str(file))
 
@@ -194,16 +196,17 @@ def test_a_full_disk_costs_the_page_and_not_the_run(
 
 def test_what_cannot_be_written_leaves_the_file_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "report.html"
-    output_folder.write_whole(file, b"first")
-    real = Path.write_bytes
+    write_whole(file, b"first")
+    real = os.write
 
-    def half(self: Path, data: bytes) -> int:
-        real(self, data[:1])
+    def half(handle: int, data: bytes) -> int:
+        real(handle, data[:1])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(OSError, match="No space"):
-        output_folder.write_whole(file, b"second")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", half)
+        with pytest.raises(OSError, match="No space"):
+            write_whole(file, b"second")
     assert file.read_bytes() == b"first" and list(tmp_path.iterdir()) == [file]
 
 

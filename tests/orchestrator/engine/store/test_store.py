@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import pickle
 import signal
 import subprocess
@@ -92,11 +93,11 @@ from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
 uri, function, survived = sys.argv[1], sys.argv[2], int(sys.argv[3])
 real, calls = getattr(os, function), []
-def fatal(*arguments):
+def fatal(*arguments, **named):
     if len(calls) == survived:
         os.kill(os.getpid(), signal.SIGKILL)
     calls.append(arguments)
-    return real(*arguments)
+    return real(*arguments, **named)
 setattr(os, function, fatal)
 document = {"model": {"name": "mlp"}, "recipe": {"epochs": 3}, "seed": 7}
 files = {"metrics.json": pack_json({"accuracy": 0.5}), "history.json": pack_json([1, 2, 3])}
@@ -149,11 +150,11 @@ def test_two_processes_may_put_one_key_at_once(store: Store) -> None:
 def test_a_put_works_although_somebody_removes_the_empty_folder(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = storage.os.open, []
 
-    def removed_first(path: str, *rest: int) -> int:
-        if not calls:
+    def removed_first(path: str | Path, flags: int, *rest: int, **named: int) -> int:
+        if not calls and flags & os.O_CREAT:
             calls.append(path)
-            Path(path).parent.rmdir()
-        return real(path, *rest)
+            (Path(store.uri) / "train" / KEY[:2] / KEY).rmdir()
+        return real(path, flags, *rest, **named)
 
     monkeypatch.setattr(storage.os, "open", removed_first)
     store.put("train", KEY, DOCUMENT, FILES)
@@ -289,7 +290,7 @@ def test_a_store_without_permission_is_bad_input(store: Store, monkeypatch: pyte
     def refuse(*_arguments: object, **_options: object) -> None:
         raise OSError(code, "no")
 
-    monkeypatch.setattr(storage.os, "makedirs", refuse)
+    monkeypatch.setattr(storage.os, "mkdir", refuse)
     with pytest.raises(StoreUnusable, match="cannot be written"):
         store.put("train", KEY, DOCUMENT, FILES)
 

@@ -1,0 +1,119 @@
+"""Where modules are looked for: the working folder, which may be somebody else's, is no such place by itself.
+
+Python puts it in front by ``python -m``, by ``python -c`` and by an empty or relative entry of PYTHONPATH, and Ray puts
+it in front for its workers. A file ``numpy.py`` beside a plan would then run wherever numpy is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import sysconfig
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+SAFE = {"PYTHONSAFEPATH": "1"}
+"""The variable by which Python puts neither the working folder nor a script's in front, in all processes below."""
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder that holds this project's packages."""
+
+INSTALLED = ("site-packages", "dist-packages")
+
+
+def leave_out_working_folder() -> None:
+    """Take the working folder off this process's path, unless the user named it, or this project lies in it."""
+    named = named_in_full()
+    sys.path[:] = [entry for entry in sys.path if resolved(entry) not in implied() - named - {str(ROOT)}]
+
+
+def misplaced() -> str:
+    """Return which of this project's packages Python takes from another place than the others, "" for none.
+
+    Another distribution may have one of the same name; a checkout comes behind what is installed.
+    """
+    for name in ("actors", "orchestrator", "tune_spaces"):
+        spec = find_spec(name)
+        places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else ["nowhere"]
+        if resolved(os.path.dirname(places[0] or "")) != str(ROOT):
+            return (
+                f"Python takes the package {name!r} from {places[0]}, but orch lies in {ROOT}: uninstall what has the "
+                "same name, or install orch into an environment of its own"
+            )
+    return ""
+
+
+def implied() -> set[str]:
+    """Return the folders that are on the path only because of where this process was started."""
+    relative = [entry for entry in entries_of_environment() if not os.path.isabs(entry)]
+    return {resolved(entry) for entry in ("", *relative)}
+
+
+def named_in_full() -> set[str]:
+    """Return the folders that PYTHONPATH names by absolute paths: the user's own word."""
+    return {resolved(entry) for entry in entries_of_environment() if os.path.isabs(entry)}
+
+
+def entries_of_environment() -> list[str]:
+    """Return the entries of PYTHONPATH, an empty one for an accidental colon at its end."""
+    text = os.environ.get("PYTHONPATH", "")
+    return text.split(os.pathsep) if text else []
+
+
+def resolved(entry: str) -> str:
+    """Return an entry of the path as an absolute path without links; "" is the working folder."""
+    return os.path.realpath(entry or os.curdir)
+
+
+def path_of_workers() -> list[str]:
+    """Return what stands before the standard library on the path of this process, for processes that it starts.
+
+    What comes behind it they find by themselves. Left out is the working folder, as ``leave_out_working_folder`` says.
+    """
+    library, left_out = resolved(sysconfig.get_path("stdlib")), implied() - named_in_full()
+    installed = tuple(f"{resolved(prefix)}{os.sep}" for prefix in (sys.prefix, sys.base_prefix))
+    found = []
+    for entry in sys.path:
+        if (place := resolved(entry)) == library:
+            break
+        if os.path.isdir(place) and place not in left_out and not place.startswith(installed):
+            found.append(os.path.abspath(entry))
+    if str(ROOT) in map(resolved, sys.path) and ROOT.name not in INSTALLED:
+        found.append(str(ROOT))
+    return list(dict.fromkeys(found))
+
+
+class OwnFolders(MetaPathFinder):
+    """Finds modules in the folders of users' own code, the latest first, once nothing else has found one.
+
+    An entry at the end of ``sys.path`` would come before the packages there that have no ``__init__.py`` (``google``).
+    """
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module at the top lies; those in packages are found by these."""
+        return PathFinder.find_spec(fullname, self.folders, target) if path is None else None
+
+
+LAST = OwnFolders()
+
+
+def search_last(folder: Path) -> None:
+    """Let modules be looked for in ``folder`` behind all other places, but before folders that were given earlier.
+
+    So a file there never takes the place of a module that is installed, also of one that is imported later.
+    """
+    place = str(folder.resolve())
+    LAST.folders[:] = [place, *(each for each in LAST.folders if each != place)]
+    if LAST not in sys.meta_path:
+        sys.meta_path.append(LAST)
+    importlib.invalidate_caches()

@@ -1,0 +1,131 @@
+"""Whether a plan's code may run and its addresses be reached: a plan is a file, and a file may be anybody's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from audits.addresses import is_loopback, place_of
+from audits.credentials import MASK
+from audits.errors import BadInput
+from audits.own.permission import Named, is_own
+from orchestrator.engine.media import visible
+from orchestrator.engine.plan.reach import OPTION, VARIABLE, Reach
+
+ALLOW = "ORCH_ALLOW_CODE"
+LOGIN_OF_MLFLOW = "MLFLOW_TRACKING_"
+"""Variables that MLflow's client makes a login of begin so."""
+NO_LOGIN = ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_INSECURE_TLS", "MLFLOW_TRACKING_SERVER_CERT_PATH")
+
+
+@dataclass
+class Permission:
+    """What the user has allowed, or wrote on the command line himself.
+
+    ``everything``: all code (--allow-code); ``own``: names of code and their folders; ``fields``: dotted fields of the
+    plan and their texts; ``places``: credentials, "" for none, and the places that they may be sent to.
+    """
+
+    everything: bool = False
+    own: set[str] = field(default_factory=set)
+    fields: set[tuple[str, str]] = field(default_factory=set)
+    places: set[tuple[str, str]] = field(default_factory=set)
+
+    def said(self, words: Iterable[str | None]) -> None:
+        """Take down names of components and folders that stand on the command line."""
+        self.own.update(word for word in words if word)
+
+    def said_of(self, fields: Iterable[tuple[str, str]]) -> None:
+        """Take down dotted fields of the plan, and their texts, that stand on the command line."""
+        found = list(fields)
+        self.fields.update(found)
+        self.said(text for _, text in found)
+
+    def allow(self, words: Iterable[str]) -> None:
+        """Allow places, ``[CREDENTIAL@]PLACE`` each; raises BadInput for what is none."""
+        for word in words:
+            self.places.add(read_allowance(word))
+
+    def may_run(self, named: Sequence[Named]) -> bool:
+        """Return whether the code of all these names may run; ask once where a person sits.
+
+        A name on the command line is the user's word, but not for the folder that somebody's plan names beside it.
+        """
+        if self.everything or os.environ.get(ALLOW) == "1":
+            return True
+        unknown = [each for each in named if not self.is_known(*each)]
+        if not unknown:
+            return True
+        if not somebody_is_there():
+            return False
+        names = list(dict.fromkeys(name for name, _ in unknown))
+        folders = dict.fromkeys(str(root or Path.cwd()) for name, root in unknown if is_own(name))
+        whose = f"code of {', '.join(folders)}" if folders else "as a program"
+        question = f"{', '.join(names)} {'runs' if len(names) == 1 else 'run'} {whose}; run it?"
+        yes = click.confirm(visible(question), err=True)
+        self.own.update((*names, *(str(root) for _, root in unknown if root)) if yes else ())
+        return yes
+
+    def is_known(self, name: str, root: Path | None) -> bool:
+        """Return whether the user has named this code, and its folder if there is one."""
+        return name in self.own and (root is None or any(Path(word).expanduser() == root for word in self.own))
+
+    def refused(self, found: Sequence[Reach]) -> Sequence[Reach]:
+        """Return those of the places that may not be reached, or not with their credential; ask once about all."""
+        unknown = [reach for reach in found if not self.is_allowed(reach)]
+        if not unknown or not somebody_is_there() or any(MASK in reach.place for reach in unknown):
+            return unknown
+        question = f"the plan names addresses: {'; '.join(map(str, unknown))}; go on?"
+        if not click.confirm(visible(question), err=True):
+            return unknown
+        self.places.update((reach.credential, reach.place) for reach in unknown)
+        return ()
+
+    def is_allowed(self, reach: Reach) -> bool:
+        """Return whether a place may be reached, and its credential sent there.
+
+        A server on this machine that is sent no credential needs no permission; a place that is allowed with one
+        credential is allowed without.
+        """
+        if self.is_own_word(reach) or MASK in reach.place:
+            return self.is_own_word(reach)
+        if is_loopback(reach.place) and (not reach.credential or not is_there(reach.credential)):
+            return True
+        allowed = self.places | {read_allowance(word) for word in os.environ.get(VARIABLE, "").split()}
+        if reach.credential:
+            return (reach.credential, reach.place) in allowed
+        return any(place == reach.place for _, place in allowed)
+
+    def is_own_word(self, reach: Reach) -> bool:
+        """Return whether the address stands on the command line, and what names the credential as well."""
+        token = (reach.token_field, reach.credential)
+        return (reach.field, reach.text) in self.fields and (not reach.token_field or token in self.fields)
+
+
+def somebody_is_there() -> bool:
+    """Say whether a question would be read."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_there(credential: str) -> bool:
+    """Say whether this environment may have a credential: MLflow's is looked for, others are taken to be there."""
+    if credential != "mlflow-login":
+        return True
+    named = any(name.startswith(LOGIN_OF_MLFLOW) and name not in NO_LOGIN for name in os.environ)
+    return named or Path("~/.mlflow/credentials").expanduser().exists()
+
+
+def read_allowance(word: str) -> tuple[str, str]:
+    """Return credential ("" for none) and place of ``[CREDENTIAL@]PLACE``; an address stands for its place."""
+    before, mark, after = word.partition("@")
+    credential, place = (before, after) if mark and "://" not in before else ("", word)
+    if not place or (mark and not before) or any(each.isspace() for each in word):
+        raise BadInput(f"{OPTION} {word!r}: give HOST, HOST:PORT or s3://BUCKET, with CREDENTIAL@ before it if need be")
+    if place.startswith(("http://", "https://")):
+        return credential, place_of(place)
+    return credential, place if "://" in place else place.lower()

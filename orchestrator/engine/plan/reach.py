@@ -1,0 +1,88 @@
+"""A place that a plan reaches beyond this machine, what is sent there, and who is asked before that happens."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from audits.credentials import MASK
+from audits.errors import BadInput
+
+OPTION, VARIABLE = "--allow-addresses", "ORCH_ALLOW_ADDRESSES"
+LOGINS = {
+    "aws-keys": "the AWS credentials",
+    "google-login": "the Google Cloud credentials",
+    "azure-login": "the Azure credentials",
+    "ray-token": "the token of Ray",
+    "mlflow-login": "the login of MLflow",
+}
+"""Credentials that a library finds in the environment by itself, as permissions call them, in words."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A place that a plan names in ``field`` by ``text``, masked, and the credential that is sent there, "" for none.
+
+    ``credential``: the name of an environment variable, which ``token_field`` of the plan gives, or one of ``LOGINS``.
+    """
+
+    field: str
+    text: str
+    place: str
+    credential: str = ""
+    token_field: str = ""
+
+    @property
+    def permission(self) -> str:
+        """What a user gives to allow it: PLACE, or CREDENTIAL@PLACE."""
+        return f"{self.credential}@{self.place}" if self.credential else self.place
+
+    def __str__(self) -> str:
+        sent = f"what {self.credential} holds" if self.token_field else LOGINS.get(self.credential, self.credential)
+        text = f"{self.field} reaches {self.place}{f' and sends it {sent}' if sent else ''}"
+        return "".join(mark if mark.isprintable() else "?" for mark in text)
+
+
+MayReach = Callable[[Sequence[Reach]], Sequence[Reach]]
+"""Returns those of the places that may not be reached."""
+
+_asked: list[MayReach] = []
+
+
+@contextmanager
+def asking(may_reach: MayReach) -> Iterator[None]:
+    """Ask ``may_reach`` about what plans reach for as long as the block runs; nobody is asked otherwise.
+
+    Who calls ``load_plan`` from Python means the plan. A command asks: a plan file may be anybody's. Its workers do
+    what it has allowed.
+    """
+    _asked.append(may_reach)
+    try:
+        yield
+    finally:
+        _asked.pop()
+
+
+def require_permission(found: Sequence[Reach]) -> None:
+    """Raise BadInput unless all these places may be reached."""
+    refused = _asked[-1](found) if found and _asked else ()
+    if not refused:
+        return
+    if hidden := next((reach for reach in refused if MASK in reach.place), None):
+        raise BadInput(
+            f"{hidden.field} is {hidden.text!r}: *** hides where that leads, and a plan may be anybody's; give it "
+            f"yourself if you trust it: --set {hidden.field}=…"
+        )
+    words = list(dict.fromkeys(quoted(reach.permission) for reach in refused))
+    more = " ".join(reach.permission for reach in refused) if len(words) > 1 else ""
+    raise BadInput(
+        f"{'; '.join(map(str, refused))}: a plan may be anybody's; add {' '.join(f'{OPTION} {word}' for word in words)}"
+        f", or set {VARIABLE}={quoted(more) if more else words[0]}, if you trust it; nothing was contacted"
+    )
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell takes it, on one line whatever it holds."""
+    return shlex.quote(word) if word.isprintable() else repr(word)

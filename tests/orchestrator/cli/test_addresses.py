@@ -1,0 +1,290 @@
+"""A plan file that names servers, stores and clusters reaches none and sends no secret before the user has said so."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from audits.errors import BadInput
+from orchestrator.cli.diagnosis import server as server_finding
+from orchestrator.cli.main import main
+from orchestrator.cli.permission import Permission, read_allowance
+from orchestrator.cli.session import Session
+from orchestrator.cli.submitted_work import read_command
+from orchestrator.engine.plan.reach import Reach
+from tests.cases.apollo_result import write_run
+
+TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
+SERVED = (
+    TARGET.replace("{", "{{").replace("}", "}}")
+    + "target: {{weights: '{url}', members: even, served: {{gives: probabilities, token_env: {token}, record: r}}}}\n"
+)
+SECRET = "AWS_SECRET_ACCESS_KEY"
+TRACKER = "https://tracker.example"
+COMMANDS = {
+    "validate": ["validate", "plan.yaml"],
+    "cost": ["cost", "plan.yaml"],
+    "audit": ["audit", "apollo", "plan.yaml"],
+    "sweep": ["sweep", "apollo-ablation", "plan.yaml"],
+    "tune": ["tune", "apollo", "apollo-ablation", "plan.yaml", "--metric", "gradient_ascent.apollo.auc"],
+    "submit": ["submit", "audit", "apollo", "plan.yaml", "--store", "/srv/store"],
+}
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder, with secrets in the environment and no permission."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ORCH_ALLOW_CODE", "ORCH_ALLOW_ADDRESSES", "ORCH_STORE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "AWS_ACCESS_KEY_ID", SECRET):
+        monkeypatch.setenv(name, "secret-of-the-user")
+
+
+class Listener:
+    """A port that counts who connects and answers nothing."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self.socket.getsockname()[1]}"
+        self.callers = 0
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self) -> None:
+        while True:
+            try:
+                caller, _ = self.socket.accept()
+            except OSError:
+                return
+            self.callers += 1
+            caller.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    found = Listener()
+    yield found
+    found.socket.close()
+
+
+def write(text: str) -> None:
+    Path("plan.yaml").write_text(text)
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line with which a command refuses."""
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert not out and len(err.splitlines()) == 1, (out, err)
+    return err
+
+
+def shards(place: str) -> str:
+    return f"parquet:s3://bucket/x?endpoint_override={place}&scheme=http"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_data_at_an_address_and_contacts_nobody(
+    command: str, listener: Listener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(f"data: {{name: '{shards(listener.place)}'}}\n")
+    assert f"--allow-addresses aws-keys@{listener.place}" in refused(COMMANDS[command], capsys)
+    assert listener.callers == 0
+
+
+def test_a_cluster_is_not_joined(listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
+    write(f"compute: {{address: '{listener.place}'}}\n")
+    said = f"--allow-addresses ray-token@{listener.place}"
+    assert said in refused(["audit", "apollo", "plan.yaml"], capsys)
+    assert said in refused(["doctor", "--cluster", "plan.yaml"], capsys)
+    assert listener.callers == 0
+
+
+def test_all_addresses_stand_in_one_line_with_what_goes_to_each(capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        SERVED.format(url="https://models.example/x", token=SECRET)
+        + f"tracking: {{uri: '{TRACKER}'}}\ncompute: {{address: '10.0.0.1:6379', store: 's3://theirs/x'}}\n"
+    )
+    said = refused(["validate", "plan.yaml"], capsys)
+    words = [f"{SECRET}@models.example", "ray-token@10.0.0.1:6379", "s3://theirs", "mlflow-login@tracker.example"]
+    assert all(f"--allow-addresses {word}" in said for word in words)
+    assert "secret-of-the-user" not in said
+    left = [word for word in words if word != "s3://theirs"]
+    given = [part for word in left for part in ("--allow-addresses", word)]
+    assert "s3://theirs" in (rest := refused(["validate", "plan.yaml", *given], capsys)) and TRACKER[8:] not in rest
+
+
+def test_permission_is_for_a_place_and_a_credential_together(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["validate", "plan.yaml"]
+    write(f"tracking: {{uri: '{TRACKER}'}}\n")
+    refused([*words, "--allow-addresses", "tracker.example"], capsys)
+    refused([*words, "--allow-addresses", f"{SECRET}@tracker.example"], capsys)
+    refused([*words, "--allow-addresses", "mlflow-login@other.example"], capsys)
+    assert main([*words, "--allow-addresses", "mlflow-login@tracker.example"]) == 0
+    refused(words, capsys) if capsys.readouterr() else None
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", "s3://mine mlflow-login@tracker.example")
+    assert main(words) == 0
+
+
+def test_the_command_line_is_the_users_own_word(capsys: pytest.CaptureFixture[str]) -> None:
+    write("tracking: {experiment: theirs}\n")
+    assert main(["validate", "plan.yaml", "--set", f"tracking.uri={TRACKER}"]) == 0
+    assert main(["validate", "plan.yaml", "--set", f"tracking={{uri: '{TRACKER}'}}"]) == 0
+    capsys.readouterr()
+    write(SERVED.format(url="https://theirs.example/x", token=SECRET))
+    mine = ["--set", "target.weights=https://mine.example/x"]
+    assert f"{SECRET}@mine.example" in refused(["validate", "plan.yaml", *mine], capsys), "the plan chose the secret"
+    token = ["--set", "target.served.token_env=TOKEN"]
+    assert "TOKEN@theirs.example" in refused(["validate", "plan.yaml", *token], capsys), "the plan chose the host"
+    assert main(["validate", "plan.yaml", *mine, *token]) == 0
+
+
+def test_an_address_said_of_another_field_is_not_said_of_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+    write(f"tracking: {{uri: '{TRACKER}'}}\n")
+    refused(["validate", "plan.yaml", "--set", f"data.root={TRACKER}"], capsys)
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_person_is_asked_once_about_all(answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text) or answer)
+    write(f"tracking: {{uri: '{TRACKER}'}}\ncompute: {{store: 's3://theirs/x'}}\n")
+    assert main(["validate", "plan.yaml"]) == (0 if answer else 2)
+    (question,) = asked
+    assert "tracker.example" in question and "MLflow" in question and "s3://theirs" in question
+
+
+def test_answers_are_remembered_for_a_place_and_a_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text) or True)
+    permission = Permission()
+    for place, credential, times in (
+        ("a", "X", 1), ("a", "X", 1), ("a", "", 1), ("a", "Y", 2), ("b", "X", 3), ("b", "Y", 4), ("b", "X", 4),
+    ):  # fmt: skip
+        assert not permission.refused([Reach("target.weights", f"https://{place}/", place, credential, "t")])
+        assert len(asked) == times
+
+
+def test_a_server_of_this_machine_needs_no_permission_unless_it_gets_a_secret(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(SERVED.format(url="http://127.0.0.1:9/x", token="''"))
+    assert main(["validate", "plan.yaml"]) == 0
+    capsys.readouterr()
+    write(SERVED.format(url="http://localhost:9/x", token="TOKEN"))
+    assert "TOKEN@localhost:9" in refused(["validate", "plan.yaml"], capsys)
+    write("tracking: {uri: 'http://127.0.0.1:9'}\n")
+    assert "mlflow-login@127.0.0.1:9" in refused(["validate", "plan.yaml"], capsys)
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"):
+        monkeypatch.delenv(name)
+    assert main(["validate", "plan.yaml"]) == 0
+
+
+def test_an_address_behind_a_mask_cannot_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = "mssql+pyodbc:///?odbc_connect=Server%3Dtheirs.example"
+    write(f"tracking: {{uri: '{hidden}'}}\n")
+    words = ["validate", "plan.yaml", "--allow-addresses", "mssql-login@mssql+pyodbc:///?odbc_connect=***"]
+    assert "--set tracking.uri=" in refused(words, capsys)
+    assert main(["validate", "plan.yaml", "--set", f"tracking.uri={hidden}"]) == 0
+
+
+def test_settings_of_a_sweep_file_are_asked_about_with_the_plan(
+    listener: Listener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("sweep.yaml").write_text(f"base: apollo-smoke\nspace: {{data.name: ['{shards(listener.place)}', digits]}}\n")
+    write(f"audit: {{kind: apollo}}\ntracking: {{uri: '{TRACKER}'}}\n")
+    for words in (["sweep", "sweep.yaml", "plan.yaml"], ["cost", "--sweep", "sweep.yaml", "plan.yaml"]):
+        said = refused(words, capsys)
+        assert f"aws-keys@{listener.place}" in said and "mlflow-login@tracker.example" in said
+    assert f"aws-keys@{listener.place}" in refused(["validate", "sweep.yaml"], capsys)
+    assert listener.callers == 0
+
+
+def test_a_job_is_given_the_permissions_of_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(f"tracking: {{uri: '{TRACKER}'}}\ncompute: {{address: '10.0.0.1:6379'}}\n")
+    words = ["audit", "apollo", "plan.yaml", "--store", "s3://mine/store", "--set", "data.name=parquet:s3://mine/x"]
+    sent = read_command(Session(), words).words
+    assert sent[-4:-2] == ("--allow-addresses", "mlflow-login@tracker.example")
+    assert sent.count("--allow-addresses") == 1, "what stands on the command line needs none, and no cluster is joined"
+
+
+def test_a_report_contacts_nobody_for_its_pictures(listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
+    document = write_run(Path("run"))
+    plan = {**document["plan"], "data": {**document["plan"]["data"], "name": shards(listener.place)}}
+    plan["tracking"] = {**plan["tracking"], "uri": TRACKER}
+    Path("run/result.json").write_text(json.dumps({**document, "plan": plan}))
+    assert main(["report", "run"]) == 0
+    assert f"aws-keys@{listener.place}" in capsys.readouterr().err and listener.callers == 0
+
+
+def test_what_allows_nothing_is_refused() -> None:
+    assert read_allowance("TOKEN@Host:1") == ("TOKEN", "host:1")
+    assert read_allowance("https://host/predict") == ("", "host")
+    assert read_allowance("X@abfs://box@account") == ("X", "abfs://box@account")
+    for word in ("", "@host", "TOKEN@", "a b"):
+        with pytest.raises(BadInput, match="--allow-addresses"):
+            read_allowance(word)
+
+
+class Redirecting(ThreadingHTTPServer):
+    """Answers every request with ``moved_to``, a redirect, or 200; ``seen``: the headers of all requests."""
+
+    def __init__(self, moved_to: str = "") -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.moved_to, self.seen = moved_to, list[Any]()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Redirecting
+
+    def answer(self) -> None:
+        self.server.seen.append(self.headers)
+        self.send_response(307 if self.server.moved_to else 200)
+        if self.server.moved_to:
+            self.send_header("Location", f"{self.server.moved_to}{self.path}")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def redirected() -> Iterator[tuple[Redirecting, Redirecting]]:
+    other = Redirecting()
+    first = Redirecting(other.url)
+    yield first, other
+    for one in (first, other):
+        one.shutdown()
+        one.server_close()
+
+
+def test_no_login_follows_a_redirect_to_another_server(redirected: tuple[Redirecting, Redirecting]) -> None:
+    from mlflow import MlflowClient
+
+    first, other = redirected
+    server_finding(first.url.replace("http://", "http://me:word@"))
+    MlflowClient(tracking_uri=first.url).search_experiments()
+    assert len(first.seen) == 2 and all(headers["Authorization"].startswith("Basic ") for headers in first.seen)
+    assert other.seen and not any("Authorization" in headers for headers in other.seen)

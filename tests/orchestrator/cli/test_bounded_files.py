@@ -1,0 +1,153 @@
+"""Files of others that would unpack to more than there is room for, or are nested without end: one line, code 2."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from audits.data import bounded
+from audits.data.id_lists import read_list
+from audits.data.points import from_npz
+from audits.data.tables import read_table
+from audits.errors import BadInput
+from orchestrator.cli.main import main
+from orchestrator.engine.run.result_head import SCHEMA
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+def refused(says: pytest.CaptureFixture[str], name: str, *words: str) -> None:
+    """Give a command that must refuse the file ``name`` in one line."""
+    assert main(list(words)) == 2, says.readouterr().err[-500:]
+    assert name in says.readouterr().err.strip().splitlines()[-1]
+
+
+def heading(length: int) -> bytes:
+    """Return an .npy file whose heading promises so many numbers, of which there are eight."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (length,)})
+    return file.getvalue() + bytes(64)
+
+
+def promising(file: Path, *names: str, length: int = 10**15) -> Path:
+    with zipfile.ZipFile(file, "w") as opened:
+        for name in names:
+            opened.writestr(f"{name}.npy", heading(length))
+    return file
+
+
+def repeated(file: Path, name: str = "score", rows: int = 4000, size: int = 10_000) -> Path:
+    """Write a Parquet file of a few kilobytes that holds one long text in each of its rows."""
+    texts = pa.array(["x" * size]).take(pa.array(np.zeros(rows, np.int64)))
+    pq.write_table(pa.table({"id": range(rows), name: texts, "member": [0, 1] * (rows // 2)}), file)
+    assert file.stat().st_size < 200_000
+    return file
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this machine have 32 MB."""
+    monkeypatch.setattr(bounded, "room", lambda: 2**24)
+
+
+def test_scores_that_do_not_fit_are_refused(tmp_path: Path, room: None, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, "scores.parquet", "score", str(repeated(tmp_path / "scores.parquet")))
+    np.savez_compressed(tmp_path / "scores.npz", score=np.zeros(2**22), member=np.zeros(2**22, np.int8))
+    refused(capsys, "scores.npz", "score", str(tmp_path / "scores.npz"))
+    refused(capsys, "promise.npz", "score", str(promising(tmp_path / "promise.npz", "score", "member")))
+    (tmp_path / "scores.json").write_bytes(DEEP)
+    refused(capsys, "scores.json", "score", str(tmp_path / "scores.json"))
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "list": lambda path: read_list(str(path), f"target.members: {path}"),
+    "data": lambda path: from_npz(path, "npz"),
+    "table": read_table,
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "name", "write"),
+    [
+        ("list", "a.parquet", lambda file: repeated(file, "note")),
+        ("list", "a.npy", lambda file: file.write_bytes(heading(10**15))),
+        ("list", "a.json", lambda file: file.write_bytes(DEEP)),
+        ("data", "a.npz", lambda file: promising(file, "inputs", "labels")),
+        ("data", "a.npz", lambda file: np.savez_compressed(file, inputs=np.zeros(2**22), labels=np.zeros(4, np.int64))),
+    ],
+    ids=["a text in many rows", "a heading", "a nested list", "headings", "zeros"],
+)
+def test_lists_and_data_that_do_not_fit_are_refused(
+    reader: str, name: str, write: Callable[[Path], Any], tmp_path: Path, room: None
+) -> None:
+    write(tmp_path / name)
+    with pytest.raises(BadInput, match=name) as caught:
+        READERS[reader](tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_fits_is_read_as_it_is(tmp_path: Path, room: None) -> None:
+    table = pq.read_table(repeated(tmp_path / "a.parquet", rows=100))
+    assert bounded.table_within(tmp_path / "a.parquet", "a").equals(table)
+    assert bounded.table_within(tmp_path / "a.parquet", "a", ["member", "id"]).equals(table.select(["member", "id"]))
+    named = table.append_column("kind", pa.array(["a", "b"] * 50).dictionary_encode())
+    pq.write_table(named, tmp_path / "b.parquet", row_group_size=7)
+    assert bounded.table_within(tmp_path / "b.parquet", "b").equals(named)
+    pq.write_table(named.slice(0, 0), tmp_path / "c.parquet")
+    assert bounded.table_within(tmp_path / "c.parquet", "c", ["kind"]).schema == named.select(["kind"]).schema
+    np.savez(tmp_path / "a.npz", x=np.arange(5), y=np.array(["a", "bc"]))
+    found = bounded.arrays_within(tmp_path / "a.npz", "a")
+    assert found["x"].tolist() == list(range(5))
+    assert found["y"].tolist() == ["a", "bc"]
+
+
+def result(folder: Path, **changes: Any) -> str:
+    """Write a run of somebody else."""
+    folder.mkdir()
+    whole = {"schema": SCHEMA, "kind": "mia", "name": "a", "seed": 0, "plan": {}, "table": [{}]}
+    settings = [{"setting": "plan", "overrides": {}}]
+    (folder / "result.json").write_text(json.dumps({**whole, "settings": settings, **changes}))
+    pq.write_table(pa.table({"attack": ["a"]}), folder / "scores.parquet")
+    return str(folder)
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plan": []},
+        {"settings": [None]},
+        {"settings": []},
+        {"table": "x"},
+        {"kind": None},
+        {"kind": ["mia"]},
+        {"seed": "0"},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_a_result_that_is_none_is_refused(
+    command: str, changes: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = result(tmp_path / "theirs", **changes)
+    refused(capsys, "theirs", command, theirs, *([result(tmp_path / "ours")] if command == "compare" else []))
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+@pytest.mark.parametrize(
+    "text", [DEEP, b"[]", b"{", b"\xff\xfe", b'{"a": 1'], ids=["deep", "list", "open", "no text", "cut"]
+)
+def test_a_result_that_is_no_result_is_refused(
+    command: str, text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = result(tmp_path / "theirs")
+    (tmp_path / "theirs" / "result.json").write_bytes(text)
+    refused(capsys, "theirs", command, theirs, *([result(tmp_path / "ours")] if command == "compare" else []))

@@ -1,0 +1,339 @@
+"""A folder that somebody else made: links in it lead no writer elsewhere, and nothing in it reaches the network."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import shlex
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audits.data import shards
+from audits.data.catalogue import load
+from audits.errors import BadInput
+from orchestrator.apollo.page import page as render
+from orchestrator.cli.main import main
+from orchestrator.engine.plan.reach import OPTION, VARIABLE
+from orchestrator.engine.run import output_folder
+from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.kinds import load_plan
+from tests.cases.apollo_result import write_whole_run
+
+OWN = "what the reader wrote\n"
+WRITTEN = ("report.html", "figures/auc.csv", "figures/auc.svg", "figures/auc.png", "figures/verdict.csv")
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of ``orch score``, with the file of scores beside it."""
+    folder = tmp_path_factory.mktemp("scored")
+    rng = np.random.default_rng(0)
+    rows = [f"person{place},{place % 2},{rng.normal() + place % 2}" for place in range(80)]
+    (folder / "scores.csv").write_text("\n".join(["id,member,score", *rows]))
+    assert main(["score", str(folder / "scores.csv"), "--out", str(folder / "run")]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def theirs(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run as it came from a supplier; the reader's own file lies beside it."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(scored, tmp_path / "theirs")
+    (tmp_path / "own").write_text(OWN)
+    return tmp_path / "theirs"
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str], named: str) -> None:
+    """Check that a command ends with exit code 2 and one line that names what is in the way."""
+    capsys.readouterr()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("orch: ") and said.count("\n") == 1 and named in said, said
+
+
+def test_a_report_replaces_links_and_writes_through_none(theirs: Path) -> None:
+    own, absent = Path("own"), Path("absent")
+    symbolic, dangling, hard, aside, again = (theirs / name for name in WRITTEN)
+    for file, target in ((symbolic, own), (dangling, absent), (aside, own), (again, own)):
+        file.unlink()
+        file.symlink_to(target.absolute())
+    hard.unlink()
+    hard.hardlink_to(own)
+    for name in (".report.html.part", "figures/.auc.csv.part"):
+        (theirs / name).symlink_to(own.absolute())
+    assert main(["report", str(theirs)]) == 0
+    assert own.read_text() == OWN and not absent.exists() and own.stat().st_nlink == 1
+    for name in WRITTEN:
+        assert stat.S_ISREG((theirs / name).lstat().st_mode) and (theirs / name).stat().st_size > 100, name
+    assert not [name for name in os.listdir(theirs / "figures") if name.startswith(".tmp")]
+
+
+@pytest.mark.parametrize("name", ["figures/auc.csv", "figures/auc.svg", "report.html"])
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_report_is_refused_where_no_file_can_be(
+    theirs: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (theirs / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(theirs / name)
+    else:
+        (theirs / name).mkdir()
+    refused(["report", str(theirs)], capsys, name)
+    assert stat.S_ISFIFO((theirs / name).stat().st_mode) == (kind == "pipe")
+
+
+@pytest.mark.parametrize("to", ["elsewhere", "absent", "file"])
+@pytest.mark.parametrize("command", ["report", "score", "compare"])
+def test_a_folder_of_figures_that_is_a_link_is_refused(
+    theirs: Path, command: str, to: str, capsys: pytest.CaptureFixture[str], scored: Path
+) -> None:
+    Path("elsewhere").mkdir()
+    shutil.rmtree(theirs / "figures")
+    if to == "file":
+        (theirs / "figures").write_text("")
+    else:
+        (theirs / "figures").symlink_to(Path(to).absolute())
+    words = ["report", str(theirs)]
+    if command == "score":
+        words = ["score", str(scored.parent / "scores.csv"), "--out", str(theirs)]
+    if command == "compare":
+        (theirs / "result.json").unlink()
+        shutil.copytree(scored, "other")
+        words = ["compare", str(scored), "other", "--out", str(theirs)]
+    refused(words, capsys, "figures")
+    assert not os.listdir("elsewhere") and not Path("absent").exists()
+
+
+def test_scores_are_written_beside_links_and_through_none(theirs: Path, scored: Path) -> None:
+    for name in ("scores.parquet", "result.json"):
+        (theirs / name).unlink(missing_ok=name != "result.json")
+    for name in (".scores.parquet.part", ".result.json.part", "scores.parquet", "result.json"):
+        (theirs / name).symlink_to(Path("own" if name != "result.json" else "absent").absolute())
+    assert main(["score", str(scored.parent / "scores.csv"), "--out", str(theirs)]) == 0
+    assert Path("own").read_text() == OWN and not Path("absent").exists()
+    assert json.loads((theirs / "result.json").read_text())["kind"] == "score"
+
+
+def test_a_comparison_is_written_through_no_link(tmp_path: Path, theirs: Path, scored: Path) -> None:
+    out = tmp_path / "compared"
+    (out / "figures").mkdir(parents=True)
+    for name in ("compare.json", "report.html", "figures/differences.csv"):
+        (out / name).symlink_to(Path("own").absolute())
+    assert main(["compare", str(scored), str(theirs), "--out", str(out)]) == 0
+    assert Path("own").read_text() == OWN and json.loads((out / "compare.json").read_text())["kind"] == "compare"
+
+
+@contextmanager
+def nothing_new_in(monkeypatch: pytest.MonkeyPatch, code: int) -> Iterator[None]:
+    """Let no file be made, as in a folder that may only be read (which the superuser may write all the same)."""
+    real = os.open
+
+    def opened(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(code, os.strerror(code), path)
+        return real(path, flags, *rest, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        yield
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_report_of_a_folder_that_may_only_be_read_is_refused(
+    theirs: Path, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {file: file.stat().st_mtime_ns for file in theirs.rglob("*")}
+    with nothing_new_in(monkeypatch, code):
+        refused(["report", str(theirs)], capsys, os.strerror(code))
+    assert {file: file.stat().st_mtime_ns for file in theirs.rglob("*")} == before
+
+
+@pytest.mark.parametrize("name", ["figures", "mlartifacts", "mlflow.db", "orch.log"])
+@pytest.mark.parametrize("to", ["elsewhere", "absent", "own"])
+def test_no_run_begins_in_a_folder_in_which_links_would_be_written(
+    tmp_path: Path, name: str, to: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("elsewhere", "out"):
+        Path(folder).mkdir()
+    Path("own").write_text(OWN)
+    Path("out", name).symlink_to(Path(to).absolute())
+    refused(["audit", "mia", "mia-smoke", "--out", "out", "--set", "compute.workers=0"], capsys, name)
+    assert Path("own").read_text() == OWN and not os.listdir("elsewhere") and not Path("absent").exists()
+
+
+@pytest.mark.parametrize("name", ["mlflow.db", "orch.log"])
+@pytest.mark.parametrize("kind", ["hard link", "pipe"])
+def test_no_run_begins_where_its_log_or_database_is_another_file(
+    tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    Path("own").write_text(OWN)
+    if kind == "pipe":
+        os.mkfifo(Path("out", name))
+    else:
+        Path("out", name).hardlink_to("own")
+    refused(["audit", "mia", "mia-smoke", "--out", "out", "--set", "compute.workers=0"], capsys, name)
+    assert Path("own").read_text() == OWN
+
+
+def test_what_a_run_notes_goes_through_no_link(tmp_path: Path) -> None:
+    out, own = tmp_path / "out", tmp_path / "own"
+    out.mkdir()
+    own.write_text(OWN)
+    for name in ("plan.yaml", "run.json", ".plan.yaml.part", ".run.json.part"):
+        (out / name).symlink_to(own)
+    claim_folder(out, load_plan("mia-smoke"), force=True)
+    output_folder.keep_run(out, "sweep", None)
+    assert own.read_text() == OWN and not (out / "plan.yaml").is_symlink() and not (out / "run.json").is_symlink()
+
+
+def test_a_file_that_the_user_names_may_be_a_link_of_his_own_but_none_of_a_run(
+    theirs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("own").write_text("")
+    Path("mine").symlink_to("own")
+    (theirs / "theirs").symlink_to(Path("absent").absolute())
+    (theirs / "plan").symlink_to(Path("absent").absolute())
+    for option in ("--summary", "--junit"):
+        assert main(["report", str(theirs), option, "mine"]) == 0
+        assert Path("mine").is_symlink() and "score" in Path("own").read_text()
+        Path("own").write_text("")
+        assert main(["report", str(theirs), option, str(theirs / "theirs")]) == 0
+        assert not Path("absent").exists() and not (theirs / "theirs").is_symlink()
+        (theirs / "theirs").unlink()
+        (theirs / "theirs").symlink_to(Path("absent").absolute())
+    assert main(["cp", "mia-smoke", "mine", "--force"]) == 0
+    assert Path("mine").is_symlink() and "mia" in Path("own").read_text()
+    assert main(["cp", "mia-smoke", str(theirs / "plan"), "--force"]) == 0
+    assert not Path("absent").exists() and "mia" in (theirs / "plan").read_text()
+    os.mkfifo("pipe")
+    refused(["cp", "mia-smoke", "pipe", "--force"], capsys, "pipe")
+    (theirs / "new").symlink_to(Path("absent").absolute())
+    refused(["new", "--kind", "mia", str(theirs / "new")], capsys, "new")
+    assert not Path("absent").exists()
+
+
+def test_shards_are_written_through_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own").write_text(OWN)
+    Path("out").mkdir()
+    for name in ("part-00000.parquet",):
+        Path("out", name).symlink_to(tmp_path / "absent")
+    assert main(["data", "shard", "digits", "out"]) in (0, 2)  # a file of that name may be refused
+    assert not Path("absent").exists()
+
+    from PIL import Image
+
+    for split in ("train", "val"):
+        for label in ("a", "b"):
+            Path("images", split, label).mkdir(parents=True)
+            Image.new("L", (8, 8), 9).save(Path("images", split, label, f"{split}.png"))
+    Path("packed").mkdir()
+    Path("packed", "lock").symlink_to(tmp_path / "own")
+    assert main(["data", "shard", "folder:images?size=8", "packed", "--workers", "1"]) == 2
+    assert Path("own").read_text() == OWN
+    Path("packed", "lock").unlink()
+    Path("packed", "begun.json.part").symlink_to(tmp_path / "own")
+    main(["data", "shard", "folder:images?size=8", "packed", "--workers", "1"])
+    assert Path("own").read_text() == OWN
+
+
+def test_groups_of_copies_are_written_through_no_link_of_a_run(theirs: Path) -> None:
+    (theirs / "groups.csv").symlink_to(Path("absent").absolute())
+    assert main(["data", "duplicates", "digits", str(theirs / "groups.csv")]) == 0
+    assert not Path("absent").exists() and (theirs / "groups.csv").read_text().startswith("id,group")
+
+
+def test_what_names_people_is_for_its_owner_alone(theirs: Path, scored: Path, tmp_path: Path) -> None:
+    former = os.umask(0o022)
+    try:
+        assert main(["score", str(scored.parent / "scores.csv"), "--out", "new/run"]) == 0
+        (theirs / "report.html").chmod(0o644)
+        assert main(["report", str(theirs)]) == 0
+        assert main(["cp", "mia-smoke", "plan.yaml"]) == 0
+    finally:
+        os.umask(former)
+    modes = {file: stat.S_IMODE(file.stat().st_mode) for file in Path("new/run").rglob("*")}
+    assert modes and all(mode == (0o700 if file.is_dir() else 0o600) for file, mode in modes.items()), modes
+    assert stat.S_IMODE(Path("new/run").stat().st_mode) == 0o700
+    assert stat.S_IMODE((theirs / "report.html").stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path("plan.yaml").stat().st_mode) == 0o644
+
+
+@pytest.fixture
+def exposing(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A result whose page lists points 0 to 2, and shows pictures of them where it has the data."""
+    shutil.rmtree(theirs)
+    theirs.mkdir()
+    result = write_whole_run(theirs)
+    result["fingerprints"] = {"data": load("fashion14").contents, "points": {}, "members": {}}
+    seen: list[Any] = []
+    pretended = dataclasses.replace(
+        render.PAGE, read=lambda out: out, fill=lambda run, out, images: seen.append(sorted(images))
+    )
+    monkeypatch.setattr(render, "PAGE", pretended)
+    result["seen"] = seen
+    return result
+
+
+def reported(result: dict[str, Any], name: str, *options: str) -> list[int]:
+    """Return the points of which ``orch report`` shows pictures where the plan's data are ``name``."""
+    changed = {**result, "plan": {**result["plan"], "data": {"name": name, "root": None}}}
+    text = json.dumps({key: value for key, value in changed.items() if key != "seen"})
+    Path("theirs/result.json").write_text(text)
+    assert main(["report", "theirs", *options]) == 0
+    found: list[int] = result["seen"][-1]
+    return found
+
+
+@pytest.mark.parametrize("name", ["parquet:s3://theirs/points", "parquet:gs://theirs/points?anonymous=true"])
+def test_a_report_reads_no_data_from_elsewhere_unless_it_is_let(
+    exposing: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def elsewhere(uri: str) -> None:
+        asked.append(uri)
+        raise BadInput("nobody answers")
+
+    monkeypatch.setattr(shards, "file_system", elsewhere)
+    assert reported(exposing, name) == [] and not asked
+    said = capsys.readouterr().err
+    assert said.count("without thumbnails: ") == 1
+    word = shlex.split(said.partition(f"{OPTION} ")[2].partition(", or")[0])[0]
+    assert reported(exposing, name, OPTION, word) == [] and len(asked) == 1
+    monkeypatch.setenv(VARIABLE, word)
+    assert reported(exposing, name) == [] and len(asked) == 2
+
+
+def test_a_report_shows_pictures_of_the_data_of_the_run_alone(
+    exposing: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = load("fashion14")
+    for file, inputs in (("same.npz", whole.inputs), ("private.npz", 255 - whole.inputs)):
+        np.savez(file, inputs=inputs, labels=whole.labels)
+    shown = reported(exposing, "fashion14")
+    assert shown
+    other = load("npz:private.npz").contents
+    assert reported(exposing, "npz:private.npz") == [] and "fingerprint" in capsys.readouterr().err
+    assert reported({**exposing, "fingerprints": {**exposing["fingerprints"], "data": other}}, "npz:private.npz")
+    earlier = {**exposing, "fingerprints": None}
+    assert reported(earlier, "fashion14") == shown
+    assert reported(earlier, "npz:private.npz") == [] and "fingerprint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["npz:pipe", "table:pipe", "text:pipe", "parquet:pipe", "folder:pipe", "imdb:pipe"])
+def test_a_report_does_not_wait_for_a_pipe_that_a_plan_calls_its_data(exposing: dict[str, Any], name: str) -> None:
+    os.mkfifo("pipe")
+    assert reported(exposing, name) == []

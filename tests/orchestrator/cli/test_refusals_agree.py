@@ -1,0 +1,79 @@
+"""What ``orch audit`` refuses, ``orch validate``, ``orch cost`` and ``orch sweep`` refuse, and in the same line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from audits.models import make_model
+from orchestrator.kinds import KINDS
+from tests.cases.endpoint import serving, status
+from tests.cases.given_kind import KIND as GIVEN_TOY
+from tests.cases.refusals import Refused, refused_by, with_work, without_work
+from tests.orchestrator.cli.refused_plans import refused, write_files
+from tests.orchestrator.toy.kind import KIND as TOY
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the files that refused plans name; no command in it gets to its work."""
+    place = tmp_path_factory.mktemp("refused")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ORCH_STORE", str(place / "store"))
+        without_work(patch)
+        write_files(place)
+        yield place
+
+
+@pytest.mark.parametrize("plan", list(refused()), ids=lambda plan: f"{plan.kind}-{plan.source}-{plan.changes}"[:80])
+def test_commands_refuse_what_an_audit_refuses(
+    plan: Refused, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder / plan.place)
+    monkeypatch.setitem(KINDS, "toy", (GIVEN_TOY if plan.place == "forms" else TOY).place)
+    (line,) = refused_by("audit", plan, capsys)
+    assert re.search(plan.said, line)
+    found = {command: refused_by(command, plan, capsys)[:1] for command in plan.by}
+    assert found == {command: [line] for command in plan.by}
+
+
+SMALL = ("compute.workers=0", "split={pools: 2, train_size: 60, test: 60, null_models: 2}", "audit.fpr=[0.4]",
+         "audit.attacks=[loss]", "audit.judge=loss")  # fmt: skip
+ONLY_BY_WORK = {
+    "a training that diverges shows when it is done": Refused(
+        "mia", "mia-smoke", (*SMALL, "recipe.learning_rate=1e30"), "training diverged"
+    ),
+    "a program is not run before the audit": Refused(
+        "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=posteriors.ts"),
+        "gives probabilities", "mia",
+    ),
+    "a server is not asked before the audit": Refused(
+        "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.served={gives: logits}"),
+        "nothing is served at this path", "mia",
+    ),
+}  # fmt: skip
+"""Why validate cannot know → a plan that it takes and an audit refuses."""
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("why", ONLY_BY_WORK)
+def test_what_only_work_shows_is_refused_by_the_audit_alone(
+    why: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = ONLY_BY_WORK[why]
+    monkeypatch.chdir(folder / plan.place)
+    with_work(monkeypatch)
+    net = nn.Sequential(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 10, 0).eval(), nn.Softmax(1))
+    torch.jit.trace(net, torch.zeros(2, 1, 8, 8)).save(folder / "mia" / "posteriors.ts")
+    with serving(net, faults=[status(404)]) as server:
+        if "target.served={gives: logits}" in plan.changes:
+            plan = plan._replace(changes=(*plan.changes, f"target.weights={server.url}"))
+        assert refused_by("validate", plan, capsys) == []
+        (line,) = refused_by("audit", plan, capsys)
+    assert re.search(plan.said, line)

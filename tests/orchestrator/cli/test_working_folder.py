@@ -1,0 +1,175 @@
+"""A command that is started in a folder of somebody else's imports no module from there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import orchestrator.cli.submit
+from audits.errors import BadInput
+from audits.own import import_path
+from audits.own.code import load
+from orchestrator.cli.session import Session
+from orchestrator.cli.submit import start
+from orchestrator.cli.submitted_work import read_command
+from orchestrator.engine.jobs import code_version
+from tests.cases.planted import ROOT, command, plant, run
+
+LATE = ("matplotlib", "mlflow", "numpy", "pyarrow", "pydantic", "ray", "scipy", "sklearn", "torch", "yaml")
+"""Imported behind the first lines of a command; before these Python itself decides."""
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (f"{ROOT}", ["-m", "orchestrator.cli.main"]),
+        (f":{ROOT}", ["{script}"]),
+        (f"{ROOT}:.", ["{script}"]),
+        (f"{ROOT}:", ["-m", "orchestrator.cli.main"]),
+    ],
+    ids=["python -m", "an empty entry", "a dot", "both"],
+)
+def test_a_command_imports_nothing_from_its_working_folder(path: str, words: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    imported = plant(folder, *LATE)
+    _, script = command(tmp_path)
+    done = run([sys.executable, *(word.format(script=script) for word in words), "validate", "mia-smoke"], folder, path)
+    assert done.returncode == 0, done.stderr
+    assert not imported.exists(), imported.read_text()
+
+
+def test_processes_that_a_command_starts_do_not_see_its_working_folder(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys\n"
+        "from orchestrator.cli import main as commands\n"
+        "commands.invoke = lambda *_: subprocess.run([sys.executable, '-c', 'import json, numpy']).returncode\n"
+        "sys.exit(commands.main([]))\n"
+    )
+    imported = plant(tmp_path / "theirs", "json", "numpy")
+    done = run([sys.executable, "-P", "-c", script], tmp_path / "theirs")
+    assert done.returncode == 0 and not imported.exists(), done.stderr
+
+
+def test_a_folder_that_the_user_names_in_full_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    script = "from orchestrator.cli.main import main\nfrom audits.own.import_path import path_of_workers\nimport mine\n"
+    done = run([sys.executable, "-P", "-c", f"{script}print(path_of_workers())"], tmp_path, f"{tmp_path}:{ROOT}")
+    assert done.stdout == f"{[str(tmp_path), str(ROOT)]}\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["actors", "tune_spaces"])
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+def test_a_package_of_others_with_a_name_of_ours_is_refused_before_it_is_imported(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "installed" / form.format(name)
+    file.parent.mkdir(parents=True)
+    file.write_text("raise SystemExit('imported')\n")
+    done = run([*command(tmp_path), "ls", "audits"], tmp_path, f"{tmp_path / 'installed'}:{ROOT}")
+    assert done.returncode == 2 and not done.stdout
+    (line,) = done.stderr.splitlines()
+    assert f"the package {name!r} from {tmp_path / 'installed' / name}" in line and str(ROOT) in line
+
+
+def test_workers_get_the_path_before_the_standard_library_without_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "lib", "late"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    library = [entry for entry in sys.path if entry and os.path.realpath(entry) != str(ROOT)]
+    places = ["", str(tmp_path / "lib"), str(tmp_path / "gone"), str(ROOT), str(tmp_path / "here")]
+    monkeypatch.setattr(sys, "path", [*places, *library, str(tmp_path / "late")])
+    found = import_path.path_of_workers()
+    assert found[:2] == [str(tmp_path / "lib"), str(ROOT)]
+    assert not {str(tmp_path / "here"), str(tmp_path / "late")} & set(found)
+    monkeypatch.chdir(ROOT)
+    assert str(ROOT) in import_path.path_of_workers(), "a checkout is where this project lies"
+
+
+def test_code_of_a_users_own_comes_behind_packages_without_an_init_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_path.LAST, "folders", [])
+    (tmp_path / "installed" / "spread_out").mkdir(parents=True)
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "installed")])
+    imported = plant(tmp_path / "mine", "spread_out", "numpy", "json", "wave")
+    (tmp_path / "mine" / "own_numbers.py").write_text("import wave\nimport numpy\nimport spread_out\nSEVEN = 7\n")
+    assert load("python:own_numbers:SEVEN", tmp_path / "mine") == 7
+    assert code_version.reached(("own_numbers",)) == ["own_numbers"], "so no other file travels"
+    assert not imported.exists()
+    for name in ("spread_out", "numpy", "wave"):
+        with pytest.raises(BadInput, match=f"Python finds another module '{name}' .* rename yours"):
+            load(f"python:{name}:x", tmp_path / "mine")
+    assert not imported.exists()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Take the place of a job server; return what it gets, relative to the folder that is sent."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ours" / "audits").mkdir(parents=True)
+    (tmp_path / "ours" / "audits" / "__init__.py").write_text("# ours\n")
+    monkeypatch.setattr(orchestrator.cli.submit, "source_folders", lambda: [tmp_path / "ours" / "audits"])
+    return []
+
+
+class Server:
+    """Notes the files that it is sent."""
+
+    def __init__(self, sent: list[str]) -> None:
+        self.sent = sent
+
+    def submit(self, name: str, entrypoint: str, folder: Path, variables: dict[str, str]) -> None:
+        self.sent.extend(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("name", ["numpy.py", "audits/__init__.py", "audits/x.pyc", "torch.so"])
+def test_no_file_that_a_plan_names_is_sent_as_a_module(name: str, sent: list[str], tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("id,group\n0,0\n")
+    (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    with pytest.raises(BadInput, match=f"{name} is not sent"):
+        start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    assert not sent
+
+
+def test_a_file_of_groups_is_sent_where_the_plan_names_it(sent: list[str], tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "groups.csv").write_text("id,group\n0,0\n")
+    (tmp_path / "plan.yaml").write_text("data: {name: digits, groups: lists/groups.csv}\n")
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    assert sorted(sent) == ["audits/__init__.py", "lists/groups.csv", "plan.yaml"]
+
+
+def test_figures_do_not_follow_a_style_that_lies_in_the_working_folder(tmp_path: Path) -> None:
+    drawn = (
+        "import sys\nfrom pathlib import Path\nfrom matplotlib.figure import Figure\n"
+        "from orchestrator.report.style import drawing, save\n"
+        "with drawing('one'):\n    figure = Figure()\n    figure.subplots().plot([1, 2], label='$x_1$')\n"
+        "sys.stdout.write(save(figure, 'one', Path('out')))\n"
+    )
+    pages = []
+    for name, text in (("plain", ""), ("styled", "text.usetex: True\nlines.linestyle: --\naxes.titlepad: 90\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "matplotlibrc").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-c", drawn],
+            cwd=tmp_path / name,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        pages.append(done.stdout)
+    assert pages[0] == pages[1] and "<svg" in pages[0]
