@@ -8,7 +8,7 @@ are whole numbers or names. Nothing but pyarrow and Pillow reads it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ INPUTS, LABELS, SIZE, KEEP = "inputs", "labels", "size", "keep"
 """Options: the columns, the side to which images are scaled, and columns that are features whatever their names."""
 USUAL_INPUTS = ("image", "img", "images", "inputs", "x", "pixels")
 USUAL_LABELS = ("label", "labels", "fine_label", "y", "target")
+Likely = Callable[[str], bool]
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files by which a folder that ``datasets`` saved is known: one data set, several splits."""
 ABOUT = b"huggingface"
@@ -86,15 +87,46 @@ def saved_by_datasets(path: Path) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def chosen(request: Request, option: str, usual: Sequence[str], columns: Sequence[str]) -> str | None:
-    """Return the column that an option names, else the one usual name that is there, else None."""
+def chosen(request: Request, option: str, usual: Sequence[str], columns: Sequence[str], likely: Likely) -> str | None:
+    """Return the column that an option names, else the first usual name of a ``likely`` column, else None."""
     named = request.options.get(option)
     if named is not None and named not in columns:
         raise BadInput(
             f"data set {request.name!r}: {option} is {named!r}{did_you_mean(named, columns)}; "
             f"columns: {', '.join(columns)}"
         )
-    return named or next((name for name in usual if name in columns), None)
+    return named or next((name for name in usual if name in columns and likely(name)), None)
+
+
+def label_of(request: Request, schema: pa.Schema) -> str:
+    """Return the column of labels: the one that is named, or has a usual name and holds no fractions.
+
+    Raises BadInput where there is none, and where ``y`` may be one as well as ``target``.
+    """
+    import pyarrow as pa
+
+    def likely(name: str) -> bool:
+        return not pa.types.is_floating(schema.field(name).type)
+
+    found = chosen(request, LABELS, USUAL_LABELS, schema.names, likely)
+    if found is None:
+        raise BadInput(
+            f"data set {request.name!r}: no column is called {', '.join(USUAL_LABELS)} and holds whole "
+            f"numbers or names; columns: {', '.join(schema.names)}; name it with ?{LABELS}=COLUMN"
+        )
+    if LABELS not in request.options and found == "y" and "target" in schema.names and likely("target"):
+        raise BadInput(
+            f"data set {request.name!r}: y and target may both be labels; name the column with ?{LABELS}=COLUMN"
+        )
+    return found
+
+
+def may_hold_inputs(kind: pa.DataType) -> bool:
+    """Say whether a value of a type may be a whole input: more than one number, bool or text."""
+    import pyarrow as pa
+
+    single = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, is_text)
+    return not any(is_kind(kind) for is_kind in single)
 
 
 def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...] | None]:
@@ -115,7 +147,10 @@ def labels_of(request: Request, table: pa.Table, column: str) -> tuple[npt.NDArr
         names, found = np.unique(np.asarray(values.to_pylist(), dtype=str), return_inverse=True)
         return found.astype(np.int64), tuple(map(str, names))
     if not pa.types.is_integer(values.type):
-        raise BadInput(f"data set {request.name!r}: labels are {values.type}; needed: whole numbers or names")
+        raise BadInput(
+            f"data set {request.name!r}: labels ({column}) are {values.type}; needed: whole numbers or names; another "
+            f"column is named with ?{LABELS}=COLUMN"
+        )
     return values.to_numpy(zero_copy_only=False).astype(np.int64), noted_names(table.schema, column)
 
 
@@ -193,7 +228,8 @@ def inputs_of(request: Request, table: pa.Table, column: str) -> npt.NDArray[Any
         is_kind(values.type) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     ):
         raise BadInput(
-            f"data set {request.name!r}: inputs are {values.type}; needed: encoded images or lists of numbers"
+            f"data set {request.name!r}: inputs ({column}) are {values.type}; needed: encoded images or lists of "
+            f"numbers; another column is named with ?{INPUTS}=COLUMN"
         )
     try:
         found = np.asarray(values.to_pylist())
@@ -238,7 +274,8 @@ def numbers_of(request: Request, table: pa.Table, columns: Sequence[str]) -> npt
     other = [name for name in columns if not any(is_kind(table.schema.field(name).type) for is_kind in numeric)]
     if other or not columns:
         raise BadInput(
-            f"data set {request.name!r}: no column is called {', '.join(USUAL_INPUTS)}, and not all others are numbers "
+            f"data set {request.name!r}: no column of images or lists is called {', '.join(USUAL_INPUTS)}, and not all "
+            "others are numbers "
             f"({', '.join(other[:3]) or 'there are none'}); name the column with ?{INPUTS}=COLUMN"
         )
     found = (values_of(table, name) for name in columns)
@@ -255,14 +292,9 @@ def _load(request: Request) -> Dataset:
     columns: list[str] = table.column_names
     if twice := next((name for name in columns if columns.count(name) > 1), None):
         raise BadInput(f"data set {request.name!r} has several columns called {twice!r}; give each a name of its own")
-    label = chosen(request, LABELS, USUAL_LABELS, columns)
-    if label is None:
-        raise BadInput(
-            f"data set {request.name!r}: no column is called {', '.join(USUAL_LABELS)}; columns: {', '.join(columns)}; "
-            f"name it with ?{LABELS}=COLUMN"
-        )
+    label = label_of(request, table.schema)
     labels, names = labels_of(request, table, label)
-    given = chosen(request, INPUTS, USUAL_INPUTS, columns)
+    given = chosen(request, INPUTS, USUAL_INPUTS, columns, lambda name: may_hold_inputs(table.schema.field(name).type))
     notes = order_noted(request.name, names or ())
     notes += unordered_noted(request.name, table[label], table.schema, label, names or ())
     if given is None:

@@ -20,7 +20,10 @@ def result(seed: int, gain: float | None) -> dict[str, Any]:
     cell = {"candidates": 7, "precision": None, "fpr": 0.04, "null_fpr": 0.05}
     return {
         "schema": SCHEMA,
+        "kind": "tmia",
         "seed": seed,
+        "plan": {},
+        "settings": [{"setting": setting, "overrides": {}} for setting in ("plan", "a")],
         "table": [
             {"setting": setting, "attack": attack, **cell, "coverage": coverage}
             for setting, attack, coverage in (

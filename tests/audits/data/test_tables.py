@@ -282,3 +282,22 @@ def as_type(texts, kind):
     if pa.types.is_dictionary(kind):
         return pa.array(texts, kind.value_type).dictionary_encode().cast(kind)
     return pa.array(texts, kind)
+
+
+@pytest.mark.parametrize(("label", "more"), [("label", ["y"]), ("target", ["y"]), ("y", []), ("class", ["y"])])
+def test_coordinates_are_features_and_no_inputs_or_labels(tmp_path, label, more):
+    coordinates = {name: np.linspace(0, 1, 6) for name in ("x", *more)}
+    pq.write_table(pa.table({**coordinates, label: [0, 1] * 3}), tmp_path / "points.parquet")
+    found = load(f"table:{tmp_path}/points.parquet" + ("?labels=class" if label == "class" else ""))
+    assert found.inputs.shape == (6, 1 + len(more))
+    assert found.labels.tolist() == [0, 1] * 3
+
+
+def test_a_label_that_may_be_either_of_two_columns_is_asked_for(tmp_path):
+    pq.write_table(pa.table({"x": [0.0, 0.5], "y": [3, 4], "target": [0, 1]}), tmp_path / "points.parquet")
+    with pytest.raises(BadInput, match=r"y and target .*\?labels=COLUMN"):
+        load(f"table:{tmp_path}/points.parquet")
+    assert load(f"table:{tmp_path}/points.parquet?labels=target").inputs.tolist() == [[0.0, 3.0], [0.5, 4.0]]
+    pq.write_table(pa.table({"x": [0.0, 0.5], "y": [0.1, 0.2]}), tmp_path / "none.parquet")
+    with pytest.raises(BadInput, match=r"no column is called .* holds whole numbers or names.*\?labels=COLUMN"):
+        load(f"table:{tmp_path}/none.parquet")

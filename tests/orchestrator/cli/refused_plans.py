@@ -151,7 +151,7 @@ def of_targets() -> Iterator[Refused]:
         yield Refused("gnq", "plan.yaml", tuple(changes), literally(said), "gnq")
     for changes, said in rows(test_given_targets.test_what_a_plan_cannot_say_beside_a_target):
         yield Refused("apollo", "finetuned.yaml", sets(changes), said, "apollo")
-    yield Refused("apollo", "finetuned.yaml", ("target.forget=odd.txt",), "1 points that are not target.members",
+    yield Refused("apollo", "finetuned.yaml", ("target.forget=odd.txt",), "has 1 point outside target.members",
                   "apollo")  # fmt: skip
     yield Refused("apollo", "untouched.yaml", ("target.non_members=others.txt", "audit.attacks=[single_query]"),
                   "400 points are known as non-members", "apollo")  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 import threading
@@ -21,7 +20,6 @@ from orchestrator.cli.permission import Permission, read_allowance
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.plan.reach import Reach
-from tests.cases.apollo_result import write_run
 
 TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
 SERVED = (
@@ -222,15 +220,6 @@ def test_a_job_is_given_the_permissions_of_its_plan(monkeypatch: pytest.MonkeyPa
     sent = read_command(Session(), words).words
     assert sent[-4:-2] == ("--allow-addresses", "mlflow-login@tracker.example")
     assert sent.count("--allow-addresses") == 1, "what stands on the command line needs none, and no cluster is joined"
-
-
-def test_a_report_contacts_nobody_for_its_pictures(listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
-    document = write_run(Path("run"))
-    plan = {**document["plan"], "data": {**document["plan"]["data"], "name": shards(listener.place)}}
-    plan["tracking"] = {**plan["tracking"], "uri": TRACKER}
-    Path("run/result.json").write_text(json.dumps({**document, "plan": plan}))
-    assert main(["report", "run"]) == 0
-    assert f"aws-keys@{listener.place}" in capsys.readouterr().err and listener.callers == 0
 
 
 def test_what_allows_nothing_is_refused() -> None:

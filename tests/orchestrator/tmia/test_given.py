@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from orchestrator.tmia.page.page import PAGE
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import verdict
 from orchestrator.tmia.plan import TmiaPlan
+from orchestrator.tmia.result.controls import judged
 from orchestrator.tmia.result.given import alike_warnings, own_rate_warnings
 from orchestrator.tmia.result.given_rows import AlikeRow
 from tests.cases.agreeing import at_odds
@@ -279,16 +281,16 @@ def test_members_must_stand_out_as_those_of_own_models(
     found = KIND.open_page().verdict(changed)
     assert found is not None and not at_odds({**changed, "verdict": found})
     assert {each["name"]: each["state"] for each in found["controls"]}.get("members are learnt") == state
-    judged = KIND.headline.controls(changed, KIND.headline.lines(changed))
-    said = [each.failure for each in judged if each.name == "members are learnt"]
+    told = KIND.headline.controls(changed, KIND.headline.lines(changed))
+    said = [each.failure for each in told if each.name == "members are learnt"]
     assert bool(said and "target.members does not name its training points" in said[0]) == (state == "failed")
 
 
 def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:
     run = TmiaRun.of(finished[0].document)
     (row, *_) = [row for row in run.result.table if row.promised is not None]
-    off = type(row)(**{**vars(row), "fpr": Estimate(0.4, 0.3, 0.5), "fpr_p": 0.0, "fpr_off": True})
-    assert off.void
+    (off,) = judged([replace(row, fpr=Estimate(0.4, 0.3, 0.5))], run.level)
+    assert off.fpr_off and off.void
     (line,) = own_rate_warnings([off])
     assert "known non-members of the target are called members more often than 10.0%" in line and "void" in line
     (line,) = alike_warnings([AlikeRow(setting="I", auc=Estimate(0.7, 0.6, 0.8), differ=True)])

@@ -42,7 +42,7 @@ NO_ADDRESSES = {
         model.settings shadow_model.settings recipe.settings shadow_recipe.settings transfer.recipe.settings
         defences.recipe.settings
     """,
-    "classes and ids": "split.classes split.forget.classes split.forget.ids transfer.classes",
+    "classes and ids": "split.classes split.forget.classes split.forget.ids split.forget.comments transfer.classes",
     "forms of requests and answers": """
         target.served.answers target.served.class_names target.served.columns target.served.identity
         target.served.item target.served.template target.served.token_header
