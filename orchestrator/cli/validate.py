@@ -14,6 +14,7 @@ from audits.errors import BadInput
 from orchestrator.cli.completing import plans
 from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
+from orchestrator.engine.data import gpu_here
 from orchestrator.engine.given_files import target_of, with_digests
 from orchestrator.engine.kind import load
 from orchestrator.engine.media import terminal
@@ -92,7 +93,14 @@ def told(sweep: Sweep, plan: BasePlan) -> str:
 def too_small_here(plan: BasePlan) -> Iterator[str]:
     """Yield what a run on this machine would be refused for; the plan may be meant for a cluster."""
     compute = plan.compute
-    if compute.address is not None or compute.workers == 0:
+    if compute.address is not None:
+        return
+    if compute.device.startswith("cuda"):
+        try:
+            gpu_here(plan, compute.device)
+        except BadInput as error:
+            yield str(error)
+    if compute.workers == 0:
         return
     gpus = 0.0 if compute.gpus_per_worker == "auto" else compute.gpus_per_worker
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,8 +24,12 @@ SCRIPT = "import sys\nfrom orchestrator.cli.main import main\nif __name__ == '__
 
 
 def installed() -> list[str]:
-    """Return the names of which there is an installed module; for others a folder of one's own code is looked into."""
-    return [name for name in (*OTHERS.split(), *OURS) if find_spec(name)]
+    """Return the names of which there is an installed module; for others a folder of one's own code is looked into.
+
+    Modules that Ray brings along are found in processes that have imported it, and are none.
+    """
+    path = [entry for entry in sys.path if "thirdparty_files" not in entry]
+    return [name for name in (*OTHERS.split(), *OURS) if PathFinder.find_spec(name, path)]
 
 
 def plant(folder: Path, *names: str) -> Path:

@@ -258,6 +258,18 @@ def test_validate_shows_the_notes_of_the_data(
     assert capsys.readouterr().out.splitlines().count(line) == 1
 
 
+def test_validate_warns_of_a_gpu_that_is_not_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    for workers in "01":
+        words = ["validate", "apollo-smoke", "--set", "compute.device=cuda", "--set", f"compute.workers={workers}"]
+        assert main(words) == 0
+        assert "warning: compute.device is cuda, but torch finds no GPU" in capsys.readouterr().out
+    assert main([*words, "--set", "compute.address=auto"]) == 0
+    assert "no GPU" not in capsys.readouterr().out
+
+
 def test_validate_lists_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "--set", "split.shadows=15", "--set", "audit.fpr=[0.001]"]) == 2
     lines = capsys.readouterr().err.splitlines()
