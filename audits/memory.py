@@ -1,7 +1,8 @@
-"""Work in chunks that get smaller when memory does not suffice."""
+"""How much memory there is, and work in chunks that get smaller when it does not suffice."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -68,6 +69,11 @@ def give_back() -> None:
 
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def of_machine() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.errors import BadInput
+from audits.memory import of_machine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ BATCH_BYTES = 2**28
 
 def room() -> int:
     """Return how many bytes a file may take in memory on this machine."""
-    return int(SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return int(SHARE * of_machine())
 
 
 def too_large(what: str, most: int, advice: str) -> BadInput:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from audits.arrays import Ids
 from audits.data.ahead import Begun, ahead, begun
 from audits.data.image_files import Images, Seen
+from audits.memory import of_machine
 
 if TYPE_CHECKING:
     import torch
@@ -132,5 +132,5 @@ def memory(device: str) -> int:
     """Return the bytes of memory of this machine or, if it has less, of the GPU ``device``."""
     import torch
 
-    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    host = of_machine()
     return min(host, torch.cuda.get_device_properties(device).total_memory) if device.startswith("cuda") else host

@@ -10,7 +10,7 @@ import click
 
 from actors.cluster import size_workers
 from audits.data.catalogue import describe
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.cli.completing import plans
 from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
@@ -21,7 +21,6 @@ from orchestrator.engine.media import terminal
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.crew import CHECK_ANSWERS
 from orchestrator.kinds import open_design
 

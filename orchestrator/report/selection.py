@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.engine.plan.wording import how_many
+from audits.errors import how_many
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import entry, estimate, number, percent, small_p
 from orchestrator.report.rows import Estimate, read_row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.plan.wording import how_many
+from audits.errors import how_many
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import DASH, number
 

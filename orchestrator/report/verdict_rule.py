@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from audits.errors import how_many
 from audits.statistics.intervals import student_quantile
 from audits.statistics.power import detectable_auc, detectable_shift
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.rows import Estimate
 from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
 from orchestrator.report.verdict_words import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from audits.errors import how_many
 from audits.statistics.discoveries import judge
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
@@ -12,7 +13,6 @@ from orchestrator.apollo.result.controls import HELD as SEEN
 from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.engine.headline import DIRECTION, LEARNT, PROMISED_RATES
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich import box
 from rich.table import Table
 
+from audits.errors import how_many
 from orchestrator.engine.cost.estimate import Cost
 from orchestrator.engine.durations import seconds
 from orchestrator.engine.media import terminal
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.store.inventory import size_text
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from audits.errors import how_many
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.plan.wording import first_of, how_many
+from orchestrator.engine.plan.wording import first_of
 from tune_spaces.registry import Settings
 
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from audits.errors import how_many
-
-__all__ = ["first_of", "how_many", "multiple", "repeats"]
-
 MOST_NAMED = 12
 
 

@@ -11,14 +11,13 @@ from actors.cluster import connect
 from actors.jobs import Workers
 from actors.pools import do_jobs
 from actors.trials import run_trials
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.engine.cost.choice import Work, choose_workers
 from orchestrator.engine.given_files import target_of
 from orchestrator.engine.jobs.job import Job, in_turn, missing
 from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting

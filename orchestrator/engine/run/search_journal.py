@@ -12,10 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.writing import opened_to_append
 from orchestrator.engine.jobs.keys import differences
-from orchestrator.engine.plan.wording import how_many
 
 JOURNAL_FILE = "search.jsonl"
 Line = Mapping[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.engine.plan.wording import how_many
+from audits.errors import how_many
 from orchestrator.engine.progress import Look
 from orchestrator.engine.run.suggesting import Trial, Values
 from tune_spaces.space import Search

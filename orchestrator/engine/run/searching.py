@@ -12,13 +12,12 @@ from typing import Any
 from actors.halving import Halving
 from actors.jobs import WorkersLost
 from actors.searches import run_search
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.kind import Design, Kind
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.engine.run.console import Advance, Terminal
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.live import Live

@@ -8,13 +8,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from audits.data.catalogue import describe
-from audits.errors import BadInput
+from audits.errors import BadInput, how_many
 from audits.gradients.validate import made_auditable
 from audits.models.base import make_model
 from audits.seeds import torch_generator
 from audits.uniqueness.outlook import Outlook, outlook
 from orchestrator.engine.durations import seconds
-from orchestrator.engine.plan.wording import how_many
 
 if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job

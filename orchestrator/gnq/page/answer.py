@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from audits.errors import how_many
 from audits.statistics.power import detectable_shift
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.gnq.page.glossary import arm_words, words
 from orchestrator.gnq.page.gradient_inversion import JUDGE as RECOVERED
 from orchestrator.gnq.page.gradient_inversion import OTHER

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from audits.errors import how_many
 from orchestrator.engine.headline import DIRECTION, FIT, LEARNT, OWN_MODELS, PROMISED_RATES, Told, not_learnt, turned
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import BLIND, CANARIES

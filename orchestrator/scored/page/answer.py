@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from audits.errors import how_many
 from orchestrator.engine.headline import DIRECTION, PROMISED_RATES, backwards
-from orchestrator.engine.plan.wording import how_many
 from orchestrator.report.chance import level_of
 from orchestrator.report.numbers import percent
 from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, UNTOLD, Control, Finding, Verdict
