@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.kind import Kind
-from orchestrator.engine.media import html, svg
+from orchestrator.engine.media import html, svg, terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.report.result import read_result
@@ -58,7 +58,7 @@ class Report:
         """The content of result.json (docs/reference/result.md)."""
 
     def __repr__(self) -> str:
-        return f"Report({str(self.folder)!r}): {' '.join(self.lines)}"
+        return f"Report({str(self.folder)!r}): {terminal(' '.join(self.lines))}"
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
+from orchestrator.engine.media import terminal
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
 
@@ -164,7 +165,7 @@ def wants_to_cancel(name: str) -> bool:
     if told_to_end() or not sys.stdin.isatty():
         return False
     try:
-        question = f"\ncancel the job {name}? y/N (Enter: leave it running and stop following)"
+        question = f"\ncancel the job {terminal(name)}? y/N (Enter: leave it running and stop following)"
         return click.prompt(question, default="n", show_default=False, err=True).strip().lower().startswith("y")
     except (click.Abort, KeyboardInterrupt):
         return False
