@@ -147,8 +147,8 @@ def table_of(document: Mapping[str, Any]) -> str:
         error = "" if found["distance_error"] is None else f" ± {found['distance_error']:.4f}"
         cells = " | ".join(f"{found[name]:.3f}" for name in ACCURACIES)
         lines.append(
-            f"| {markdown(found['setting'])}{mark} | {cells} | {found['distance']:.4f}{error} | {found['seconds']:.2f} | "
-            f"{', '.join(found['flags'])} |"
+            f"| {markdown(found['setting'])}{mark} | {cells} | {found['distance']:.4f}{error} | "
+            f"{found['seconds']:.2f} | {', '.join(found['flags'])} |"
         )
     return "\n".join(lines) + "\n"
 
