@@ -23,6 +23,10 @@ from hypothesis import strategies as st
 from orchestrator import Report
 from orchestrator.cli.main import main
 from orchestrator.engine import media
+from orchestrator.engine.run.tracking import log_result
+from orchestrator.engine.run.tracking_names import NOTE
+from orchestrator.kinds import kind_named
+from tests.cases.apollo_result import settings as varied
 from tests.cases.apollo_result import write_run, write_whole_run
 from tests.cases.hostile_names import (
     HALVES,
@@ -162,7 +166,7 @@ def test_known_names_of_attacks_and_targets(names: Sequence[str], ordinary: Elem
 @settings(FEW)
 def test_any_names_of_attacks_and_targets(attacks: list[str], group: str, ordinary: Elements) -> None:
     names = ("member", "of", "id", "")
-    if not {attack.strip() for attack in attacks} & set(names) and group.strip("\0 \t\n") not in ("", "b"):
+    if not {attack.strip() for attack in attacks} & set(names) and group.replace("\0", "").strip() not in ("", "b"):
         judged_scores_are_text(attacks, group, ordinary)
 
 
@@ -256,6 +260,24 @@ def test_known_names_in_finished_runs(kind: str, first: int) -> None:
 @settings(FEW)
 def test_any_names_in_finished_runs(kind: str, names: list[str], odd: str) -> None:
     whole_runs_are_text(kind, names, odd)
+
+
+def test_tracked_runs_are_text(tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    out, kind = tmp_path / "out", kind_named("apollo")
+    chosen = [entry for entry in varied(sweep=True) if entry["setting"] == "base"]
+    write_run(out, sweep=True, chosen=chosen, targets=2, points=100)
+    rename(out, {"lira": NAMES[2], "scrub": NAMES[1] + NAMES[6]}, "odd")
+    document = json.loads((out / "result.json").read_text())
+    document["plan"]["data"]["name"] = f"folder:{NAMES[6]}"
+    told = log_result(kind, document, out, f"sqlite:///{tmp_path}/mlflow.db", "orch", tables={})
+    client = MlflowClient(tracking_uri=told["uri"])
+    runs = [client.get_run(run).data for run in (told["parent"], *told["children"].values())]
+    texts = [text for run in runs for text in (*run.tags.values(), *run.params.values())]
+    assert any("\\x1b" in text for text in texts) and not any(map(steering, texts))
+    note = runs[0].tags[NOTE]
+    assert live_markdown(note) == [] and read_markdown(note)
 
 
 def messages() -> Iterator[tuple[str, ...]]:
