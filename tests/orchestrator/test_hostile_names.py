@@ -294,7 +294,7 @@ def messages() -> Iterator[tuple[str, ...]]:
             yield "validate", f"./{name}.yaml"
 
 
-@pytest.mark.parametrize("words", messages(), ids=lambda words: words[0])
+@pytest.mark.parametrize("words", list(messages()), ids=lambda words: words[0])
 def test_messages_quote_names_on_one_line(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
