@@ -29,7 +29,7 @@ from audits.own.permission import asking
 from audits.writing import CannotWrite, opened_to_append
 from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
-from orchestrator.engine.media import terminal
+from orchestrator.engine.media import shortened, terminal
 from orchestrator.engine.plan import reach
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.run.streams import open_what_is_closed, unless_gone, write_what_can_be_written
@@ -226,6 +226,8 @@ def explained(error: Exception, session: Session) -> tuple[str, int]:
         return f"{error.format_message()}{elsewhere(error)}{see_help(error)}", BAD_INPUT
     if isinstance(error, BadInput | CannotWrite):
         return str(error), BAD_INPUT
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return f"{shortened(str(error.filename), 300)}: too long for the name of a file; give a shorter one", BAD_INPUT
     return f"{first_line(error)} (log: {write_traceback(error, session.log)})", BROKE
 
 
