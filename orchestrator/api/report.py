@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.kind import Kind
+from orchestrator.engine.media import html, svg, terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.report.result import read_result
@@ -40,7 +40,7 @@ class Figure:
         return self.file.stem
 
     def _repr_svg_(self) -> str:
-        return self.file.read_text(encoding="utf-8")
+        return svg(self.file.read_text(encoding="utf-8"))
 
 
 class Report:
@@ -58,7 +58,7 @@ class Report:
         """The content of result.json (docs/reference/result.md)."""
 
     def __repr__(self) -> str:
-        return f"Report({str(self.folder)!r}): {' '.join(self.lines)}"
+        return f"Report({str(self.folder)!r}): {terminal(' '.join(self.lines))}"
 
     @property
     def name(self) -> str:
@@ -129,11 +129,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the report's tables and sentences for a notebook's cell."""
-        parts = [LOOK, f'<div class="orch"><h3>{escape(self.name)}</h3>']
-        parts += [f"<p>{escape(line)}</p>" for line in self.lines]
+        parts = [LOOK, f'<div class="orch"><h3>{html(self.name)}</h3>']
+        parts += [f"<p>{html(line)}</p>" for line in self.lines]
         parts += self._kind.open_page().html_tables(self.document)
-        parts += [f"<p>warning: {escape(text)}</p>" for text in self.warnings]
-        return "\n".join([*parts, f"<p>page: {escape(str(self.page))}</p></div>"])
+        parts += [f"<p>warning: {html(text)}</p>" for text in self.warnings]
+        return "\n".join([*parts, f"<p>page: {html(str(self.page))}</p></div>"])
 
     @property
     def _kind(self) -> Kind:

@@ -15,6 +15,7 @@ from audits.errors import BadInput
 from audits.writing import write_whole
 from orchestrator.apollo.result.document import flag
 from orchestrator.engine.jobs.job import Job, of_stage
+from orchestrator.engine.media import markdown, terminal
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.result_head import versions
 
@@ -121,7 +122,7 @@ def write_tuned(out: Path, document: Mapping[str, Any]) -> None:
     for name, text in (
         ("result.json", json.dumps(document, indent=1)),
         (PRESETS, presets),
-        ("presets.md", markdown(document)),
+        ("presets.md", table_of(document)),
     ):
         write_whole(out / name, text.encode(), private=name == "result.json")
 
@@ -132,7 +133,7 @@ def chosen_settings(document: Mapping[str, Any]) -> set[str]:
     return {found["setting"] for found in document["rows"] if (found["method"], found["settings"]) in best}
 
 
-def markdown(document: Mapping[str, Any]) -> str:
+def table_of(document: Mapping[str, Any]) -> str:
     """Return the table of all settings as Markdown, the chosen ones marked."""
     chosen = chosen_settings(document)
     first = document["rows"][0]
@@ -146,16 +147,17 @@ def markdown(document: Mapping[str, Any]) -> str:
         error = "" if found["distance_error"] is None else f" ± {found['distance_error']:.4f}"
         cells = " | ".join(f"{found[name]:.3f}" for name in ACCURACIES)
         lines.append(
-            f"| {found['setting']}{mark} | {cells} | {found['distance']:.4f}{error} | {found['seconds']:.2f} | "
-            f"{', '.join(found['flags'])} |"
+            f"| {markdown(found['setting'])}{mark} | {cells} | {found['distance']:.4f}{error} | "
+            f"{found['seconds']:.2f} | {', '.join(found['flags'])} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def show_tuned(terminal: Terminal, document: Mapping[str, Any], out: Path) -> None:
+def show_tuned(screen: Terminal, document: Mapping[str, Any], out: Path) -> None:
     """Print the chosen settings and where the whole table and the presets lie."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("method", "learning rate", "retain", "forget", "test", "distance to retrain"):
@@ -167,7 +169,10 @@ def show_tuned(terminal: Terminal, document: Mapping[str, Any], out: Path) -> No
         if found["setting"] in chosen:
             cells = [f"{found[name]:.3f}" for name in ACCURACIES]
             table.add_row(
-                found["method"], f"{found['settings'].get('learning_rate', 0):g}", *cells, f"{found['distance']:.4f}"
+                Text(terminal(found["method"])),
+                f"{found['settings'].get('learning_rate', 0):g}",
+                *cells,
+                f"{found['distance']:.4f}",
             )
-    terminal.table(table)
-    terminal.closing(f"all settings: {out / 'presets.md'}; entries of a preset file: {out / PRESETS}")
+    screen.table(table)
+    screen.closing(f"all settings: {out / 'presets.md'}; entries of a preset file: {out / PRESETS}")

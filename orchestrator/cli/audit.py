@@ -12,6 +12,7 @@ from orchestrator.cli.completing import kinds
 from orchestrator.cli.completing import limits as metrics
 from orchestrator.cli.gating import ci_options, clear, close_gate, write_for_ci
 from orchestrator.cli.known_kinds import metrics_help
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import (
     PLAN_HELP,
     log_models_option,
@@ -86,6 +87,6 @@ def command(
     document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
-        click.echo(json.dumps(document))
+        say(json.dumps(document))
     write_for_ci(document, folder, junit, summary)
     close_gate(terminal, document)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from orchestrator.cli.lines import say
 from orchestrator.engine.jobs.keys import differences
 from orchestrator.engine.store.garbage import collect, find_garbage
 from orchestrator.engine.store.inventory import age_text, find_artefact, find_run, nearest, size_text, what_it_is
@@ -47,12 +48,12 @@ def list_store(uri: str | None, stage: str | None, as_json: bool) -> None:
     artefacts = list(store.artefacts(stage, on_damage=lambda _stage, _key, error: problems.append(str(error))))
     runs = store.runs()
     if as_json:
-        click.echo(json.dumps(_listing(store, artefacts, runs, problems), indent=1))
+        say(json.dumps(_listing(store, artefacts, runs, problems), indent=1))
         return
     if not artefacts and not problems:
-        click.echo(f"no artefacts in {store.storage.place}")
+        say(f"no artefacts in {store.storage.place}")
     for line in [*_artefact_lines(artefacts), *problems, *_run_lines(store, runs)]:
-        click.echo(line)
+        say(line)
 
 
 @command.command(name="why")
@@ -67,15 +68,15 @@ def why(key: str, other: str | None, uri: str | None) -> None:
     store = _open(uri)
     this = find_artefact(store, key)
     that = find_artefact(store, other) if other else nearest(this)
-    click.echo(f"     this: {_described(this)}")
+    say(f"     this: {_described(this)}")
     if that is None:
-        click.echo(f"it is the only artefact of the stage {this.stage}: there is nothing to compare it with")
+        say(f"it is the only artefact of the stage {this.stage}: there is nothing to compare it with")
         return
-    click.echo(f"{'    other' if other else '  nearest'}: {_described(that)}")
+    say(f"{'    other' if other else '  nearest'}: {_described(that)}")
     rows = differences(this.document, that.document)
-    click.echo(f"{len(rows)} field{'s' * (len(rows) != 1)} differ{'s' * (len(rows) == 1)}{':' if rows else ''}")
+    say(f"{len(rows)} field{'s' * (len(rows) != 1)} differ{'s' * (len(rows) == 1)}{':' if rows else ''}")
     for line in _columns([(path, _short(a), _short(b)) for path, a, b in rows], ("field", "this", "that")):
-        click.echo(f"  {line}")
+        say(f"  {line}")
 
 
 @command.command(name="gc")
@@ -111,7 +112,7 @@ def collect_garbage(
             store.drop_run(run)
         collect(store, garbage)
     for line in _garbage_lines(garbage, dropped, "would remove" if dry_run else "removed"):
-        click.echo(line)
+        say(line)
 
 
 def _open(uri: str | None, patience: float = LIMIT) -> Store:

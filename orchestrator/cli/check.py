@@ -6,6 +6,7 @@ import json
 
 import click
 
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import allow_code_option, json_option, session_of
 from orchestrator.engine.kind import load
 from orchestrator.engine.own_code import follow_edits
@@ -36,11 +37,11 @@ def command(name: str, sort: str | None, data: str, settings: tuple[str, ...], a
     results = tests.checked(name, found, data, dict(map(parse_override, settings)))
     if as_json:
         lines = [{"promise": each.promise, "holds": not each.problem, "problem": each.problem} for each in results]
-        click.echo(json.dumps({"name": name, "as": found, "checks": lines}))
+        say(json.dumps({"name": name, "as": found, "checks": lines}))
     else:
-        click.echo(f"{name} as {found}")
+        say(f"{name} as {found}")
         for each in results:
-            click.echo(
+            say(
                 f"  {'FAILS' if each.problem else 'holds'}  {each.promise}" + (f": {each.problem}" * bool(each.problem))
             )
     if any(each.problem for each in results):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import colour_option, json_option, quiet_option
 from orchestrator.engine.kind import load
 from orchestrator.engine.run.console import Terminal
@@ -63,4 +64,4 @@ def command(
         command=f"orch {shlex.join(sys.argv[1:])}",
     )
     if as_json:
-        click.echo(json.dumps(document))
+        say(json.dumps(document))

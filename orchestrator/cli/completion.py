@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from audits.errors import BadInput, did_you_mean
+from orchestrator.cli.lines import say
 from orchestrator.cli.shells import SHELLS, completion_of
 
 
@@ -28,4 +29,4 @@ def command(ctx: click.Context, shell: str) -> None:
         raise BadInput(f"no completion for {shell!r}{did_you_mean(shell, SHELLS)}; shells: {', '.join(SHELLS)}")
     group = ctx.find_root().command
     assert isinstance(group, click.Group)
-    click.echo(completion_of(shell, group).source())
+    say(completion_of(shell, group).source())

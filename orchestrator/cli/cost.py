@@ -10,6 +10,7 @@ import click
 
 from audits.errors import BadInput
 from orchestrator.cli.completing import sweeps
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, log_models_option, plan_options, planned
 from orchestrator.cli.sweeps import chosen, chosen_among, goal, search_options
 from orchestrator.engine.cost.estimate import estimate
@@ -78,7 +79,7 @@ def command(
         rehearsal = choice_of(kind, sweep, plan, *goal(sweep, asked)).rehearsal(kind)
     cost = estimate(kind, plan, sweep and as_drawn(sweep), images_per_second, rehearsal)
     if as_json:
-        click.echo(json.dumps(cost.to_json()))
+        say(json.dumps(cost.to_json()))
         return
     terminal = Terminal()
     tell_notes(terminal, plan)

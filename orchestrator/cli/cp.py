@@ -10,6 +10,7 @@ import click
 from audits.errors import BadInput, did_you_mean
 from audits.writing import write_whole
 from orchestrator.cli.completing import plans_and_sweeps
+from orchestrator.cli.lines import say
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.engine.run.output_folder import place_of
 from tune_spaces import SWEEPS
@@ -29,7 +30,7 @@ def command(name: str, file: str, force: bool) -> None:
         write_whole(place_of(target), text.encode())
     except OSError as error:
         raise BadInput(f"{target} cannot be written: {error.strerror}") from None
-    click.echo(f"wrote {target}; edit it, then: orch validate {target}")
+    say(f"wrote {target}; edit it, then: orch validate {target}")
 
 
 def text_of(name: str) -> str:

@@ -21,7 +21,7 @@ from audits.data.shards import POINTS_PER_SHARD, read_shards, write_shards
 from audits.errors import BadInput
 from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import DataSet, data_sets
-from orchestrator.cli.lines import described
+from orchestrator.cli.lines import described, say
 from orchestrator.cli.listing import plain
 from orchestrator.cli.options import json_option
 from orchestrator.cli.session import Session
@@ -40,10 +40,10 @@ def list_data(root: str | None, as_json: bool) -> None:
     """List the catalogue: what each data set is, where it is looked for, and whether it is there."""
     entries = data_sets(root)
     if as_json:
-        click.echo(json.dumps([asdict(entry) for entry in entries]))
+        say(json.dumps([asdict(entry) for entry in entries]))
         return
     for line in described([(entry.name, told(entry)) for entry in entries]):
-        click.echo(line)
+        say(line)
 
 
 def told(entry: DataSet) -> str:
@@ -74,7 +74,7 @@ def shard(
     images = None if pixels else encoded(name, root)
     if images is None:
         data = load(name, root)
-        say(data.notes)
+        say_left_out(data.notes)
         paths = write_shards(data, out, points_per_shard=points or POINTS_PER_SHARD)
         count, form = len(paths), "parquet"
     elif "://" in out:
@@ -83,13 +83,13 @@ def shard(
         folder = Path(out).expanduser()
         count = len(_packed(images, folder, points or IMAGES_PER_SHARD, workers or usable_cpus()).shards)
         form = "shards"
-    click.echo(f"wrote {count} shard{'s' * (count > 1)} to {out}; use it as data.name: {form}:{out}")
+    say(f"wrote {count} shard{'s' * (count > 1)} to {out}; use it as data.name: {form}:{out}")
 
 
-def say(notes: tuple[str, ...]) -> None:
+def say_left_out(notes: tuple[str, ...]) -> None:
     """Print what reading a data set left out."""
     for note in notes:
-        click.echo(note, err=True)
+        say(note, err=True)
 
 
 def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Manifest:
@@ -97,10 +97,10 @@ def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Mani
 
     def told(done: int, parts: int) -> None:
         if done == parts or done % max(1, parts // 10) == 0:
-            click.echo(f"{done} of {parts} shards are there", err=True)
+            say(f"{done} of {parts} shards are there", err=True)
 
-    say(images.notes)
-    click.echo(f"packing {len(images.labels)} images into {folder}", err=True)
+    say_left_out(images.notes)
+    say(f"packing {len(images.labels)} images into {folder}", err=True)
     return write_image_shards(images, folder, per_shard=points, workers=workers, told=told)
 
 
@@ -111,11 +111,11 @@ def verify_shards(folder: str, decode: bool) -> None:
     """Read all shards in DIR, tar or Parquet, and compare them with the checksums that they were written with."""
     folder = mask(folder)
     if "://" in folder or not is_image_shards(Path(folder).expanduser()):
-        click.echo(f"{folder}: {len(read_shards(folder, folder))} points, all as they were written")
+        say(f"{folder}: {len(read_shards(folder, folder))} points, all as they were written")
         return
     found = verify(Path(folder).expanduser(), decode)
     shards = f"{len(found.shards)} shard{'s' * (len(found.shards) > 1)}"
-    click.echo(f"{folder}: {found.points} images in {shards}, all as they were written{' and readable' * decode}")
+    say(f"{folder}: {found.points} images in {shards}, all as they were written{' and readable' * decode}")
 
 
 @command.command("duplicates")
@@ -131,12 +131,12 @@ def duplicates(session: Session, name: str, file: str, root: str | None) -> None
     session.permission.said([name, root])
     name = mask(name)
     data = load(name, root)
-    click.echo(f"comparing {len(data)} points of {name}", err=True)
+    say(f"comparing {len(data)} points of {name}", err=True)
     groups = copy_groups(data)
     write_groups(str(place_of(Path(file).expanduser())), groups)
     sizes = Counter(groups.tolist()).values()
     found = [size for size in sizes if size > 1]
-    click.echo(
+    say(
         f"{sum(found)} of {len(groups)} points have copies, in {len(found)} groups of {min(found, default=0)} to "
         f"{max(found, default=0)}; wrote {file}: use it as data.groups: {file}"
     )

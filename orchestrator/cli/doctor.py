@@ -11,7 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.cluster_diagnosis import ask_cluster, judge, table
 from orchestrator.cli.diagnosis import Finding, diagnose
-from orchestrator.cli.lines import wrapped
+from orchestrator.cli.lines import say, wrapped
 from orchestrator.cli.options import allow_options, json_option, said_of, set_option
 from orchestrator.kinds import load_plan
 
@@ -46,18 +46,18 @@ def command(
     plan = load_plan(source, overrides, {} if store is None else {"compute.store": store})
     driver, answers = ask_cluster(plan)
     if not as_json:
-        click.echo(table(answers))
+        say(table(answers))
     conclude(judge(driver, answers), as_json)
 
 
 def conclude(findings: Sequence[Finding], as_json: bool) -> None:
     """Print the findings; raise Exit with 3 if anything fails."""
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings]))
+        say(json.dumps([asdict(finding) for finding in findings]))
     else:
         for finding in findings:
             fix = f" → {finding.fix}" if finding.fix else ""
             for line in wrapped(f"{finding.status:4}  ", f"{finding.subject}: {finding.found}{fix}"):
-                click.echo(line)
+                say(line)
     if any(finding.status == "FAIL" for finding in findings):
         raise click.exceptions.Exit(3)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
@@ -20,6 +21,7 @@ from orchestrator.engine.ci.summary import is_summary, summary_of_error
 from orchestrator.engine.ci.summary import summary as summary_of
 from orchestrator.engine.gate import ungated
 from orchestrator.engine.gate_result import PASSED, GateResult, trial_warning
+from orchestrator.engine.media import markdown
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, place_of
 
@@ -158,8 +160,8 @@ def link(out: Path | None, summary: Path) -> str:
     try:
         place = page.resolve().relative_to(summary.resolve().parent).as_posix()
     except ValueError:
-        return f"`{page}`"
-    return f"[{place}](<{place}>)"
+        return markdown(str(page))
+    return f"[{markdown(place)}](<{quote(place)}>)"
 
 
 def close_gate(terminal: Terminal, document: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Lines for people: a name and what it is, wrapped to the width of the terminal."""
+"""Lines for people: printed so that nothing in them steers the terminal; names with what they are, wrapped."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 
+import click
+
+from orchestrator.engine.media import terminal_lines
+
 WIDEST = 26
 """Of names; the text of a longer one begins in the line below it."""
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text on standard output, or on standard error; ``nl``: a line ends behind it."""
+    click.echo(terminal_lines(text), err=err, nl=nl)
 
 
 def described(rows: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -8,8 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from audits.data.catalogue import CATALOGUE
 from audits.errors import BadInput
 from audits.models import MODELS, make_model
@@ -17,6 +15,7 @@ from audits.models.base import without_numbers
 from audits.models.layers import layers_of
 from audits.own.entry_points import offers, refusals
 from audits.registry import Registry
+from orchestrator.cli.lines import say
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.kinds import GROUP, KINDS, kind_named, kind_names
@@ -83,7 +82,7 @@ def kinds() -> list[tuple[str, Kind]]:
 
 def warn(text: object) -> None:
     """Print a warning on standard error."""
-    click.echo(f"warning: {text}", err=True)
+    say(f"warning: {text}", err=True)
 
 
 def listing(what: str) -> list[tuple[str, str]]:

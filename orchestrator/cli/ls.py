@@ -10,7 +10,7 @@ import click
 from audits.errors import BadInput, did_you_mean
 from orchestrator.cli.completing import lists as names_of_lists
 from orchestrator.cli.known_kinds import LISTS
-from orchestrator.cli.lines import described
+from orchestrator.cli.lines import described, say
 from orchestrator.cli.listing import OF_ALL, layered_models, listing, lists
 from orchestrator.cli.options import json_option
 
@@ -38,10 +38,10 @@ def command(kind: str | None, layers: bool, as_json: bool) -> None:
         return
     rows = listing(kind)
     if as_json:
-        click.echo(json.dumps([{"name": name, "description": text} for name, text in rows]))
+        say(json.dumps([{"name": name, "description": text} for name, text in rows]))
         return
     for line in described(rows):
-        click.echo(line)
+        say(line)
 
 
 def show_layers(kind: str, as_json: bool) -> None:
@@ -50,17 +50,17 @@ def show_layers(kind: str, as_json: bool) -> None:
         raise BadInput(f"--layers lists the layers of models, not of {kind}; use `orch ls models --layers`")
     models = layered_models()
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(model) for model in models]))
+        say(json.dumps([dataclasses.asdict(model) for model in models]))
         return
     for model in models:
         if model.problem:
-            click.echo(f"{model.name}  {model.problem}")
+            say(f"{model.name}  {model.problem}")
             continue
         sides = "×".join(str(length) for length in model.shape)
         points = f"{sides} images" if len(model.shape) == 3 else f"texts of {sides} tokens"
         last = len(model.layers) - 1
-        click.echo(f"{model.name}  default settings, {points}, {model.classes} classes; n_frozen 0 to {last}")
+        say(f"{model.name}  default settings, {points}, {model.classes} classes; n_frozen 0 to {last}")
         names = max(len(row.name) for row in model.layers)
         kinds = max(len(row.kind) for row in model.layers)
         for row in model.layers:
-            click.echo(f"  {row.number:>2}  {row.name:{names}}  {row.kind:{kinds}}  {row.parameters:>11,}")
+            say(f"  {row.number:>2}  {row.name:{names}}  {row.kind:{kinds}}  {row.parameters:>11,}")

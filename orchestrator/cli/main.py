@@ -27,7 +27,9 @@ from audits.errors import BadInput, ServerSilent, did_you_mean
 from audits.own.import_path import SAFE
 from audits.own.permission import asking
 from audits.writing import CannotWrite, opened_to_append
+from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
+from orchestrator.engine.media import shortened, terminal
 from orchestrator.engine.plan import reach
 from orchestrator.engine.run.room import OutOfMemory
 from orchestrator.engine.run.streams import open_what_is_closed, unless_gone, write_what_can_be_written
@@ -98,9 +100,9 @@ def show_version(ctx: click.Context, parameter: click.Parameter, value: bool) ->
     """Print the installed version and stop."""
     if value:
         try:
-            click.echo(f"orch {metadata.version('orch-audit')}")
+            say(f"orch {metadata.version('orch-audit')}")
         except metadata.PackageNotFoundError:
-            click.echo("orch (not installed)")
+            say("orch (not installed)")
         ctx.exit()
 
 
@@ -139,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
             ignore_interrupts()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        say(error.format_message(), err=True)
         return BAD_INPUT
     except BrokenPipeError:
         close_stdout()
@@ -172,7 +174,7 @@ def stopped(session: Session, arguments: Sequence[str], *, end: bool) -> int:
 def complete(instruction: str) -> int:
     """Answer a shell that completes a command line; what goes wrong is no text in the midst of it."""
     with contextlib.suppress(Exception):
-        click.echo(importlib.import_module("orchestrator.cli.shells").answer(instruction, group))
+        say(importlib.import_module("orchestrator.cli.shells").answer(instruction, group))
         return DONE
     return BROKE
 
@@ -224,6 +226,8 @@ def explained(error: Exception, session: Session) -> tuple[str, int]:
         return f"{error.format_message()}{elsewhere(error)}{see_help(error)}", BAD_INPUT
     if isinstance(error, BadInput | CannotWrite):
         return str(error), BAD_INPUT
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return f"{shortened(str(error.filename), 300)}: too long for the name of a file; give a shorter one", BAD_INPUT
     return f"{first_line(error)} (log: {write_traceback(error, session.log)})", BROKE
 
 
@@ -281,7 +285,7 @@ def write_traceback(error: Exception, log: Path | None) -> str:
 def complain(text: str) -> None:
     """Print one line on standard error, whatever ``text`` holds, without secrets."""
     with unless_gone():
-        click.echo(f"orch: {one_line(text)}", err=True)
+        say(f"orch: {terminal(one_line(text))}", err=True)
 
 
 def one_line(text: str) -> str:

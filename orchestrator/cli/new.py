@@ -18,6 +18,7 @@ from audits.own.permission import is_own
 from audits.targets.members import read_members
 from orchestrator.cli.completing import files, starting
 from orchestrator.cli.completing import kinds as kind_names
+from orchestrator.cli.lines import say
 from orchestrator.cli.new_plans import OF_TARGETS, SHARES, SIZES, TEXTS, Parts, text_of
 from orchestrator.cli.session import Session
 from orchestrator.engine.plan.files import parse_yaml
@@ -88,7 +89,7 @@ def command(
         refuse_file(file)
     if not kind:
         for name, question in QUESTIONS.items() if sys.stdin.isatty() else ():
-            click.echo(f"{name:7} {question}")
+            say(f"{name:7} {question}")
     kind = settled(kind, "Kind of audit", tuple(TEXTS), "apollo", needed="--kind")
     if target is None and members is None and kind in OF_TARGETS:
         target = accepted(None, OWN, "", require_file) or None
@@ -120,10 +121,10 @@ def command(
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from None
     if made != size:
-        click.echo(f"{data} has too few points for an audit of {size}: the plan is that of {made}")
+        say(f"{data} has too few points for an audit of {size}: the plan is that of {made}")
     own = " --allow-code" if is_own(made_of.model) or is_own(made_of.data) else ""
     commands = (f"orch {command} {file}{own}" for command in ("validate", "cost", f"audit {kind}"))
-    click.echo(f"wrote {file}; edit it, then: {' && '.join(commands)}")
+    say(f"wrote {file}; edit it, then: {' && '.join(commands)}")
 
 
 def refuse_file(file: Path) -> None:
@@ -167,7 +168,7 @@ def repeated(ask: Callable[[], str]) -> str:
         try:
             return ask()
         except BadInput as error:
-            click.echo(str(error))
+            say(str(error))
 
 
 def known(word: str, allowed: Sequence[str]) -> str:
@@ -222,7 +223,7 @@ def architecture(session: Session, kind: str, given: Parts, asks: bool) -> Parts
         except BadInput as error:
             if not asks or (given.model and given.settings):
                 raise
-            click.echo(str(error))
+            say(str(error))
             if str(error).startswith("target") and MISFIT not in str(error):
                 found = replace(found, target=accepted(None, OWN, "", require_file))
             default = found.model

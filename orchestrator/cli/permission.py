@@ -14,6 +14,7 @@ from audits.addresses import is_loopback, place_of
 from audits.credentials import MASK
 from audits.errors import BadInput
 from audits.own.permission import Named, is_own
+from orchestrator.engine.media import visible
 from orchestrator.engine.plan.reach import OPTION, VARIABLE, Reach
 
 ALLOW = "ORCH_ALLOW_CODE"
@@ -66,7 +67,7 @@ class Permission:
         folders = dict.fromkeys(str(root or Path.cwd()) for name, root in unknown if is_own(name))
         whose = f"code of {', '.join(folders)}" if folders else "as a program"
         question = f"{', '.join(names)} {'runs' if len(names) == 1 else 'run'} {whose}; run it?"
-        yes = click.confirm(question, err=True)
+        yes = click.confirm(visible(question), err=True)
         self.own.update((*names, *(str(root) for _, root in unknown if root)) if yes else ())
         return yes
 
@@ -80,7 +81,7 @@ class Permission:
         if not unknown or not somebody_is_there() or any(MASK in reach.place for reach in unknown):
             return unknown
         question = f"the plan names addresses: {'; '.join(map(str, unknown))}; go on?"
-        if not click.confirm(question, err=True):
+        if not click.confirm(visible(question), err=True):
             return unknown
         self.places.update((reach.credential, reach.place) for reach in unknown)
         return ()

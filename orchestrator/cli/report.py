@@ -15,6 +15,7 @@ from audits.own.permission import is_own
 from orchestrator.cli.completing import runs
 from orchestrator.cli.finished import SCORED, page_of
 from orchestrator.cli.gating import ci_options, clear, write_for_ci
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import allow_options, colour_option
 from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.kind import Page
@@ -55,7 +56,7 @@ def command(run: str, markdown: bool, junit: Path | None, summary: Path | None) 
     page = page_of(document)
     write_for_ci(document, folder, junit, summary)
     if markdown:
-        click.echo(page.markdown(folder), nl=False)
+        say(page.markdown(folder), nl=False)
     if markdown or document.get("aggregate_only"):
         return
     shown = document["kind"] != SCORED and document.get("pictures") is not False

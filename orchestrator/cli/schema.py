@@ -12,6 +12,7 @@ import click
 
 from audits.errors import BadInput, did_you_mean
 from audits.writing import write_whole
+from orchestrator.cli.lines import say
 from orchestrator.engine.kind import load
 
 FORMS: Mapping[str, tuple[str, ...]] = {
@@ -42,13 +43,13 @@ def command(kind: str | None, write: Path | None) -> None:
     if write is not None:
         for name in FORMS:
             write_whole(write / f"{name}.json", made(name).encode())
-        click.echo(f"wrote {len(FORMS)} schemas into {write}")
+        say(f"wrote {len(FORMS)} schemas into {write}")
         return
     if kind is None:
         raise BadInput(f"name a kind, one of {', '.join(FORMS)}: orch schema apollo")
     if kind not in FORMS:
         raise BadInput(f"no schema of {kind!r}{did_you_mean(kind, FORMS)}; kinds: {', '.join(FORMS)}")
-    click.echo(published(kind), nl=False)
+    say(published(kind), nl=False)
 
 
 def published(kind: str) -> str:

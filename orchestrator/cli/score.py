@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.gating import ci_options, clear, close_gate, write_for_ci
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import colour_option, json_option, quiet_option
 from orchestrator.engine.kind import load
 from orchestrator.engine.run.console import Terminal
@@ -90,6 +91,6 @@ def command(
     words = shlex.join(sys.argv[1:])
     document = load("orchestrator.scored.run:score")(files, options, out, terminal, f"orch {words}", limits)
     if as_json:
-        click.echo(json.dumps(document))
+        say(json.dumps(document))
     write_for_ci(document, out, junit, summary)
     close_gate(terminal, document)

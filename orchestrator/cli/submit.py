@@ -23,8 +23,10 @@ from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form
 from audits.errors import BadInput, how_many
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
+from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
+from orchestrator.engine.media import terminal
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
 
@@ -64,7 +66,7 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         clear(work.junit, work.summary)
         session.log = claim_folder(work.out, work.plan, force=work.force)
         name = start(server, work)
-        click.echo(f"job {name} at {address}", err=work.as_json)
+        say(f"job {name} at {address}", err=work.as_json)
         ended = follow(server, name, work.out, as_json=work.as_json)
     code = exit_code(ended)
     if work is not None:
@@ -143,18 +145,18 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
     except KeyboardInterrupt:
         if wants_to_cancel(name):
             server.cancel(name)
-            click.echo(f"job {name} is cancelled; finished models are kept", err=True)
+            say(f"job {name} is cancelled; finished models are kept", err=True)
         else:
             again = f"orch submit --address {server.address} --attach {name} --out {out}"
-            click.echo(f"job {name} is still running; to follow it again: {again}", err=True)
+            say(f"job {name} is still running; to follow it again: {again}", err=True)
         return Ended("STOPPED", interrupted(), "")
     screen.end()
     if not (files := unpack(server.log(name), out)):
-        click.echo(f"job {name} left no results", err=True)
+        say(f"job {name} left no results", err=True)
     else:
-        click.echo(f"results: {out} ({how_many(len(files), 'file')})", err=as_json)
+        say(f"results: {out} ({how_many(len(files), 'file')})", err=as_json)
     if as_json and (out / RESULT_FILE).exists():
-        click.echo((out / RESULT_FILE).read_text(encoding="utf-8"))
+        say((out / RESULT_FILE).read_text(encoding="utf-8"))
     return ended
 
 
@@ -163,7 +165,7 @@ def wants_to_cancel(name: str) -> bool:
     if told_to_end() or not sys.stdin.isatty():
         return False
     try:
-        question = f"\ncancel the job {name}? y/N (Enter: leave it running and stop following)"
+        question = f"\ncancel the job {terminal(name)}? y/N (Enter: leave it running and stop following)"
         return click.prompt(question, default="n", show_default=False, err=True).strip().lower().startswith("y")
     except (click.Abort, KeyboardInterrupt):
         return False
@@ -178,7 +180,7 @@ def exit_code(ended: Ended) -> int:
     if ended.code in OWN_CODES and ended.code != 0:
         return int(ended.code)
     reason = " ".join(ended.message.split())[:300]
-    click.echo(f"orch: the job ended without an exit code of its own ({ended.status}): {reason}", err=True)
+    say(f"orch: the job ended without an exit code of its own ({ended.status}): {reason}", err=True)
     return BROKE
 
 
@@ -194,7 +196,7 @@ class Screen:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             if not is_carried(line):
-                click.echo(line, err=self._err)
+                say(click.unstyle(line), err=self._err)
 
     def end(self) -> None:
         """Show what no line end followed."""

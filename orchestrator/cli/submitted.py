@@ -9,11 +9,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import click
-
 from actors.interrupts import end_as_by_ctrl_c
 from audits.writing import make_folder
 from orchestrator.cli.handover import chosen, packed
+from orchestrator.cli.lines import say
 from orchestrator.cli.main import main as orch
 
 
@@ -25,9 +24,9 @@ def main(place: str, *command: str) -> int:
     sys.stderr.flush()
     taken, left = chosen(folder)
     for path in left:
-        click.echo(f"too large for the job's log, left on the cluster's head: {path}")
+        say(f"too large for the job's log, left on the cluster's head: {path}")
     for line in packed(folder, taken):
-        click.echo(line)
+        say(line)
     return code
 
 

@@ -11,6 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
 from orchestrator.cli.completing import sweeps
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, log_models_option, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, left_in, search_options
@@ -79,4 +80,4 @@ def command(
         document = found.to_json()
         show_result(terminal, kind, document, folder)
     if as_json:
-        click.echo(json.dumps(document))
+        say(json.dumps(document))

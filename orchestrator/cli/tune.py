@@ -11,6 +11,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.beginning import begin
 from orchestrator.cli.completing import kinds, sweeps
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import choice_options, chosen_among, goal
@@ -71,7 +72,7 @@ def command(
     document = found.to_json()
     show_result(terminal, audit, document, folder)
     if as_json:
-        click.echo(json.dumps(document))
+        say(json.dumps(document))
 
 
 def require_kind(plan: BasePlan, kind: str) -> None:

@@ -13,10 +13,12 @@ from actors.cluster import size_workers
 from audits.data.catalogue import describe
 from audits.errors import BadInput, how_many
 from orchestrator.cli.completing import plans
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
 from orchestrator.engine.data import gpu_here, looked_at
 from orchestrator.engine.given_files import target_of, with_digests
 from orchestrator.engine.kind import load
+from orchestrator.engine.media import terminal
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
@@ -42,14 +44,14 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
         plan = planned(sweep.base if sweep else source, overrides, sweep=sweep)
     except PlanProblems as error:
         for problem in error.problems:
-            click.echo(f"orch: {problem}", err=True)
+            say(f"orch: {terminal(problem)}", err=True)
         raise click.exceptions.Exit(2) from None
     facts = describe(plan.data.name, plan.data.root)
     if facts.present:
         lay_out(plan, sweep)
     for text in (*plan.notes, *facts.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
-        click.echo(text)
-    click.echo(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}")
+        say(terminal(text))
+    say(terminal(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}"))
 
 
 def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from orchestrator.engine.media import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEAD = ("panel", "series", "mark", "x", "y", "value")
 Row = tuple[object, ...]
-NUMBER = re.compile(r"[-−+]?[\d.]*\s*%?|\$.*\$")
+NUMBER = re.compile(r"[-−+]?[\d.]*\s*%?")
 """The label of a tick that is a number, or none."""
 
 
@@ -23,13 +23,7 @@ def data_of(figure: Figure) -> str:
 
     Where an axis is marked with words, a place on it is the word. Bars are told by their middle and their height.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEAD)
-    for axes in figure.axes:
-        if axes.get_visible():
-            writer.writerows(Panel(axes).rows())
-    return text.getvalue()
+    return csv_text([HEAD, *(row for axes in figure.axes if axes.get_visible() for row in Panel(axes).rows())])
 
 
 @dataclass(frozen=True)
@@ -88,9 +82,10 @@ class Panel:
 
 def words_of(axis: Any) -> dict[float, str]:
     """Return the words at the ticks of an axis; none of an axis of numbers."""
-    from matplotlib.ticker import FixedLocator
+    from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter
 
-    if not isinstance(axis.get_major_locator(), FixedLocator):
+    words = isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter)
+    if not (words and isinstance(axis.get_major_locator(), FixedLocator)):
         return {}
     texts = [label.get_text().replace("\n", " ") for label in axis.get_ticklabels()]
     told = zip(axis.get_ticklocs(), texts, strict=False)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
+
+from orchestrator.engine.media import file_name
 
 Tone = Literal["", "above", "miss"]
 """How a page shows an entry: plain, in bold (beyond chance) or in red (a promise that was not kept)."""
@@ -103,7 +104,7 @@ class Grid:
     @property
     def file(self) -> str:
         """The name of its file, without ending."""
-        return re.sub(r"[^\w.=-]+", "-", self.name)
+        return file_name(self.name)
 
     @property
     def lines(self) -> list[Line]:

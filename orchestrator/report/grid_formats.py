@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from html import escape
 from typing import TYPE_CHECKING
 
+from orchestrator.engine.media import csv_text, html, markdown, terminal
 from orchestrator.report.grid import Column, Entry, Grid, Line
 
 if TYPE_CHECKING:
@@ -16,17 +14,17 @@ if TYPE_CHECKING:
 def as_html(grid: Grid) -> str:
     """Return a table element without the title; everything in it is escaped."""
     head = "".join(_heading(column) for column in grid.columns)
-    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(grid.title)}">'
+    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{html(grid.title)}">'
     parts = [f"{region}<table>", f"<thead><tr>{head}</tr></thead>"]
     for group in grid.groups:
         if group.heading:
             text = f"{group.heading}: {group.note}" if group.note else group.heading
-            span = f'<th colspan="{len(grid.columns)}" scope="rowgroup">{escape(text)}</th>'
+            span = f'<th colspan="{len(grid.columns)}" scope="rowgroup">{html(text)}</th>'
             parts.append(f'<tbody class="group"><tr>{span}</tr></tbody>')
         for block in grid.blocks(group.lines):
             lines = "\n".join(_html_line(grid, line, place, len(block)) for place, line in enumerate(block))
             parts.append(f"<tbody>\n{lines}\n</tbody>")
-    notes = "<br>\n".join(map(escape, grid.notes))
+    notes = "<br>\n".join(map(html, grid.notes))
     return "\n".join([*parts, "</table></div>", *([f'<p class="note">{notes}</p>'] if notes else [])])
 
 
@@ -34,8 +32,8 @@ def _heading(column: Column) -> str:
     if not column.heading:
         return "<td></td>"
     words = ' class="text"' if column.align == "left" else ""
-    told = f' title="{escape(column.explanation)}"' if column.explanation else ""
-    return f'<th{words} scope="col"{told}>{escape(column.heading).replace(chr(10), "<br>")}</th>'
+    told = f' title="{html(column.explanation)}"' if column.explanation else ""
+    return f'<th{words} scope="col"{told}>{html(column.heading).replace(chr(10), "<br>")}</th>'
 
 
 def _html_line(grid: Grid, line: Line, place: int, size: int) -> str:
@@ -54,35 +52,33 @@ def _html_line(grid: Grid, line: Line, place: int, size: int) -> str:
 def _attributes(column: Column, entry: Entry) -> str:
     looks = ["wrap" if column.wrap else "text" if column.align == "left" else "", entry.tone]
     shown = " ".join(look for look in looks if look)
-    told = f' title="{escape(entry.tooltip)}"' if entry.tooltip else ""
+    told = f' title="{html(entry.tooltip)}"' if entry.tooltip else ""
     return (f' class="{shown}"' if shown else "") + told
 
 
 def _content(entry: Entry) -> str:
     if entry.image:
-        return f'<img class="thumb" alt="{escape(entry.text)}" src="{escape(entry.image)}">'
-    beside = f'<span class="ci">{escape(entry.beside)}</span>' if entry.beside else ""
-    return " ".join(part for part in (escape(entry.text), beside) if part) + escape(entry.mark)
+        return f'<img class="thumb" alt="{html(entry.text)}" src="{html(entry.image)}">'
+    beside = f'<span class="ci">{html(entry.beside)}</span>' if entry.beside else ""
+    return " ".join(part for part in (html(entry.text), beside) if part) + html(entry.mark)
 
 
 def as_markdown(grid: Grid) -> str:
     """Return a table with its title in bold, the title alone of one without lines.
 
-    Bars in words are escaped, since they would end a cell.
+    What is in it makes no markup.
     """
     if not grid.lines:
-        return f"**{grid.title}**"
-    lines = [grid.head, ["---"] * len(grid.head), *grid.texts]
-    body = "\n".join(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in lines)
-    notes = "\n".join(f"- {note}" for note in grid.notes)
-    return "\n\n".join(part for part in (f"**{grid.title}**", body, notes) if part)
+        return f"**{markdown(grid.title)}**"
+    head, *lines = [" | ".join(map(markdown, line)) for line in (grid.head, *grid.texts)]
+    body = "\n".join(f"| {line} |" for line in (head, " | ".join(["---"] * len(grid.head)), *lines))
+    notes = "\n".join(f"- {markdown(note)}" for note in grid.notes)
+    return "\n\n".join(part for part in (f"**{markdown(grid.title)}**", body, notes) if part)
 
 
 def as_csv(grid: Grid) -> str:
     """Return a table as CSV, its entries as the report words them: what tracking keeps of it."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([grid.head, *grid.texts])
-    return text.getvalue()
+    return csv_text([grid.head, *grid.texts])
 
 
 def as_terminal(grid: Grid, gap: int = 2, wrap: bool = False) -> Table:
@@ -91,15 +87,19 @@ def as_terminal(grid: Grid, gap: int = 2, wrap: bool = False) -> Table:
     ``gap``: spaces between columns; ``wrap``: long entries of words go on in the next line.
     """
     from rich import box
-    from rich.markup import escape as plain
     from rich.table import Table
+    from rich.text import Text
 
+    def plain(text: str) -> Text:
+        return Text("\n".join(map(terminal, text.split("\n"))))
+
+    caption = "\n".join(line for line in (grid.caption, *grid.notes) if line)
     table = Table(
         box=box.SIMPLE_HEAD,
         padding=(0, gap - 1, 0, 0),
         title=plain(grid.title),
         title_justify="left",
-        caption=plain("\n".join(line for line in (grid.caption, *grid.notes) if line)) or None,
+        caption=plain(caption) if caption else None,
         caption_justify="left",
         caption_style="",
     )
@@ -110,11 +110,11 @@ def as_terminal(grid: Grid, gap: int = 2, wrap: bool = False) -> Table:
         table.add_column(plain(column.heading), justify=column.align, no_wrap=not (wrap and column.align == "left"))
     for group in grid.groups:
         if group.heading:
-            table.add_row(f"[bold]{plain(group.heading)}[/bold]", end_section=True)
+            table.add_row(Text(terminal(group.heading), style="bold"), end_section=True)
         for block in grid.blocks(group.lines):
             for number, line in enumerate(block):
                 texts = [_terminal_text(grid.columns, line, place, place in marked, number) for place in shown]
-                table.add_row(*map(plain, texts), end_section=number + 1 == len(block))
+                table.add_row(*map(Text, map(terminal, texts)), end_section=number + 1 == len(block))
     return table
 
 

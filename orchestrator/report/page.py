@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from orchestrator.engine.media import html
 from orchestrator.engine.progress import Progress
 from orchestrator.report import selection
 from orchestrator.report.fitted import Fitted
@@ -99,7 +99,7 @@ class RunPage(Generic[R]):
 
     def html_tables(self, document: Mapping[str, Any]) -> list[str]:
         """Return the tables of a result that a terminal shows as HTML elements, for a notebook."""
-        return [f"<h4>{escape(grid.title)}</h4>{as_html(grid)}" for grid in self.shown(document)]
+        return [f"<h4>{html(grid.title)}</h4>{as_html(grid)}" for grid in self.shown(document)]
 
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the last lines on a terminal: what a reader of the tables must know, then the verdict."""

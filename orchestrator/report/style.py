@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.writing import make_folder, write_whole
+from orchestrator.engine.media import file_name, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,6 +58,7 @@ _RC: dict[Any, Any] = {
     "lines.linewidth": 1.5,
     "svg.fonttype": "path",
     "axes.axisbelow": True,
+    "text.parse_math": False,  # names are no formulas
 }
 
 
@@ -80,17 +82,42 @@ def drawing(name: str) -> Iterator[None]:
 
 def save(figure: Figure, name: str, folder: Path) -> str:
     """Write ``name``.svg and ``name``.png under ``folder`` and return the SVG for a page (colours as CSS variables)."""
+    import matplotlib
+
     buffer, pixels = BytesIO(), BytesIO()
     with drawing(name):
-        figure.draw_without_rendering()
-        figure.set_layout_engine(None)  # laid out once: both files keep these places, and neither is drawn to find them
-        box = figure.get_tightbbox().padded(0.08)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches=box)
-        figure.savefig(pixels, format="png", dpi=150, metadata={"Software": None}, bbox_inches=box)
+        settle_labels(figure)
+        with matplotlib.rc_context({"text.parse_math": True}):  # new ticks are those of numbers
+            figure.draw_without_rendering()
+            figure.set_layout_engine(None)  # laid out once: both files keep these places, and neither is drawn for them
+            box = figure.get_tightbbox().padded(0.08)
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches=box)
+            figure.savefig(pixels, format="png", dpi=150, metadata={"Software": None}, bbox_inches=box)
     make_folder(folder, below=folder.parent, private=True)
     for end, made in (("svg", buffer), ("png", pixels)):
-        write_whole(folder / f"{name}.{end}", made.getvalue(), below=folder.parent, private=True)
+        write_whole(folder / f"{file_name(name)}.{end}", made.getvalue(), below=folder.parent, private=True)
     return for_page(buffer.getvalue().decode("utf-8"))
+
+
+def settle_labels(figure: Figure) -> None:
+    """Let no name in a figure be a formula, steer what is around it, or make the figure endless.
+
+    Ticks of numbers, which Matplotlib writes as formulas, stay what they are.
+    """
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    for text in figure.findobj(Text):
+        text.set_text(label(text.get_text()))
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            formatter = axis.get_major_formatter()
+            words = isinstance(formatter, FixedFormatter | FuncFormatter)
+            if words:
+                axis.set_major_formatter(FuncFormatter(lambda at, place, inner=formatter: label(inner(at, place))))
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                for text in (tick.label1, tick.label2):
+                    text.set_parse_math(not words)
 
 
 def for_page(svg: str) -> str:

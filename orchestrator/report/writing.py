@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from audits.writing import write_whole
+from orchestrator.engine.media import file_name, html, visible
 from orchestrator.engine.run.output_folder import FIGURES, REPORT_FILE
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
@@ -49,9 +50,10 @@ def draw(makers: Makers, folder: Path) -> dict[str, str]:
         with drawing(name):
             figure = make()
         if figure is not None:
-            drawn[name] = save(figure, name, folder)
             with drawing(name):
-                write_whole(folder / f"{name}.csv", data_of(figure).encode(), below=folder.parent, private=True)
+                data = data_of(figure)
+            drawn[name] = save(figure, name, folder)
+            write_whole(folder / f"{file_name(name)}.csv", data.encode(), below=folder.parent, private=True)
     return drawn
 
 
@@ -71,7 +73,7 @@ def write_page(
     The template also gets ``run``, ``figure(name, caption, look)`` for drawn figures, ``drawn`` (their names),
     ``table(grid)``, and what is needed to run again.
     """
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
     if answer is not None:
         svgs = {**svgs, **draw({"verdict": lambda: verdict_figure(answer)}, out / FIGURES)}
@@ -79,10 +81,10 @@ def write_page(
     def figure(name: str, caption: str, look: str = "", told: str = "") -> Markup:
         if name not in svgs:
             return Markup("")
-        text = escape(caption)
-        image = f'<div class="wide" tabindex="0" role="img" aria-label="{text} {escape(told)}">{svgs[name]}</div>'
-        under = f"<figcaption>{text} {data_link(out / FIGURES / f'{name}.csv')}</figcaption>"
-        return Markup(f'<figure class="{look}" id="figure-{name}">{image}{under}</figure>')
+        text = html(caption)
+        image = f'<div class="wide" tabindex="0" role="img" aria-label="{text} {html(told)}">{svgs[name]}</div>'
+        under = f"<figcaption>{text} {data_link(out / FIGURES / f'{file_name(name)}.csv')}</figcaption>"
+        return Markup(f'<figure class="{look}" id="figure-{file_name(name)}">{image}{under}</figure>')
 
     def table(grid: Grid) -> Markup:
         return Markup(as_html(grid))
@@ -131,9 +133,16 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=shown
+    )
     environment.filters["unbroken"] = unbroken
     return environment.get_template(name)
+
+
+def shown(value: object) -> object:
+    """Return what a template writes of a value: of text the characters that show; it is escaped afterwards."""
+    return visible(value, "\n\t") if type(value) is str else value
 
 
 def data_link(file: Path) -> str:

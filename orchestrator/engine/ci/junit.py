@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from orchestrator.engine.gate_result import FAILED, PASSED, GateResult, trial_warning
-
-NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from orchestrator.engine.media import xml
 
 
 def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
@@ -22,10 +20,10 @@ def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
     properties = ET.Element("properties")
     for key in ("kind", "plan_hash", "seed"):
         if key in document:
-            ET.SubElement(properties, "property", {"name": key, "value": str(document[key])})
+            ET.SubElement(properties, "property", {"name": key, "value": xml(str(document[key]))})
     suite.insert(0, properties)
     if warning := trial_warning(document):
-        ET.SubElement(suite, "system-out").text = clean(warning)
+        ET.SubElement(suite, "system-out").text = xml(warning)
     return written(root)
 
 
@@ -46,7 +44,7 @@ def suites(name: str, cases: Sequence[ET.Element], seconds: float) -> tuple[ET.E
     }
     told = {key: str(value) for key, value in counts.items()}
     root = ET.Element("testsuites", {"name": "orch", **told})
-    suite = ET.SubElement(root, "testsuite", {"name": clean(name), **told, "time": str(seconds)})
+    suite = ET.SubElement(root, "testsuite", {"name": xml(name), **told, "time": str(seconds)})
     suite.extend(cases)
     return root, suite
 
@@ -68,7 +66,7 @@ def limit_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
     for limit in gate.limits:
         case = test_case(f"{name}.gate", limit.limit)
         if limit.outcome == PASSED:
-            ET.SubElement(case, "system-out").text = clean(limit.found())
+            ET.SubElement(case, "system-out").text = xml(limit.found())
         else:
             tell(case, "failure" if limit.outcome == FAILED else "error", limit.outcome, limit.why)
         yield case
@@ -85,14 +83,9 @@ def control_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
 
 def test_case(group: str, name: str) -> ET.Element:
     """Return a test case, which is passed as long as nothing is told in it."""
-    return ET.Element("testcase", {"classname": clean(group), "name": clean(name), "time": "0"})
+    return ET.Element("testcase", {"classname": xml(group), "name": xml(name), "time": "0"})
 
 
 def tell(case: ET.Element, what: str, kind: str, message: str) -> None:
     """Say in a test case how it came out."""
-    ET.SubElement(case, what, {"type": kind, "message": clean(message)}).text = clean(message)
-
-
-def clean(text: str) -> str:
-    """Return a text without characters that XML cannot hold."""
-    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    ET.SubElement(case, what, {"type": xml(kind), "message": xml(message)}).text = xml(message)

@@ -8,6 +8,7 @@ from typing import Any
 from orchestrator.engine.gate import is_number
 from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.headline import Headline, Line
+from orchestrator.engine.media import markdown
 
 MOST_LINES = 8
 
@@ -22,24 +23,24 @@ def summary(
 ) -> str:
     """Return the summary of a result (the content of result.json).
 
-    ``lines``: those of its headline; ``words``: sentences about it; ``page``: where its page is.
+    ``lines``: those of its headline; ``words``: sentences about it; ``page``: where its page is, in Markdown.
     """
-    told = f": gate {gate.outcome}" if gate.limits else ""
+    head = str(document["name"]) + (f": gate {gate.outcome}" if gate.limits else "")
     warning = trial_warning(document)
     said = filter(None, (warning[:1].upper() + warning[1:], *words))
-    blocks = [f"## {document['name']}{told}", *map(plain, said), *limit_table(gate), *control_table(gate)]
+    blocks = [f"## {markdown(head)}", *map(markdown, said), *limit_table(gate), *control_table(gate)]
     blocks += number_table(headline, lines)
     if count := len(document.get("warnings", ())):
         blocks.append(f"{count} warning{'s' if count > 1 else ''}, listed on the page.")
-    blocks.append(f"Page: {page}. Seed {document.get('seed')}, plan {str(document.get('plan_hash', ''))[:12]}.")
+    seed, plan = document.get("seed"), str(document.get("plan_hash", ""))[:12]
+    blocks.append(f"Page: {page}. {markdown(f'Seed {seed}, plan {plan}.')}")
     return "\n\n".join(blocks) + "\n"
 
 
 def summary_of_error(command: str, message: str, code: int) -> str:
     """Return the summary of a ``command`` that ended with an error and an exit ``code``, and so has no result."""
-    return (
-        f"## {plain(command)}: exit code {code}\n\n{plain(message)}\n\nPage: none, since the command did not finish.\n"
-    )
+    head = f"## {markdown(command)}: exit code {code}"
+    return f"{head}\n\n{markdown(message)}\n\nPage: none, since the command did not finish.\n"
 
 
 def is_summary(data: bytes) -> bool:
@@ -85,12 +86,5 @@ def number(line: Line, metric: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(plain, line))} |" for line in lines)
-
-
-def plain(text: str) -> str:
-    """Return a text on one line of which Markdown makes neither markup nor the end of a cell."""
-    for mark in ("\\", "|", "<", "`", "*", "["):
-        text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    first, *lines = [" | ".join(map(markdown, line)) for line in (head, *rows)]
+    return "\n".join(f"| {line} |" for line in (first, " | ".join(["---"] * len(head)), *lines))

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from audits.errors import how_many
 from orchestrator.engine.cost.estimate import Cost
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.media import terminal
 from orchestrator.engine.store.inventory import size_text
 
 
@@ -30,7 +32,7 @@ def cost_table(cost: Cost) -> Table:
             f"{stage.unit_seconds:.2g}" if stage.missing else "",
             seconds(stage.seconds) if stage.missing else "",
             size_text(stage.bytes) if stage.bytes else "",
-            stage.basis if stage.missing else "",
+            Text(terminal(stage.basis) if stage.missing else ""),
         )
     return table
 

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from audits.writing import opened_to_append
 from orchestrator.engine.durations import seconds
+from orchestrator.engine.media import terminal, visible
 from orchestrator.engine.run.streams import PLAIN_LETTERS, unless_gone
 
 PIPE_WIDTH = 160  # columns of a table where no terminal says how wide it is
@@ -116,18 +117,19 @@ class Terminal:
 
     def closing(self, text: str) -> None:
         """Print one line of plain text with which a command ends; a terminal shows it broken between words."""
+        text = terminal(text)
         if self.console.is_terminal:
             text = "\n".join(wrap(text, self.console.width, break_long_words=False, break_on_hyphens=False))
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
 
     def with_command(self, text: str) -> None:
         """Print a line that holds a command, unless only closing lines are wanted; it is whole, to be copied."""
         if not self.terse:
-            self.console.print(text, markup=False, soft_wrap=True)
+            self.console.print(visible(text), markup=False, emoji=False, soft_wrap=True)
 
     def last_words(self, text: str) -> None:
         """Print a line on standard error, whoever holds it, as the last one before the process ends."""
-        os.write(self.errors, f"orch: {text}{f' (log: {self.log})' if self.log else ''}\n".encode())
+        os.write(self.errors, f"orch: {terminal(text)}{f' (log: {self.log})' if self.log else ''}\n".encode())
 
     def table(self, renderable: RenderableType) -> None:
         """Print a rich table (or anything else that rich can draw), unless only closing lines are wanted."""
@@ -169,7 +171,7 @@ class Terminal:
             redirect_stderr=False,
         )
         with progress:
-            task = progress.add_task(escape(title), total=state.total)
+            task = progress.add_task(escape(terminal(title)), total=state.total)
 
             def advance(done: int, total: int | None = None) -> None:
                 state.done, state.total = done, state.total if total is None else total

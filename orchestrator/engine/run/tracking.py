@@ -19,6 +19,7 @@ from audits.credentials import reveal
 from audits.writing import make_folder, write_whole
 from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
+from orchestrator.engine.media import markdown, visible
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_again import finished_before, keep_finished
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
@@ -190,7 +191,7 @@ class OpenRun:
 
     def tag_parent(self, tags: Mapping[str, str]) -> None:
         """Tag the parent, and take away what an earlier call said of its gate."""
-        tags = {allowed_name(name): told for name, told in tags.items()}
+        tags = {allowed_name(name): visible(told, "\n") for name, told in tags.items()}
         for name in self.client.get_run(self.parent).data.tags:
             if f"{name}.".startswith("orch.gate.") and name not in tags:
                 self.client.delete_tag(self.parent, name)
@@ -200,7 +201,7 @@ class OpenRun:
     def tag_worst(self, run: str, worst: str) -> None:
         """Tag a run with the name of its worst line, if it has one."""
         if worst:
-            self.client.set_tag(run, "orch.worst", worst)
+            self.client.set_tag(run, "orch.worst", visible(worst))
 
     def end(self, status: str, result: Mapping[str, Any] | None = None) -> None:
         """End the parent; one that is not FINISHED goes on when the run does.
@@ -290,7 +291,7 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
     verdict = result.get("verdict")
     said = {"orch.verdict": verdict["level"]} if verdict else {}
     if lines := page.closing_lines(result):
-        said[NOTE] = "\n\n".join(lines)
+        said[NOTE] = "\n\n".join(map(markdown, lines))
     run.tag_parent({**gate.tags(), **said})
     for name in FILES:
         if (out / name).is_file():

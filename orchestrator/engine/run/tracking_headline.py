@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.engine.gate import is_number
 from orchestrator.engine.kind import Kind
+from orchestrator.engine.media import visible
 
 
 @dataclass(frozen=True)
@@ -57,4 +58,4 @@ def tags_of(plan: Mapping[str, Any]) -> dict[str, str]:
         "orch.seed": plan.get("seed"),
         "orch.target": (plan.get("target") or {}).get("weights"),
     }
-    return {name: str(value) for name, value in said.items() if value is not None}
+    return {name: visible(str(value)) for name, value in said.items() if value is not None}

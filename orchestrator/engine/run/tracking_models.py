@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.writing import write_whole
+from orchestrator.engine.media import markdown, visible
 from orchestrator.engine.published import Published
 from orchestrator.engine.run.tracking_names import NOTE, flatten, settled
 from orchestrator.engine.run.worker import WEIGHTS
@@ -99,8 +100,8 @@ def log_model(
         experiment,
         name=model.name,
         source_run_id=run,
-        tags={**tags, NOTE: note(model, plan)},
-        params={name: str(value)[:500] for name, value in settings.items()},
+        tags={**tags, NOTE: markdown(note(model, plan))},
+        params={name: visible(str(value), "\n\t")[:500] for name, value in settings.items()},
         model_type="classifier",
     )
     whole = False
@@ -159,7 +160,7 @@ def tags_of(model: Published, plan: BasePlan) -> dict[str, str]:
         "orch.kind": plan.kind,
         "orch.made_by": model.made_by,
         "orch.seed": str(plan.seed),
-        "orch.data": model.data.name,
+        "orch.data": visible(model.data.name),
         "orch.fingerprint": model.data.fingerprint,
         "orch.plan_hash": plan.plan_hash,
     }

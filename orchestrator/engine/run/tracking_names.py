@@ -14,6 +14,10 @@ NOTE = "mlflow.note.content"
 """The tag whose text MLflow shows as the description of a run or of a model."""
 
 
+LONGEST = 250
+"""Characters of the name of a metric or parameter in MLflow."""
+
+
 def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a nested plan as ``dotted.path: value``; lists of mappings by their ``method`` or position."""
     flat: dict[str, Any] = {}
@@ -43,8 +47,15 @@ def effective(params: Mapping[str, Any], stand_ins: StandIns) -> dict[str, Any]:
 
 
 def allowed_name(name: str) -> str:
-    """Return a name with only the characters that MLflow allows."""
-    return re.sub(r"[^\w\-. /]", "_", name)
+    """Return a name as MLflow allows it: its characters, no path to elsewhere, not too long.
+
+    A long one is cut, and ends with a digest of the whole.
+    """
+    parts = re.sub(r"[^\w\-. /]", "_", name).split("/")
+    allowed = "/".join("_" if part in ("", ".", "..") else part for part in parts)
+    if len(allowed) <= LONGEST:
+        return allowed
+    return f"{allowed[: LONGEST - 17]}-{hashlib.sha256(allowed.encode()).hexdigest()[:16]}"
 
 
 def plan_hash(plan: Mapping[str, Any]) -> str:

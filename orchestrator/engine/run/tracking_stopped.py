@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
+from orchestrator.engine.media import visible
 from orchestrator.engine.run.search_result import told_of
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 
@@ -85,7 +86,7 @@ def subject_of(kind: Kind, result: Mapping[str, Any]) -> Subject:
 
 def text_of(value: Any) -> str:
     """Return a parameter as MLflow keeps it."""
-    return str(value)[:6000]
+    return visible(str(value), "\n\t")[:6000]
 
 
 def unfinished(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:

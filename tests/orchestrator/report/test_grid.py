@@ -43,7 +43,7 @@ def test_markdown_names_groups_in_a_column_and_escapes_bars(table: Grid) -> None
         "| --- | --- | --- | --- | --- |",
         "| first | a\\|b | .7 [.6, .8]* | 1 | .1 [.0, .2] |",
         "| first | a\\|b | .5 | 2 | .2 |",
-        "| second | <i> | .4 | 3 | .3 |",
+        "| second | \\<i> | .4 | 3 | .3 |",
     ]
     assert as_markdown(grid("empty", "Nothing", ["a"], [])) == "**Nothing**"
 

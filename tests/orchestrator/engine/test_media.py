@@ -1,0 +1,129 @@
+"""Text of others in each medium, read back by the medium's own reader."""
+
+from __future__ import annotations
+
+import csv
+import io
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import example, given
+
+from audits.errors import BadInput
+from orchestrator.engine import media
+from tests.cases.hostile_names import (
+    HALVES,
+    NAMES,
+    Elements,
+    formulas,
+    hostile,
+    live_markdown,
+    live_svg,
+    read_markdown,
+    steering,
+)
+
+ORDINARY = ("gradient_ascent", "python:mine:late", "LiRA (β = 2)", "café – 5\N{NO-BREAK SPACE}%", "β=0.5, ε=−1", "学習")
+
+
+def test_ordinary_names_stay_as_they_are() -> None:
+    for name in ORDINARY:
+        for write in (
+            media.visible,
+            media.terminal,
+            media.markdown,
+            media.html,
+            media.xml,
+            media.label,
+            media.csv_cell,
+        ):
+            assert write(name) == (name.replace("\N{NO-BREAK SPACE}", " ") if write is media.markdown else name), write
+    for number in ("-1", "+0.5", "-1.5e-3", ".5", "-inf", -2.0, 7):
+        assert media.csv_cell(number) == number
+    assert media.file_name("table-β=0.5") == "table-β=0.5"
+
+
+@given(hostile(halves=True))
+@example(HALVES[0])
+@example(NAMES[6])
+@example(NAMES[-4])
+def test_a_terminal_and_a_label_are_not_steered(name: str) -> None:
+    assert not steering(media.terminal(name)) and "\n" not in media.terminal(name)
+    assert not steering(media.terminal_lines(name).replace("\t", ""))
+    label = media.label(name)
+    assert not steering(label) and len(label.split("\n")) <= 5 and max(map(len, label.split("\n"))) <= 161
+
+
+@given(hostile(halves=True))
+def test_markdown_shows_a_name_and_does_nothing(name: str) -> None:
+    text = media.markdown(name)
+    assert not steering(text) and "\n" not in text
+    assert live_markdown(text) == [] and live_markdown(f"| a | b |\n| --- | --- |\n| {text} | x |") == []
+    shown = media.visible(" ".join(name.split()))
+    assert read_markdown(text) == shown
+    rows = read_markdown(f"| a | b |\n| --- | --- |\n| {text} | x |")
+    assert rows == f"ab{shown}x"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if len(name) < 1000])
+def test_markdown_of_known_names(name: str) -> None:
+    test_markdown_shows_a_name_and_does_nothing.hypothesis.inner_test(name)  # type: ignore[attr-defined]  # hypothesis
+
+
+@given(hostile(halves=True))
+def test_html_and_xml_give_a_name_back(name: str) -> None:
+    page = Elements(f'<p title="{media.html(name)}">{media.html(name)}</p>')
+    assert page.found == {("p", frozenset({"title"}))}
+    element = ET.Element("x", {"y": media.xml(name)})
+    element.text = media.xml(name)
+    read = ET.fromstring(ET.tostring(element))
+    assert read.text == (media.visible(name, "\n\t") or None) and not len(read)
+    assert "".join(page.said) == media.visible(name, "\n\t")
+
+
+@given(hostile(halves=True))
+def test_csv_gives_a_name_back_and_runs_nothing(name: str) -> None:
+    text = media.csv_text([[name, "'" + name, "x"], [1.5, "-2", name]])
+    assert formulas(text) == []
+    whole = name.encode("utf-8", "backslashreplace").decode()
+    (first, second, _), (*numbers, last) = csv.reader(io.StringIO(text, newline=""))
+    assert first in (whole, f"'{whole}") and second == f"''{whole}"
+    assert numbers == ["1.5", "-2"] and last == first
+
+
+@given(hostile(halves=True))
+@example("..")
+@example("é" * 300)
+@example("")
+def test_a_file_lies_in_its_folder(name: str) -> None:
+    file = media.file_name(name)
+    assert file and "/" not in file and not file.startswith(".") and len(file.encode()) <= 200 and not steering(file)
+    assert media.file_name(file) == file
+
+
+def test_long_names_that_differ_at_their_end_have_files_of_their_own() -> None:
+    assert media.file_name("x" * 500 + "a") != media.file_name("x" * 500 + "b")
+
+
+SCRIPTS = """<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+ onload="alert(1)" xml:base="http://evil.example/" style="position:fixed"><script>alert(1)</script>
+<style>@import url(http://evil.example/x.css)</style><style>*{stroke-linejoin: round; stroke-linecap: butt}</style>
+<a xlink:href="javascript:alert(1)"><path d="M0 0"/></a><foreignObject><body xmlns="http://www.w3.org/1999/xhtml"/>
+</foreignObject><image href="http://evil.example/x.png"/><use xlink:href="http://evil.example/x.svg#y"/>
+<g style="fill: url(http://evil.example/x); fill: red"><rect id="kept" style="fill: url(#a)" ONCLICK="alert(1)"/></g>
+<set attributeName="href" to="javascript:alert(1)"/><image xlink:href="data:image/png;base64,AAAA"/></svg>"""
+
+
+def test_an_svg_of_others_keeps_shapes_alone() -> None:
+    root = ET.fromstring(media.svg(SCRIPTS))
+    assert live_svg(root) == [] and root.attrib == {}
+    kept = [str(each.tag).rpartition("}")[2] for each in root.iter()]
+    assert kept == ["svg", "style", "image", "use", "g", "rect", "image"]
+    assert next(each for each in root.iter() if each.get("id")).attrib == {"id": "kept", "style": "fill: url(#a)"}
+    for wrong in (
+        "<svg",
+        "<html/>",
+        '<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
+    ):
+        with pytest.raises(BadInput):
+            media.svg(wrong)
