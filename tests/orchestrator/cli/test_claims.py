@@ -44,8 +44,7 @@ class Runs:
         self.names.append(sweep.name)
         if self.refuse:
             raise BadInput("trial 0 was another one")
-        if (claim := how["claim"]) is not None:
-            claim()
+        how["claim"]()
         if sweep.search is not None and sweep.search.adaptive:
             Journal(out / JOURNAL_FILE, head_of(sweep.search, with_digests(plan))).begin(anew=force)
         settings = [{"setting": name} for name in sweep.settings(plan.resolved())]
@@ -53,10 +52,12 @@ class Runs:
 
     def audit(self, kind: Any, plan: Any, out: Path, *rest: Any, **how: Any) -> Any:
         self.names.append(f"{plan.kind}-audit")
+        how["claim"]()
         return self.ended(out, {"name": f"{plan.kind}-audit"})
 
     def choose(self, kind: Any, choice: Any, plan: Any, out: Path, *rest: Any, **how: Any) -> Any:
         self.names.append(choice.sweep)
+        how["claim"]()
         settings = [{"setting": name} for name in choice.settings]
         (out / "tuned.yaml").write_text(f"{choice.metric}, {choice.mode}")
         name = f"tune-{choice.sweep}"

@@ -67,14 +67,16 @@ def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[
     seen: list[tuple[Any, ...]] = []
 
     def run_audit(
-        kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, gates: Sequence[Gate] = (), **how: bool
+        kind: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, gates: Sequence[Gate] = (), **how: Any
     ) -> Done:
+        how["claim"]()
         seen.append((plan, out, rebuild))
         terminal.line("at work")
         (out / "result.json").touch()
         return Done({**drawn, "gate": judged(gates, kind.headline, plan, drawn).to_json()})
 
-    def run_sweep(kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, **how: bool) -> Done:
+    def run_sweep(kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, **how: Any) -> Done:
+        how["claim"]()
         seen.append((sweep.name, plan, out, rebuild))
         return Done(drawn)
 
@@ -109,7 +111,7 @@ def test_top_level_help_imports_no_subcommand() -> None:
         ]
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    own = ["orchestrator.cli.permission", "orchestrator.cli.session", "orchestrator.cli.main"]
+    own = [f"orchestrator.cli.{name}" for name in ("own_packages", "lines", "permission", "session", "main")]
     assert done.stdout.splitlines()[-1] == str(own)
 
 

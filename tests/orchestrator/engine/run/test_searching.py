@@ -15,6 +15,7 @@ import pytest
 from actors.halving import Halving
 from audits.errors import BadInput
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.engine.run.output_folder import Claim, no_claim
 from orchestrator.engine.run.part_trial import PartTrial
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.run.search_checks import check_search
@@ -54,12 +55,13 @@ def toy(place: Path) -> BasePlan:
 
 
 def searched(
-    search: Search, place: Path, *, force: bool = False, shown: bool = False, claim: Any = None, **changes: Any
+    search: Search, place: Path, *, force: bool = False, shown: bool = False, claim: Claim = no_claim, **changes: Any
 ) -> Result:
     """Carry out a search around the toy plan in ``place``, which holds its store as well."""
     sweep = Sweep("toy-search", "Epochs.", "", lambda plan: {}, "loss.auc", "a table", search=search)
     run = begun(toy(place).changed(changes), place / "out", sweep.name, shown=shown)
-    return run.sweep(sweep, force=force, claim=claim)
+    run.claim = claim
+    return run.sweep(sweep, force=force)
 
 
 def told(result: Result) -> Any:
@@ -174,7 +176,7 @@ def test_trials_of_other_code_or_data_are_refused_before_anything_is_written_and
     assert not claims
     assert {file: file.read_bytes() for file in sorted((tmp_path / "out").iterdir())} == before
     searched(short, tmp_path, force=True, claim=claim)
-    assert claims == [text.encode()]
+    assert claims[0] == text.encode()
     assert lines(tmp_path)[1]["jobs"] == begun["jobs"]
 
 
