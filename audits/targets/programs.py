@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from audits.errors import BadInput
 from audits.extras import command
 from audits.targets.forms import PART, file_and_part
+from audits.targets.onnx_apart import GraphFailed, RuntimeMissing, Session
 
 Run = Callable[[torch.Tensor], torch.Tensor]
 LISTED = 3
@@ -127,22 +126,15 @@ def declared(data: bytes, name: str) -> torch.dtype:
     return TYPES[input_of(session_of(data, name), name).type]
 
 
-def session_of(data: bytes, name: str) -> Any:
+def session_of(data: bytes, name: str) -> Session:
     """Return an ONNX file, ready to be run by onnxruntime."""
     try:
-        import onnxruntime
-    except ImportError:
+        return Session(data)
+    except RuntimeMissing:
         raise BadInput(
             f"target.weights: {name} is an ONNX graph, for which onnxruntime is needed: {command('onnxruntime')}"
         ) from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        with tempfile.TemporaryDirectory(prefix="orch-") as empty:  # where it looks for other files that a graph names
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", empty)
-            return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # of onnxruntime, whose errors have no class of their own
+    except GraphFailed as error:
         outside = "external" in str(error).lower()
         what = (
             "keeps its weights in other files, which are not read; save it as one file"
@@ -152,7 +144,7 @@ def session_of(data: bytes, name: str) -> Any:
         raise BadInput(f"target.weights: {name} {what}") from None
 
 
-def graph(session: Any, name: str) -> Run:
+def graph(session: Session, name: str) -> Run:
     """Return what runs a session of onnxruntime; its batch axis may be free or fixed."""
     taken = input_of(session, name)
     output, dtype = output_of(session.get_outputs(), name), TYPES[taken.type]
@@ -162,9 +154,9 @@ def graph(session: Any, name: str) -> Run:
     def once(x: torch.Tensor) -> torch.Tensor:
         try:
             (found,) = session.run([output], {taken.name: x.numpy()})
-        except Exception as error:  # of onnxruntime, see above
+        except GraphFailed as error:
             raise not_run(name, x, error) from None
-        return torch.from_numpy(np.array(found))
+        return torch.from_numpy(found)
 
     def run(x: torch.Tensor) -> torch.Tensor:
         x = cast(x, dtype, name)
@@ -180,7 +172,7 @@ def graph(session: Any, name: str) -> Run:
     return run
 
 
-def input_of(session: Any, name: str) -> Any:
+def input_of(session: Session, name: str) -> Any:
     """Return the one tensor that a graph takes: its ``name``, ``type`` and ``shape``."""
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in TYPES:

@@ -1,0 +1,142 @@
+"""ONNX graphs in a process of their own, with a limit on time and memory.
+
+A graph may loop for ever, or ask for all memory, and onnxruntime hears of no Ctrl-C while it runs one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audits.data.bounded import room
+from audits.targets import onnx_child
+from audits.targets.onnx_child import DESCRIBED, FAILED, LENGTH, MISSING, NUMBERS
+
+MOST_SECONDS = 600.0
+"""For one batch of inputs, and for making a graph ready."""
+LEAST_BYTES = 8 * 2**30
+"""Of addresses: what Python and onnxruntime reserve, and a graph of usual size."""
+READ_BYTES = 2**20
+
+
+class GraphFailed(Exception):
+    """What onnxruntime says of a graph, or why there is no answer."""
+
+
+class RuntimeMissing(Exception):
+    """onnxruntime is not installed."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or an output of a graph, as onnxruntime describes it."""
+
+    name: str
+    type: str
+    shape: tuple[Any, ...]
+
+
+class Session:
+    """A graph that is ready to be run; ``run`` is as that of onnxruntime's sessions.
+
+    The process starts with the session and ends with it, with this process, at Ctrl-C, and where an answer takes more
+    than ``MOST_SECONDS``. Making one raises RuntimeMissing, and GraphFailed for a graph that cannot be run.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._lock = threading.Lock()
+        words = (sys.executable, "-P", onnx_child.__file__, str(max(room(), LEAST_BYTES)))
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self.close = weakref.finalize(self, _end, self._process)
+        with tempfile.TemporaryDirectory(prefix="orch-") as empty:  # where it looks for other files that a graph names
+            described = json.loads(self._asked(DESCRIBED, empty.encode(), data))
+        self._inputs, self._outputs = (
+            [Value(name, kind, tuple(shape)) for name, kind, shape in side] for side in described
+        )
+
+    def get_inputs(self) -> list[Value]:
+        """Return what the graph takes."""
+        return self._inputs
+
+    def get_outputs(self) -> list[Value]:
+        """Return what the graph gives."""
+        return self._outputs
+
+    def run(self, outputs: list[str], inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the values of the one output that is named, for the one input; raises GraphFailed."""
+        (output,), ((name, x),) = outputs, inputs.items()
+        file = io.BytesIO()
+        np.save(file, x, allow_pickle=False)
+        answer = self._asked(NUMBERS, json.dumps([output, name]).encode(), file.getvalue())
+        found: NDArray[Any] = np.load(io.BytesIO(answer), allow_pickle=False)
+        return [found]
+
+    def _asked(self, wanted: bytes, *messages: bytes) -> bytes:
+        """Send messages and return the answer to them; the process has ended where this raises, but for FAILED."""
+        try:
+            with self._lock:
+                kind, content = self._exchanged(messages)
+        except BaseException:
+            self.close()
+            raise
+        if kind == MISSING:
+            raise RuntimeMissing
+        if kind == FAILED:
+            raise GraphFailed(content.decode(errors="replace"))
+        assert kind == wanted
+        return content
+
+    def _exchanged(self, messages: tuple[bytes, ...]) -> tuple[bytes, bytes]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + MOST_SECONDS
+        try:
+            for each in messages:
+                self._process.stdin.write(len(each).to_bytes(LENGTH, "big") + each)
+            self._process.stdin.flush()
+        except OSError:
+            raise GraphFailed(self._how_it_ended()) from None
+        answer, size = bytearray(), LENGTH
+        while len(answer) < size:
+            if not select.select([self._process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
+                raise GraphFailed(
+                    f"no answer within {MOST_SECONDS:.0f} seconds; export a graph without an endless loop, or one that "
+                    "takes fewer inputs at once"
+                )
+            part = os.read(self._process.stdout.fileno(), min(READ_BYTES, size - len(answer)))
+            if not part:
+                raise GraphFailed(self._how_it_ended())
+            answer += part
+            if len(answer) == LENGTH == size:
+                size += int.from_bytes(answer, "big")
+        return bytes(answer[LENGTH : LENGTH + 1]), bytes(answer[LENGTH + 1 :])
+
+    def _how_it_ended(self) -> str:
+        code = self._process.wait()
+        return f"it ended its process ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a session's process and forget its pipes."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # of what was still to be written
+                pipe.close()
