@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.engine.store.faults import damaged
+from orchestrator.engine.store.paths import foreign_name, is_name
 
 MANIFEST: Final = "manifest.json"
 SCHEMA: Final = "orch.artefact/1"
@@ -36,12 +40,20 @@ class Manifest:
 
 def write_manifest(manifest: Manifest) -> bytes:
     """Return the bytes of ``manifest.json``, with a checksum of its own."""
-    body = {"schema": SCHEMA, **asdict(manifest)}
+    return sealed({"schema": SCHEMA, **asdict(manifest)})
+
+
+def sealed(body: Mapping[str, Any]) -> bytes:
+    """Return the fields of a manifest and their checksum as the bytes of ``manifest.json``."""
     return json.dumps({**body, "sha256": _checksum(body)}, indent=1).encode() + b"\n"
 
 
 def read_manifest(stage: str, key: str, data: bytes) -> Manifest:
-    """Return the manifest of artefact ``stage``/``key``; raises CorruptArtefact when it is not whole or not its own."""
+    """Return the manifest of artefact ``stage``/``key``.
+
+    Raises CorruptArtefact when it is not whole or not its own, StoreRefused when it names a file that could lie
+    elsewhere than in the artefact's folder.
+    """
     try:
         body = json.loads(data)
     except ValueError:
@@ -50,11 +62,28 @@ def read_manifest(stage: str, key: str, data: bytes) -> Manifest:
         raise damaged(stage, key, MANIFEST, "does not have the checksum that it names")
     if body.get("schema") != SCHEMA:
         raise damaged(stage, key, MANIFEST, f"has the schema {body.get('schema')!r} instead of {SCHEMA!r}")
-    if (body["stage"], body["key"]) != (stage, key):
-        raise damaged(stage, key, MANIFEST, f"belongs to the artefact {body['stage']}/{body['key']}")
+    if (body.get("stage"), body.get("key")) != (stage, key):
+        raise damaged(stage, key, MANIFEST, f"belongs to the artefact {body.get('stage')}/{body.get('key')}")
+    try:
+        found = _manifest(body)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise damaged(stage, key, MANIFEST, "lacks a field, or has one of another type") from None
+    for name in [*found.files, *(entry.path for entry in found.files.values())]:
+        if not is_name(name):
+            raise foreign_name(f"the manifest of artefact {stage}/{key}", "the file", name)
+    return found
+
+
+def _manifest(body: Mapping[str, Any]) -> Manifest:
+    """Return the manifest with these fields; raises the errors of whatever is not as it should be."""
     files = {name: FileEntry(**entry) for name, entry in body["files"].items()}
-    return Manifest(stage, key, body["document"], files, body["seconds"], body["created"])
+    datetime.fromisoformat(body["created"])
+    texts = all(isinstance(text, str) for entry in files.values() for text in (entry.path, entry.sha256))
+    numbers = all(math.isfinite(number) for number in (body["seconds"], *(entry.size for entry in files.values())))
+    if not (texts and numbers and isinstance(body["document"], dict)):
+        raise TypeError("a field of another type")
+    return Manifest(body["stage"], body["key"], body["document"], files, body["seconds"], body["created"])
 
 
-def _checksum(body: dict[str, Any]) -> str:
+def _checksum(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

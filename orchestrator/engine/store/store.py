@@ -24,13 +24,12 @@ from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnus
 from orchestrator.engine.store.index import remove_index
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
+from orchestrator.engine.store.paths import is_name
 from orchestrator.engine.store.patience import LIMIT
 from orchestrator.engine.store.payloads import wrong_format
 from orchestrator.engine.store.places import NO_STAGES, RUNS
 from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
 from orchestrator.engine.store.storage import Storage
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def default_store_uri() -> str:
@@ -85,7 +84,7 @@ class Store:
 
     Cheap to make and to pickle: nothing is opened before the first use. ``uri`` has credentials masked; a pickle takes
     them along. ``patience``: seconds for which a request to a silent object store is made again. Every method may raise
-    StoreUnusable.
+    StoreUnusable or StoreRefused.
     """
 
     def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT) -> None:
@@ -126,11 +125,11 @@ class Store:
 
     def keys(self, stage: str) -> set[str]:
         """Return the keys of all finished artefacts of a stage, from one listing."""
-        return self.storage.folders_with(_checked(stage), MANIFEST)
+        return set(filter(is_name, self.storage.folders_with(_checked(stage), MANIFEST)))
 
     def stages(self) -> list[str]:
         """Return the stages that have artefacts or leftovers, sorted."""
-        return [name for name in self.storage.folders() if name not in NO_STAGES]
+        return [name for name in self.storage.folders() if is_name(name) and name not in NO_STAGES]
 
     def put(
         self,
@@ -148,7 +147,7 @@ class Store:
         """
         entries, stored = {}, {}
         for name, data in files.items():
-            if not _NAME.fullmatch(name) or name == MANIFEST:
+            if not is_name(name) or name == MANIFEST:
                 raise ValueError(f"{name!r} cannot be the name of an artefact's file")
             if what := wrong_format(name, data):
                 raise ValueError(f"{name} {what}")
@@ -240,7 +239,7 @@ class Store:
 
     def run_ids(self) -> list[str]:
         """Return the ids of the recorded runs, readable or not, sorted."""
-        found = (re.fullmatch(rf"{RUNS}/(\w+)\.json", entry.path) for entry in self.storage.walk(RUNS))
+        found = (re.fullmatch(rf"{RUNS}/([A-Za-z0-9]\w*)\.json", entry.path) for entry in self.storage.walk(RUNS))
         return sorted(match.group(1) for match in found if match)
 
     def drop_run(self, run: str) -> None:
@@ -255,6 +254,6 @@ def _folder(stage: str, key: str) -> str:
 
 
 def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ValueError(f"{name!r} cannot be a stage or a key (letters, digits, - and _)")
     return name
