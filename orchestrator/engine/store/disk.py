@@ -25,12 +25,12 @@ _ATTEMPTS = 50  # each claim that is given back may remove the folder below thos
 class Disk:
     """A folder on a disk: temporary name, fsync, rename; made for its owner alone where it is not there yet.
 
-    The folder may be a link; below it none is followed (``Rooted``).
+    The folder may be a link; below it none is followed. ``allowed``: others may own it or write into it (``Rooted``).
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, allowed: bool = False) -> None:
         self.place = self.root = root
-        self.below = Rooted(root)
+        self.below = Rooted(root, allowed=allowed)
 
     def read(self, path: str) -> bytes:
         with self._one_line_errors("read"):

@@ -30,6 +30,7 @@ from orchestrator.engine.store.payloads import wrong_format
 from orchestrator.engine.store.places import NO_STAGES, RUNS
 from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
 from orchestrator.engine.store.storage import Storage
+from orchestrator.engine.store.trust import Trust
 
 
 def default_store_uri() -> str:
@@ -83,20 +84,23 @@ class Store:
     """A content-addressed store at ``uri``: a local path or a URI of a pyarrow file system (s3://, gs://, file://).
 
     Cheap to make and to pickle: nothing is opened before the first use. ``uri`` has credentials masked; a pickle takes
-    them along. ``patience``: seconds for which a request to a silent object store is made again. Every method may raise
+    them along. ``patience``: seconds for which a request to a silent object store is made again. ``trust``: what the
+    user has said of stores, which a pickle takes along too; None: what the environment says. Every method may raise
     StoreUnusable or StoreRefused.
     """
 
-    def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT) -> None:
+    def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT, trust: Trust | None = None) -> None:
         text = mask(os.fspath(uri))
         self.patience = patience
+        self._trust = trust
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
         self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         known = {shown: real for shown, real in remembered().items() if shown == self.uri}
-        return {"uri": self.uri, "patience": self.patience, "_storage": None, "_claims": None, "credentials": known}
+        state = {"uri": self.uri, "patience": self.patience, "_trust": self.trust, "_storage": None, "_claims": None}
+        return {**state, "credentials": known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         remember(state.pop("credentials"))
@@ -106,10 +110,17 @@ class Store:
         return f"Store({self.storage.place!r})"
 
     @property
+    def trust(self) -> Trust:
+        """What the user has said of stores."""
+        if self._trust is None:
+            self._trust = Trust.of()
+        return self._trust
+
+    @property
     def storage(self) -> Storage:
         """The place behind the store, opened at the first use."""
         if self._storage is None:
-            self._storage = open_storage(self.uri, self.patience)
+            self._storage = open_storage(self.uri, self.patience, self.trust)
         return self._storage
 
     @property
