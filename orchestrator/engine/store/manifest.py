@@ -28,7 +28,11 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``manifest.json`` says; ``seconds`` is the time the work took, ``created`` is ISO 8601 in UTC."""
+    """What ``manifest.json`` says.
+
+    ``seconds`` is the time the work took, ``created`` is ISO 8601 in UTC, ``machine`` the kind of machine that did it,
+    "" where a version before 2026-12 did.
+    """
 
     stage: str
     key: str
@@ -36,6 +40,7 @@ class Manifest:
     files: dict[str, FileEntry]
     seconds: float
     created: str
+    machine: str = ""
 
 
 def write_manifest(manifest: Manifest) -> bytes:
@@ -78,11 +83,13 @@ def _manifest(body: Mapping[str, Any]) -> Manifest:
     """Return the manifest with these fields; raises the errors of whatever is not as it should be."""
     files = {name: FileEntry(**entry) for name, entry in body["files"].items()}
     datetime.fromisoformat(body["created"])
-    texts = all(isinstance(text, str) for entry in files.values() for text in (entry.path, entry.sha256))
+    machine = body.get("machine", "")
+    named = (text for entry in files.values() for text in (entry.path, entry.sha256))
+    texts = all(isinstance(text, str) for text in (machine, *named))
     numbers = all(math.isfinite(number) for number in (body["seconds"], *(entry.size for entry in files.values())))
     if not (texts and numbers and isinstance(body["document"], dict)):
         raise TypeError("a field of another type")
-    return Manifest(body["stage"], body["key"], body["document"], files, body["seconds"], body["created"])
+    return Manifest(body["stage"], body["key"], body["document"], files, body["seconds"], body["created"], machine)
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.claims import Claims
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, damaged
 from orchestrator.engine.store.index import remove_index
+from orchestrator.engine.store.machine_kind import machine_kind
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
 from orchestrator.engine.store.paths import is_name
@@ -42,7 +43,8 @@ def default_store_uri() -> str:
 class Artefact:
     """One finished piece of work: what it is (``document``) and its files by name.
 
-    ``seconds`` is what it took to compute, ``created`` the time of the put (ISO 8601, UTC).
+    ``seconds`` is what it took to compute, ``created`` the time of the put (ISO 8601, UTC), ``machine`` the kind of
+    machine that made it, "" where that is not known.
     """
 
     stage: str
@@ -51,6 +53,7 @@ class Artefact:
     files: dict[str, FileEntry]
     seconds: float
     created: str
+    machine: str
     store: Store = field(repr=False, compare=False)
 
     @property
@@ -167,7 +170,8 @@ class Store:
             entries[name] = FileEntry(path=f"{stem}-{sha256[:16]}{suffix}", size=len(data), sha256=sha256)
             stored[entries[name].path] = data
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = Manifest(stage, key, canonical(document), entries, round(float(seconds), 6), created)
+        took = round(float(seconds), 6)
+        manifest = Manifest(stage, key, canonical(document), entries, took, created, machine_kind())
         self.storage.publish(_folder(stage, key), {**stored, MANIFEST: write_manifest(manifest)})
 
     def get(self, stage: str, key: str) -> Artefact:
@@ -181,7 +185,7 @@ class Store:
                 f"artefact {stage}/{key} is not in the store {self.storage.place}; run the same command again"
             ) from None
         found = read_manifest(stage, key, data)
-        return Artefact(stage, key, found.document, found.files, found.seconds, found.created, self)
+        return Artefact(stage, key, found.document, found.files, found.seconds, found.created, found.machine, self)
 
     def verify(self, stage: str, key: str) -> None:
         """Read every file of the artefact; raises Missing or CorruptArtefact."""

@@ -22,7 +22,7 @@ class Trust:
 
     @classmethod
     def of(cls, variables: Mapping[str, str] = os.environ) -> Trust:
-        """Return what the environment says; raises BadInput for a relative path, which would allow one in every folder."""
+        """Return what the environment says; raises BadInput for a relative path: it would allow one in each folder."""
         words = tuple(os.path.expanduser(word) for word in variables.get(ALLOW, "").split(os.pathsep) if word)
         for word in words:
             if word != "*" and not os.path.isabs(word):
