@@ -23,7 +23,7 @@ from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.store.comparing import ABSOLUTE, RELATIVE, unlike
-from orchestrator.engine.store.faults import CorruptArtefact, Missing
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.machine_kind import machine_kind
 from orchestrator.engine.store.store import Artefact, Store, default_store_uri
 
@@ -177,23 +177,23 @@ class Verifying:
 
     def bring_inputs(self, batch: Sequence[Job]) -> None:
         """Copy what the jobs read into the fresh store, and see to it that what they make is not there."""
-        inputs = {need for job in batch for need in job.needs} | set(self.first)
-        for key in inputs - {job.key for job in batch}:
-            stage = self.stage_of(key)
+        for key in self.inputs(batch):
+            stage = self.jobs[key].stage
             if not self.fresh.has(stage, key):
                 artefact = self.store.get(stage, key)
                 self.fresh.put(stage, key, artefact.document, contents(artefact))
         for job in batch:
             self.fresh.drop(job.stage, job.key)
 
-    def stage_of(self, key: str) -> str:
-        """Return the stage of an artefact that a job reads; raises Missing where there is none."""
-        if key in self.jobs:
-            return self.jobs[key].stage
-        for stage in self.kind.stages:
-            if self.store.has(stage.name, key):
-                return stage.name
-        raise Missing(f"artefact {key} is not in the store {self.store.storage.place}; run the audit again")
+    def inputs(self, batch: Sequence[Job]) -> set[str]:
+        """Return the keys of what jobs need, directly or by what they need: bodies read both."""
+        found = set(self.first)
+        left = [need for job in batch for need in job.needs]
+        while left:
+            if (key := left.pop()) not in found:
+                found.add(key)
+                left += self.jobs[key].needs
+        return found - {job.key for job in batch}
 
     def compared(self, job: Job) -> Verified:
         """Return how the stored artefact of ``job`` stands to the one that was made."""
@@ -244,7 +244,7 @@ def verify(
 ) -> Verification:
     """Make ``sample`` artefacts of ``plan`` once more, on this machine, and compare them with those of its store.
 
-    Nothing is written into that store. Raises as ``Verifying``, and whatever the jobs raise.
+    Nothing is written into that store; a temporary one takes a copy of all that these artefacts were made of. Raises as ``Verifying``, and whatever the jobs raise.
     """
     with tempfile.TemporaryDirectory(prefix="orch-verify-") as folder:
         return Verifying(kind, plan, settings, Store(f"{folder}/store"), terminal).verify(sample, seed)

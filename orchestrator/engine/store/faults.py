@@ -27,6 +27,10 @@ class StoreRefused(BadInput):
     """The store holds what orch never writes there, or is of somebody who could change it (exit code 2)."""
 
 
+class Unsigned(StoreRefused):
+    """The artefact is not signed with the key of the team, or with another one."""
+
+
 class StoreFull(OSError):
     """The disk is full; what was finished before is kept (exit code 3)."""
 

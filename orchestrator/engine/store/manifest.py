@@ -10,11 +10,15 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from orchestrator.engine.store.faults import damaged
+from orchestrator.engine.store.faults import Unsigned, damaged
 from orchestrator.engine.store.paths import foreign_name, is_name
+from orchestrator.engine.store.trust import KEY_FILE, Trust
 
 MANIFEST: Final = "manifest.json"
 SCHEMA: Final = "orch.artefact/1"
+SIGNED: Final = "orch.manifest"
+NOBODY: Final = Trust()
+"""Of whom no signature is asked."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,10 @@ class Manifest:
     machine: str = ""
 
 
-def write_manifest(manifest: Manifest) -> bytes:
-    """Return the bytes of ``manifest.json``, with a checksum of its own."""
-    return sealed({"schema": SCHEMA, **asdict(manifest)})
+def write_manifest(manifest: Manifest, trust: Trust = NOBODY) -> bytes:
+    """Return the bytes of ``manifest.json``, with a checksum of its own, signed if ``trust`` has a key."""
+    body = {"schema": SCHEMA, **asdict(manifest)}
+    return sealed({**body, "hmac": trust.signature(SIGNED, _canonical(body))} if trust.key else body)
 
 
 def sealed(body: Mapping[str, Any]) -> bytes:
@@ -53,11 +58,11 @@ def sealed(body: Mapping[str, Any]) -> bytes:
     return json.dumps({**body, "sha256": _checksum(body)}, indent=1).encode() + b"\n"
 
 
-def read_manifest(stage: str, key: str, data: bytes) -> Manifest:
+def read_manifest(stage: str, key: str, data: bytes, trust: Trust = NOBODY) -> Manifest:
     """Return the manifest of artefact ``stage``/``key``.
 
     Raises CorruptArtefact when it is not whole or not its own, StoreRefused when it names a file that could lie
-    elsewhere than in the artefact's folder.
+    elsewhere than in the artefact's folder, Unsigned when ``trust`` has a key with which it is not signed.
     """
     try:
         body = json.loads(data)
@@ -65,6 +70,13 @@ def read_manifest(stage: str, key: str, data: bytes) -> Manifest:
         raise damaged(stage, key, MANIFEST, "is empty" if not data.strip() else "is not JSON") from None
     if not isinstance(body, dict) or body.pop("sha256", None) != _checksum(body):
         raise damaged(stage, key, MANIFEST, "does not have the checksum that it names")
+    signature = body.pop("hmac", None)
+    if not trust.has_signed(SIGNED, _canonical(body), signature):
+        raise Unsigned(
+            f"artefact {stage}/{key} is {'not signed' if signature is None else 'signed with another key, or changed'}, "
+            f"and {KEY_FILE} names the key of your team: whoever lacks it may have put the artefact there; run again "
+            "with --rebuild to compute it anew, or use another store (--store)"
+        )
     if body.get("schema") != SCHEMA:
         raise damaged(stage, key, MANIFEST, f"has the schema {body.get('schema')!r} instead of {SCHEMA!r}")
     if (body.get("stage"), body.get("key")) != (stage, key):
@@ -93,4 +105,9 @@ def _manifest(body: Mapping[str, Any]) -> Manifest:
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_canonical(body)).hexdigest()
+
+
+def _canonical(body: Mapping[str, Any]) -> bytes:
+    """Return the bytes that are checked and signed: with stage and key, so that none passes for another artefact's."""
+    return json.dumps(body, sort_keys=True).encode()

@@ -172,10 +172,14 @@ class Store:
         created = datetime.now(UTC).isoformat(timespec="seconds")
         took = round(float(seconds), 6)
         manifest = Manifest(stage, key, canonical(document), entries, took, created, machine_kind())
-        self.storage.publish(_folder(stage, key), {**stored, MANIFEST: write_manifest(manifest)})
+        self.storage.publish(_folder(stage, key), {**stored, MANIFEST: write_manifest(manifest, self.trust)})
 
     def get(self, stage: str, key: str) -> Artefact:
-        """Return the artefact; raises Missing, or CorruptArtefact when its manifest is empty or garbled."""
+        """Return the artefact.
+
+        Raises Missing, CorruptArtefact when its manifest is empty or garbled, Unsigned when the user has a key and it
+        is not signed with that.
+        """
         try:
             data = self.storage.read(f"{_folder(stage, key)}/{MANIFEST}")
         except FileNotFoundError:
@@ -184,7 +188,7 @@ class Store:
             raise Missing(
                 f"artefact {stage}/{key} is not in the store {self.storage.place}; run the same command again"
             ) from None
-        found = read_manifest(stage, key, data)
+        found = read_manifest(stage, key, data, self.trust)
         return Artefact(stage, key, found.document, found.files, found.seconds, found.created, found.machine, self)
 
     def verify(self, stage: str, key: str) -> None:
