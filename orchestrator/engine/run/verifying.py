@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -153,7 +153,7 @@ class Verifying:
         self.crew.settle([(plan, [job for job in jobs if job.plan == plan.plan_hash]) for plan in plans])
         found: dict[str, Verified] = {}
         with self.terminal.quiet(), self.crew.connected():
-            for batch in apart(jobs):
+            for batch in apart(jobs, lambda job: self.inputs([job])):
                 self.bring_inputs(batch)
                 chosen = [plan for plan in plans if plan.plan_hash in used]
                 self.crew.carry_out(batch, chosen, "verifying", self.crew.workers)
@@ -214,23 +214,22 @@ def contents(artefact: Artefact) -> dict[str, bytes]:
     return {name: artefact.read(name) for name in artefact.files}
 
 
-def apart(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Return ``jobs`` in lists of which no job needs another: each is to read what the store has, not what was made."""
+def apart(jobs: Iterable[Job], inputs: Callable[[Job], Collection[str]]) -> list[list[Job]]:
+    """Return ``jobs`` in lists of which no job reads another: each is to read what the store has, not what was made.
+
+    ``inputs``: the keys that a job reads.
+    """
     batches: list[tuple[list[Job], set[str]]] = []
     for job in jobs:
-        for batch, needed in batches:
-            if job.key not in needed and not touches(batch, job.needs):
+        read = inputs(job)
+        for batch, of_batch in batches:
+            if job.key not in of_batch and not any(other.key in read for other in batch):
                 batch.append(job)
-                needed.update(job.needs)
+                of_batch.update(read)
                 break
         else:
-            batches.append(([job], set(job.needs)))
+            batches.append(([job], set(read)))
     return [batch for batch, _ in batches]
-
-
-def touches(batch: Iterable[Job], needs: Collection[str]) -> bool:
-    """Say whether a job of ``batch`` makes one of ``needs``."""
-    return any(job.key in needs for job in batch)
 
 
 def verify(
@@ -244,7 +243,8 @@ def verify(
 ) -> Verification:
     """Make ``sample`` artefacts of ``plan`` once more, on this machine, and compare them with those of its store.
 
-    Nothing is written into that store; a temporary one takes a copy of all that these artefacts were made of. Raises as ``Verifying``, and whatever the jobs raise.
+    Nothing is written into that store; a temporary one takes copies of all that these artefacts were made of. Raises
+    as ``Verifying``, and whatever the jobs raise.
     """
     with tempfile.TemporaryDirectory(prefix="orch-verify-") as folder:
         return Verifying(kind, plan, settings, Store(f"{folder}/store"), terminal).verify(sample, seed)
