@@ -74,8 +74,8 @@ def read_manifest(stage: str, key: str, data: bytes, trust: Trust = NOBODY) -> M
     if not trust.has_signed(SIGNED, _canonical(body), signature):
         what = "not signed" if signature is None else "signed with another key, or changed"
         raise Unsigned(
-            f"artefact {stage}/{key} is {what}, and {KEY_FILE} names the key of your team: whoever lacks it may have put "
-            "it there; run again with --rebuild to compute it anew, or use another store (--store)"
+            f"artefact {stage}/{key} is {what}, and {KEY_FILE} names the key of your team: whoever lacks it may have "
+            "put it there; run again with --rebuild to compute it anew, or use another store (--store)"
         )
     if body.get("schema") != SCHEMA:
         raise damaged(stage, key, MANIFEST, f"has the schema {body.get('schema')!r} instead of {SCHEMA!r}")
