@@ -28,7 +28,6 @@ from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json, unpack_weights
 from orchestrator.engine.store.probe import check_probe
 from orchestrator.engine.store.store import Store
-from orchestrator.engine.store.trust import Trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +54,7 @@ class OpenContexts:
     ``fingerprint`` is that of the data on the driver, which every worker must find too; so is the file ``probe`` in the
     store (none: nobody looks). ``owner``: the driver for whom jobs are claimed, so that several drivers on one store do
     each once (none: nobody claims). ``code``: that of users' own which the plans reach; every worker must have it
-    too. ``credentials`` are those of the masked addresses in the plans, ``trust`` is what the user has said of stores.
+    too. ``credentials`` are those of the masked addresses in the plans.
     """
 
     kind: Kind
@@ -67,7 +66,6 @@ class OpenContexts:
     owner: Owner | None = None
     code: OwnCode = field(default_factory=OwnCode)
     credentials: Mapping[str, str] = field(default_factory=remembered, repr=False, compare=False)
-    trust: Trust = field(default_factory=Trust.of, repr=False, compare=False)
 
     def __call__(self, mates: Team = ALONE) -> Callable[[Any], None]:
         """Return the function that does a job, or helps the first of ``mates`` to do it."""
@@ -98,7 +96,7 @@ class OpenContexts:
         import torch
 
         remember(self.credentials)
-        store = Store(self.store, trust=self.trust)
+        store = Store(self.store)
         if self.probe:
             check_probe(store, self.probe)
         self.check_code(self.plans[plan_hash])

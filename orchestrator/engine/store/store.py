@@ -88,21 +88,21 @@ class Store:
 
     Cheap to make and to pickle: nothing is opened before the first use. ``uri`` has credentials masked; a pickle takes
     them along. ``patience``: seconds for which a request to a silent object store is made again. ``trust``: what the
-    user has said of stores, which a pickle takes along too; None: what the environment says. Every method may raise
+    user has said of stores, which a pickle takes along too; None: ``Trust.of()``. Every method may raise
     StoreUnusable or StoreRefused.
     """
 
     def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT, trust: Trust | None = None) -> None:
         text = mask(os.fspath(uri))
         self.patience = patience
-        self._trust = trust
+        self.trust = Trust.of() if trust is None else trust
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
         self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         known = {shown: real for shown, real in remembered().items() if shown == self.uri}
-        state = {"uri": self.uri, "patience": self.patience, "_trust": self.trust, "_storage": None, "_claims": None}
+        state = {"uri": self.uri, "patience": self.patience, "trust": self.trust, "_storage": None, "_claims": None}
         return {**state, "credentials": known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -111,13 +111,6 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({self.storage.place!r})"
-
-    @property
-    def trust(self) -> Trust:
-        """What the user has said of stores."""
-        if self._trust is None:
-            self._trust = Trust.of()
-        return self._trust
 
     @property
     def storage(self) -> Storage:

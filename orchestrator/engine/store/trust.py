@@ -5,7 +5,9 @@ from __future__ import annotations
 import hmac
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -33,11 +35,13 @@ class Trust:
 
     @classmethod
     def of(cls, variables: Mapping[str, str] = os.environ) -> Trust:
-        """Return what the environment says.
+        """Return what is held (``holding``), else what the environment says.
 
         Raises BadInput for a relative path, which would allow a store in every folder, and for a key that cannot be
         read, is too short, or that others than this user can read.
         """
+        if (held := _held.get()) is not None:
+            return held
         words = tuple(os.path.expanduser(word) for word in variables.get(ALLOW, "").split(os.pathsep) if word)
         for word in words:
             if word != "*" and not os.path.isabs(word):
@@ -57,6 +61,19 @@ class Trust:
     def has_signed(self, what: str, data: bytes, signature: object) -> bool:
         """Say whether ``signature`` is that of ``data``; without a key everything counts as signed."""
         return not self.key or hmac.compare_digest(str(signature).encode(), self.signature(what, data).encode())
+
+
+_held: ContextVar[Trust | None] = ContextVar("trust", default=None)
+
+
+@contextmanager
+def holding(trust: Trust) -> Iterator[None]:
+    """Let ``trust`` hold for the stores that are made in the block, in place of the environment: that of a worker."""
+    token = _held.set(trust)
+    try:
+        yield
+    finally:
+        _held.reset(token)
 
 
 def read_key(path: str) -> bytes:

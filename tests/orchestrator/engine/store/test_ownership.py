@@ -14,7 +14,7 @@ import pytest
 from audits.errors import BadInput
 from orchestrator.cli.main import BAD_INPUT, DONE, main
 from orchestrator.engine.jobs.keys import artefact_key
-from orchestrator.engine.run.worker import OpenContexts
+from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.engine.store import rooted
 from orchestrator.engine.store.faults import StoreRefused
 from orchestrator.engine.store.payloads import pack_json
@@ -168,7 +168,7 @@ def test_permission_travels_to_workers_and_stands_in_no_plan(
     somebodys("")
     monkeypatch.setenv("ORCH_ALLOW_STORES", store.uri)
     allowed = pickle.dumps(Store(store.uri))
-    contexts = pickle.dumps(OpenContexts(kind_named("apollo"), {}, store.uri, "cpu", ""))
+    contexts = pickle.dumps(TrustedContexts(kind_named("apollo"), {}, store.uri, "cpu", ""))
     monkeypatch.delenv("ORCH_ALLOW_STORES")
     assert pickle.loads(allowed).stages() == ["score"]
     assert pickle.loads(contexts).trust == Trust((store.uri,))

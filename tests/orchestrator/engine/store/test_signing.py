@@ -16,7 +16,7 @@ from audits.errors import BadInput
 from audits.training.keeper import Snapshot
 from orchestrator.cli.main import BAD_INPUT, DONE, main
 from orchestrator.engine.jobs.keys import artefact_key
-from orchestrator.engine.run.worker import OpenContexts
+from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.faults import StoreRefused
 from orchestrator.engine.store.manifest import sealed
@@ -181,7 +181,7 @@ def test_the_environments_key_signs_travels_to_workers_and_is_shown_nowhere(
     monkeypatch.setenv(VARIABLE, key_file(tmp_path, TEAM + b"\n"))
     store = Store(place)
     store.put("score", KEY, DOCUMENT, FILES)
-    contexts = OpenContexts(kind_named("apollo"), {}, place, "cpu", "")
+    contexts = TrustedContexts(kind_named("apollo"), {}, place, "cpu", "")
     assert TEAM.decode() not in repr([store, store.trust, contexts])
     travelled = pickle.loads(pickle.dumps((store, contexts)))
     monkeypatch.delenv(VARIABLE)
