@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from orchestrator.cli.main import BAD_INPUT, DONE, GATE_FAILED, main
-from orchestrator.engine.store.payloads import pack_arrays, pack_table, unpack_arrays, unpack_table
+from orchestrator.engine.run.attempts import FAILED
+from orchestrator.engine.store.payloads import pack_arrays, pack_json, pack_table, unpack_arrays, unpack_table
 from orchestrator.engine.store.store import Store
-from tests.cases.runs import audited
+from tests.cases.runs import audited, swept
 from tests.orchestrator.toy.bench import Bench
+from tune_spaces.registry import Sweep, fixed
 
 ALL = ("--sample", "99")
 
@@ -74,6 +76,14 @@ def test_shuffled_scores_with_right_checksums_are_found(run: Path, capsys: pytes
     assert line.startswith(f"score/{key} differs: scores.parquet: score, ")
 
 
+def test_rebuild_looks_at_checksums_alone_and_leaves_them(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_of(run)
+    shuffle_scores(store, min(store.keys("score")))
+    audited(Bench(run.parent).plan(), run, rebuild=True)
+    assert "6 artefacts checked, 0 damaged" in capsys.readouterr().out
+    assert verified(run, *ALL) == GATE_FAILED
+
+
 def test_so_is_a_model_and_scores_that_are_made_of_it_are_held_to_it(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +131,32 @@ def test_another_kind_of_machine_is_allowed_rounding_and_no_more(
     assert not any(each["exact"] for each in json.loads(capsys.readouterr().out)["verified"])
     shuffle_scores(store, min(store.keys("score")))
     assert verified(run, *ALL) == GATE_FAILED
+
+
+def test_of_a_sweep_all_settings_are_drawn_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Bench(tmp_path).plan()
+    settings = {"short": {"recipe.epochs": 1}, "shorter": {"recipe.epochs": 2}}
+    swept(Sweep("toy-sweep", "Fewer epochs.", "", fixed(settings), "loss.auc", "a table"), plan, tmp_path / "out")
+    store = store_of(tmp_path / "out")
+    key = max(store.keys("score"))
+    shuffle_scores(store, key)
+    capsys.readouterr()
+    assert verified(tmp_path / "out", *ALL, "--json") == GATE_FAILED
+    found = json.loads(capsys.readouterr().out)
+    assert found["drawn"] == {"train": 6, "score": 6}
+    assert [each["key"] for each in found["verified"] if each["differences"]] == [key]
+
+
+def test_scores_of_which_an_attack_failed_are_not_drawn(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_of(run)
+    key = min(store.keys("score"))
+    artefact = store.get("score", key)
+    files = {name: artefact.read(name) for name in artefact.files}
+    store.put("score", key, artefact.document, {**files, FAILED: pack_json({"loss": "Traceback"})})
+    assert verified(run, *ALL, "--json") == DONE
+    found = json.loads(capsys.readouterr().out)
+    assert found["drawn"] == {"train": 3, "score": 2}
+    assert key not in {each["key"] for each in found["verified"]}
 
 
 def test_a_store_without_anything_of_the_plan_is_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

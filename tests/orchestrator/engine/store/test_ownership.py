@@ -191,6 +191,20 @@ def test_the_command_line_refuses_and_the_variable_allows(
     assert main(["cache", "ls", "--store", store.uri]) == DONE
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
+def test_plans_and_folders_of_another_user_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a CI the checkout often belongs to another user than the job."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+    assert main(["cp", "apollo-smoke", "mine.yaml"]) == DONE
+    for place in (tmp_path, tmp_path / "mine.yaml"):
+        os.chown(place, SOMEBODY, -1)
+        os.chmod(place, 0o777)
+    assert main(["validate", "mine.yaml"]) == DONE
+    audited(load_plan("mine.yaml", values={"compute.workers": 0, "split.shadows": 4, "recipe.epochs": 1}), Path("out"))
+    assert os.stat(tmp_path / ".orch" / "store").st_mode & 0o777 == 0o700
+
+
 def test_a_run_ends_before_it_does_anything(tmp_path: Path, store: Store, somebodys: Callable[[str], None]) -> None:
     somebodys("")
     plan = load_plan("apollo-smoke", values={"compute.workers": 0, "compute.store": store.uri})
