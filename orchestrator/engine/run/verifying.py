@@ -181,7 +181,7 @@ class Verifying:
             stage = self.jobs[key].stage
             if not self.fresh.has(stage, key):
                 artefact = self.store.get(stage, key)
-                self.fresh.put(stage, key, artefact.document, contents(artefact))
+                self.fresh.put(stage, key, artefact.document, contents(artefact), seconds=artefact.seconds)
         for job in batch:
             self.fresh.drop(job.stage, job.key)
 

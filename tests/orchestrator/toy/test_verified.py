@@ -10,8 +10,11 @@ import pytest
 
 from orchestrator.cli.main import BAD_INPUT, DONE, GATE_FAILED, main
 from orchestrator.engine.run.attempts import FAILED
+from orchestrator.engine.run.console import Terminal
+from orchestrator.engine.run.verifying import Verifying
 from orchestrator.engine.store.payloads import pack_arrays, pack_json, pack_table, unpack_arrays, unpack_table
 from orchestrator.engine.store.store import Store
+from orchestrator.kinds import kind_named
 from tests.cases.runs import audited, swept
 from tests.orchestrator.toy.bench import Bench
 from tune_spaces.registry import Sweep, fixed
@@ -95,6 +98,16 @@ def test_so_is_a_model_and_scores_that_are_made_of_it_are_held_to_it(
     unlike = [each for each in found["verified"] if each["differences"]]
     assert [each["key"] for each in unlike if each["stage"] == "train"] == [key]
     assert sorted(each["stage"] for each in unlike) == ["score", "train"], "one score was made of another model"
+
+
+def test_inputs_are_there_with_the_seconds_that_bodies_read(run: Path) -> None:
+    """Such as Apollo's table of what unlearning took."""
+    plan, fresh = Bench(run.parent).plan(), Store(str(run.parent / "fresh"))
+    verifying = Verifying(kind_named("toy"), plan, plan.settings(), fresh, Terminal(json=True))
+    verifying.bring_inputs([job for job in verifying.there if job.stage == "score"])
+    took = {each.key: each.seconds for each in store_of(run).artefacts("train")}
+    assert {each.key: each.seconds for each in fresh.artefacts()} == took
+    assert all(took.values())
 
 
 def test_a_damaged_artefact_is_one_that_differs(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
