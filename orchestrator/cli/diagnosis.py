@@ -129,15 +129,16 @@ def store_place(uri: str | None) -> Iterator[Finding]:
     store = Store(uri or default_store_uri(), SHORT)
     origin = "--store" if uri else "ORCH_STORE" if os.environ.get("ORCH_STORE") else "default"
     fix = "name another place with --store or ORCH_STORE"
-    if "://" not in store.uri:
-        yield from writable("store", Path(store.uri), f"{store.uri} ({origin})", fix)
-        return
+    here = "://" not in store.uri
     try:
         store.keys("train")
     except (BadInput, OSError, StoreSilent) as error:
         yield Finding("FAIL", "store", f"{store.uri} ({origin}): {error}", fix)
     else:
-        yield Finding("ok", "store", f"{store.uri} ({origin})")
+        if here:
+            yield from writable("store", Path(store.uri), f"{store.uri} ({origin})", fix)
+        else:
+            yield Finding("ok", "store", f"{store.uri} ({origin})")
 
 
 def output_place(out: str) -> Iterator[Finding]:

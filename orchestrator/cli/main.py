@@ -54,6 +54,7 @@ COMMANDS = {
     "report": ("orchestrator.cli.report", "Write the report of a finished run again."),
     "schema": ("orchestrator.cli.schema", "Print the JSON Schema of result.json."),
     "cache": ("orchestrator.cli.cache", "Look into the store of finished models and scores, and clean it."),
+    "verify": ("orchestrator.cli.verify", "Make some of a run's models and scores once more, and compare."),
     "data": ("orchestrator.cli.data", "List data sets, or write one as Parquet shards."),
     "completion": ("orchestrator.cli.completion", "Print the completion script of a shell: bash, zsh, fish."),
     "doctor": ("orchestrator.cli.doctor", "Check this machine: what is wrong and how to fix it."),
@@ -114,7 +115,8 @@ def group() -> None:
     """Audit what trained models give away about the data that they were trained on, or were made to forget.
 
     Every command runs its embedded default on data that comes with the package when no PLAN is given.
-    Exit codes: 0 done, 1 a gate failed (--fail-above), 2 bad input, 3 something broke.
+    Exit codes: 0 done, 1 a gate failed (--fail-above) or a store is not what it says (verify), 2 bad input, 3 something
+    broke.
     """
 
 

@@ -8,7 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,7 @@ from audits.errors import BadInput
 from audits.processors import usable_cpus
 from orchestrator.engine.data import data_of
 from orchestrator.engine.store.open import open_storage
+from orchestrator.engine.store.trust import Trust
 
 COUNT_GPUS = "import torch; print(torch.cuda.device_count())"
 COUNT_SECONDS = 60.0
@@ -33,6 +34,8 @@ class Question:
     probe: str
     word: bytes
     data: tuple[str, str | None, str | None]
+    trust: Trust = field(default_factory=Trust.of, repr=False)
+    """What the user of the driver has said of stores."""
 
     def __call__(self) -> NodeReport:
         """Return the answer of the machine that this runs on."""
@@ -45,7 +48,7 @@ class Question:
             cpus=usable_cpus(),
             gpus=count_gpus(),
             free=shutil.disk_usage(os.getcwd()).free,
-            store=see_store(self.store, self.probe, self.word),
+            store=see_store(self.store, self.probe, self.word, self.trust),
             data=data,
             data_problem=problem,
         )
@@ -105,10 +108,10 @@ def count_gpus() -> int | None:
         return None
 
 
-def see_store(uri: str, probe: str, word: bytes) -> str:
+def see_store(uri: str, probe: str, word: bytes, trust: Trust) -> str:
     """Read the driver's file of the store and leave one beside it; return what went wrong, on one line."""
     try:
-        storage = open_storage(uri)
+        storage = open_storage(uri, trust=trust)
         if storage.read(f"{probe}/{DRIVER_FILE}") != word:
             return "holds another file where the driver wrote one"
     except FileNotFoundError:

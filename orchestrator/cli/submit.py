@@ -25,7 +25,7 @@ from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.lines import say
 from orchestrator.cli.session import Session
-from orchestrator.cli.submitted_work import HANDED_ON, PLAN, Work, read_command
+from orchestrator.cli.submitted_work import HANDED_ON, PLAN, SAID_OF_STORES, Work, read_command
 from orchestrator.engine.media import terminal
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
@@ -91,6 +91,7 @@ def start(server: JobServer, work: Work) -> str:
     variables = {"PYTHONUNBUFFERED": "1"} | {
         key: os.environ[key] for key in HANDED_ON if is_for_all(os.environ.get(key, ""))
     }
+    variables |= {key: os.environ[key] for key in SAID_OF_STORES if key in os.environ}
     with tempfile.TemporaryDirectory(prefix="orch-") as folder:
         for package in source_folders():
             shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__"))

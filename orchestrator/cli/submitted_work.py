@@ -23,6 +23,8 @@ from orchestrator.engine.plan.files import is_there
 from orchestrator.engine.plan.reach import OPTION
 from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
+from orchestrator.engine.store.trust import ALLOW as STORES
+from orchestrator.engine.store.trust import KEY_FILE
 from orchestrator.kinds import kind_named, load_plan, texts_of
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ COMMANDS = {"audit": audit.command, "sweep": sweep.command, "tune": tune.command
 KEPT_HERE = ("out", "as_json", "force", "resume", "junit", "summary")
 """Options that concern this machine only."""
 HANDED_ON = ("ORCH_STORE", "MLFLOW_TRACKING_URI")
+SAID_OF_STORES = (STORES, KEY_FILE)
+"""Variables that hold for the cluster as they are: its head has the same folders and the same key."""
 PLAN = "plan.yaml"
 
 

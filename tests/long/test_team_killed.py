@@ -24,6 +24,7 @@ from orchestrator.engine.run.worker import WEIGHTS, OpenContexts
 from orchestrator.engine.store.checkpoints import unpacked
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
+from orchestrator.engine.store.trust import Trust
 from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.cases.processes import below
 from tests.cases.smallest_plans import APOLLO
@@ -69,7 +70,7 @@ class Victim(threading.Thread):
         folder = Path(self.store.uri.removeprefix("file://"), "checkpoints", f"{self.job.stage}.{self.job.key}")
         for file in sorted(folder.glob("[!.]*.safetensors")):
             try:
-                kept = unpacked(str(file), file.read_bytes(), self.job.stage, self.job.key)
+                kept = unpacked(str(file), file.read_bytes(), self.job.stage, self.job.key, Trust())
             except (FileNotFoundError, CorruptArtefact):
                 continue
             return int(kept.notes["position/epoch"])

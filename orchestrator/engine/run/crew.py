@@ -21,6 +21,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.trial import RunSetting
+from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.engine.run.within import Reported
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.run.workers import AS_THEY_COME
@@ -191,4 +192,7 @@ class Crew:
                 f"{code.in_main.partition('.')[2]} is code of a notebook or a script ({code.in_main}), which worker "
                 "processes cannot import; put it into a module, or set compute.workers to 0"
             )
-        return OpenContexts(self.kind, values, self.store.uri, self.design.device, data, self.probe, self.owner, code)
+        device, trust = self.design.device, self.store.trust
+        return TrustedContexts(
+            self.kind, values, self.store.uri, device, data, self.probe, self.owner, code, trust=trust
+        )

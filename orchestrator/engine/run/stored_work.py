@@ -10,7 +10,7 @@ from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.attempts import FAILED
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreUnusable
+from orchestrator.engine.store.faults import CorruptArtefact, StoreFull, StoreUnusable, Unsigned
 from orchestrator.engine.store.known import Known
 from orchestrator.engine.store.store import Store
 
@@ -63,8 +63,8 @@ class StoredWork:
             for done, (stage, key) in enumerate(wanted, start=1):
                 try:
                     self.store.verify(stage, key)
-                except CorruptArtefact as error:
-                    self.terminal.line(str(error).replace("; run again with --rebuild to compute it anew", ": dropped"))
+                except (CorruptArtefact, Unsigned) as error:
+                    self.terminal.line(f"{str(error).partition('; run again with --rebuild')[0]}: dropped")
                     self.known.drop(stage, key)
                     dropped += 1
                 advance(done)

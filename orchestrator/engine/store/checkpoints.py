@@ -1,7 +1,8 @@
 """Checkpoints: where a worker keeps the training of a job that is not done, so that another one goes on with it.
 
 ``checkpoints/<stage>.<key>/<sha256>.safetensors`` holds a snapshot: its tensors, and in the file's metadata its notes
-as JSON, whose it is, and the seconds of work that led there. The name is the checksum of the file. A newer one takes
+as JSON, whose it is, and the seconds of work that led there. The name is the checksum of the file, made with the key of
+the team if the user has one. A newer one takes
 the place of an older one after it is there; all are removed when the artefact is whole. Under one key lie snapshots of
 one training only, and whichever is read leads to the same bits, so nothing is lost where two workers write.
 """
@@ -9,6 +10,7 @@ one training only, and whichever is read leads to the same bits, so nothing is l
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import logging
 import time
@@ -24,6 +26,7 @@ from orchestrator.engine.store.payloads import pack_tensors, unpack_weights
 from orchestrator.engine.store.places import CHECKPOINTS
 from orchestrator.engine.store.storage import Entry
 from orchestrator.engine.store.store import Store
+from orchestrator.engine.store.trust import KEY_FILE, Trust
 
 SCHEMA: Final = "orch.checkpoint/1"
 SUFFIX: Final = ".safetensors"
@@ -61,7 +64,7 @@ class JobKeeper:
         try:
             seconds = self.spent + self.clock() - self.begun
             data = packed(snapshot, self.stage, self.key, seconds)
-            name = f"{hashlib.sha256(data).hexdigest()}{SUFFIX}"
+            name = name_of(data, self.store.trust)
             self.store.storage.publish(self.folder, {name: data})
             older, self.names = [each for each in self.names if each != name], [name]
             for each in older:
@@ -78,7 +81,7 @@ class JobKeeper:
         for entry in reversed(found):
             try:
                 data = self.store.storage.read(entry.path)
-                snapshot = unpacked(entry.path, data, self.stage, self.key)
+                snapshot = unpacked(entry.path, data, self.stage, self.key, self.store.trust)
             except FileNotFoundError:  # replaced by another worker since the listing
                 continue
             except CorruptArtefact as error:
@@ -112,10 +115,16 @@ def head_of(data: bytes) -> dict[str, str]:
     return said
 
 
-def unpacked(path: str, data: bytes, stage: str, key: str) -> Snapshot:
-    """Return the snapshot in a file; raises CorruptArtefact for one that is damaged or of another job."""
-    if path.rpartition("/")[2] != f"{hashlib.sha256(data).hexdigest()}{SUFFIX}":
-        raise CorruptArtefact(f"checkpoint {path} is damaged: it does not have the checksum that it names")
+def name_of(data: bytes, trust: Trust) -> str:
+    """Return the name of a checkpoint's file: its checksum, which is a signature where the user has a key."""
+    return f"{trust.signature(SCHEMA, data) if trust.key else hashlib.sha256(data).hexdigest()}{SUFFIX}"
+
+
+def unpacked(path: str, data: bytes, stage: str, key: str, trust: Trust) -> Snapshot:
+    """Return the snapshot in a file; raises CorruptArtefact for one that is damaged, not signed or of another job."""
+    if not hmac.compare_digest(path.rpartition("/")[2].encode(), name_of(data, trust).encode()):
+        what = f"is damaged, or not signed with the key of {KEY_FILE}" if trust.key else "is damaged"
+        raise CorruptArtefact(f"checkpoint {path} {what}: it does not have the checksum that it names")
     tensors = unpack_weights(data)
     said = head_of(data)
     if (said.get("schema"), said.get("stage"), said.get("key")) != (SCHEMA, stage, key):

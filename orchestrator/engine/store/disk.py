@@ -15,20 +15,26 @@ from pathlib import Path
 
 from audits.writing import TEMPORARY, make_folder, write_together
 from orchestrator.engine.store.faults import FULL, StoreFull, StoreUnusable, one_line
+from orchestrator.engine.store.paths import require_inside
+from orchestrator.engine.store.rooted import Rooted
 from orchestrator.engine.store.storage import Entry
 
 _ATTEMPTS = 50  # each claim that is given back may remove the folder below those who write theirs
 
 
 class Disk:
-    """A folder on a disk: temporary name, fsync, rename; made for its owner alone where it is not there yet."""
+    """A folder on a disk: temporary name, fsync, rename; made for its owner alone where it is not there yet.
 
-    def __init__(self, root: str) -> None:
+    The folder may be a link; below it none is followed. ``allowed``: others may own it or write into it (``Rooted``).
+    """
+
+    def __init__(self, root: str, *, allowed: bool = False) -> None:
         self.place = self.root = root
+        self.below = Rooted(root, allowed=allowed)
 
     def read(self, path: str) -> bytes:
-        with self._one_line_errors("read"), open(self._at(path), "rb") as file:
-            return file.read()
+        with self._one_line_errors("read"):
+            return self.below.read(path)
 
     def publish(self, folder: str, files: Mapping[str, bytes]) -> None:
         with self._one_line_errors("written"):
@@ -36,63 +42,70 @@ class Disk:
                 make_folder(Path(self.root), private=True)
             for attempt in range(_ATTEMPTS):
                 try:
-                    return self._publish(self._at(folder), files)
-                # the folder was emptied and removed meanwhile, perhaps between the two steps of makedirs: make it again
-                except (FileNotFoundError, FileExistsError):
+                    return self._publish(folder, files)
+                # the folder was emptied and removed meanwhile: make it again
+                except FileNotFoundError:
                     if attempt == _ATTEMPTS - 1:
                         raise
 
     def _publish(self, folder: str, files: Mapping[str, bytes]) -> None:
-        make_folder(Path(folder))
+        self.below.make_folder(folder)
         try:
-            write_together(Path(folder), files, durable=True)
+            write_together(Path(self.root, folder), files, below=Path(self.root), durable=True)
         except BaseException:
             self._remove_empty(folder)
             raise
 
     def exists(self, path: str) -> bool:
-        return os.path.isfile(self._at(path))
+        with self._one_line_errors("read"):
+            return self.below.is_file(path)
 
     def folders_with(self, folder: str, name: str) -> set[str]:
         found = set()
         with self._one_line_errors("read"):
-            for shelf in _subfolders(self._at(folder)):
-                found |= {item.name for item in _subfolders(shelf.path) if os.path.exists(f"{item.path}/{name}")}
+            for shelf, _ in self.below.subfolders(folder):
+                for item, handle in self.below.subfolders(f"{folder}/{shelf}"):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.stat(f"{item}/{name}", dir_fd=handle, follow_symlinks=False)
+                        found.add(item)
         return found
 
     def folders(self) -> list[str]:
         with self._one_line_errors("read"):
-            return sorted(item.name for item in _subfolders(self.root))
+            return sorted(name for name, _ in self.below.subfolders(""))
 
     def walk(self, folder: str) -> Iterator[Entry]:
         with self._one_line_errors("read"):
-            for at, _, names in os.walk(self._at(folder)):
-                for name in names:
-                    path = os.path.join(at, name)
-                    with contextlib.suppress(FileNotFoundError):  # renamed or removed by somebody else meanwhile
-                        status = os.stat(path)
-                        yield Entry(os.path.relpath(path, self.root), status.st_size, status.st_mtime)
+            for path, status in self.below.files(folder):
+                yield Entry(path, status.st_size, status.st_mtime)
 
     def remove_file(self, path: str) -> None:
-        with self._one_line_errors("written"), contextlib.suppress(FileNotFoundError):
-            os.unlink(self._at(path))
-        self._remove_empty(os.path.dirname(self._at(path)))
+        above, _, name = require_inside(path).rpartition("/")
+        with (
+            self._one_line_errors("written"),
+            contextlib.suppress(FileNotFoundError),
+            self.below.folder(above) as handle,
+        ):
+            os.unlink(name, dir_fd=handle)  # of a link the link itself
+        self._remove_empty(above)
 
     def remove_folder(self, path: str, last: str) -> None:
-        folder = self._at(path)
-        aside = os.path.join(os.path.dirname(folder), f"{TEMPORARY}{secrets.token_hex(6)}-{os.path.basename(folder)}")
-        with self._one_line_errors("written"), contextlib.suppress(FileNotFoundError):
-            os.rename(folder, aside)  # one step: no reader and no writer ever sees half of it
-            shutil.rmtree(aside)
-        self._remove_empty(os.path.dirname(folder))
-
-    def _at(self, path: str) -> str:
-        return os.path.join(self.root, path)
+        with (
+            self._one_line_errors("written"),
+            contextlib.suppress(FileNotFoundError),
+            self.below.parent(path) as (handle, name),
+        ):
+            aside = f"{TEMPORARY}{secrets.token_hex(6)}-{name}"
+            # one step: no reader and no writer ever sees half of it
+            os.rename(name, aside, src_dir_fd=handle, dst_dir_fd=handle)
+            shutil.rmtree(aside, dir_fd=handle)
+        self._remove_empty(os.path.dirname(path))
 
     def _remove_empty(self, folder: str) -> None:
-        while folder != self.root and folder.startswith(self.root):
+        while folder:
             try:
-                os.rmdir(folder)
+                with self.below.parent(folder) as (handle, name):
+                    os.rmdir(name, dir_fd=handle)
             except OSError:  # not empty, or gone already
                 return
             folder = os.path.dirname(folder)
@@ -113,11 +126,3 @@ class Disk:
                 f"store {self.place} cannot be {doing}: {one_line(error)}; choose a place that you can write "
                 "(--store, ORCH_STORE or compute.store)"
             ) from error
-
-
-def _subfolders(folder: str) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as items:
-            yield from (item for item in items if item.is_dir() and not item.name.startswith("."))
-    except FileNotFoundError:
-        return

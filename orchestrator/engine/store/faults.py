@@ -23,6 +23,14 @@ class StoreUnusable(BadInput):
     """The location of the store cannot be opened, read or written (exit code 2)."""
 
 
+class StoreRefused(BadInput):
+    """The store holds what orch never writes there, or is of somebody who could change it (exit code 2)."""
+
+
+class Unsigned(StoreRefused):
+    """The artefact is not signed with the key of the team, or with another one."""
+
+
 class StoreFull(OSError):
     """The disk is full; what was finished before is kept (exit code 3)."""
 
@@ -33,7 +41,7 @@ class StoreSilent(RuntimeError):
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a disk that is full, or of which the user may have no more."""
-FAULTS = (Missing, CorruptArtefact, StoreUnusable, StoreFull, StoreSilent)
+FAULTS = (Missing, CorruptArtefact, StoreUnusable, StoreRefused, StoreFull, StoreSilent)
 
 
 def damaged(stage: str, key: str, file: str, what: str) -> CorruptArtefact:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from audits.credentials import reveal
 from audits.writing import TEMPORARY
 from orchestrator.engine.store.faults import StoreUnusable, one_line
+from orchestrator.engine.store.paths import require_inside
 from orchestrator.engine.store.patience import LIMIT, Patience, cause
 from orchestrator.engine.store.storage import Entry
 
@@ -127,7 +128,7 @@ class ObjectStorage:
         return self._ask("read", lambda: list(self._files.get_file_info(selector)))
 
     def _at(self, path: str) -> str:
-        return f"{self._root}/{path}".rstrip("/")
+        return f"{self._root}/{require_inside(path)}".rstrip("/")
 
     def _ask(self, doing: str, request: Callable[[], R]) -> R:
         try:

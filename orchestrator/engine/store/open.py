@@ -12,24 +12,23 @@ from orchestrator.engine.store.faults import StoreUnusable
 from orchestrator.engine.store.object_storage import ObjectStorage
 from orchestrator.engine.store.patience import LIMIT
 from orchestrator.engine.store.storage import Storage
+from orchestrator.engine.store.trust import Trust
 
 BUCKETS = ("s3", "gs", "gcs", "abfs", "abfss")
 """Schemes in which the place of the host names a bucket or a container."""
 SCHEMES = (*BUCKETS, "file", "hdfs", "viewfs")
 
 
-def open_storage(uri: str, patience: float = LIMIT) -> Storage:
+def open_storage(uri: str, patience: float = LIMIT, trust: Trust | None = None) -> Storage:
     """Return the storage at a local path or a URI; raises StoreUnusable when there is no such kind of place.
 
-    ``patience``: seconds for which a request is made again.
+    ``patience``: seconds for which a request is made again. ``trust``: what the user has said; None: the environment.
     """
     require_place(uri)
     scheme = urlsplit(uri).scheme if "://" in uri else ""
-    if not scheme:
-        return Disk(os.path.abspath(os.path.expanduser(uri)))
-    if scheme == "file":
-        return Disk(unquote(urlsplit(uri).path))
-
+    if scheme in ("", "file"):
+        root = unquote(urlsplit(uri).path) if scheme else os.path.abspath(os.path.expanduser(uri))
+        return Disk(root, allowed=(trust or Trust.of()).allows(root))
     return ObjectStorage(uri, patience)
 
 

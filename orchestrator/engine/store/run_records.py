@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.faults import CorruptArtefact
+from orchestrator.engine.store.paths import foreign_name, is_name
 
 SCHEMA: Final = "orch.run/1"
 
@@ -41,14 +43,30 @@ def write_run(run: Run) -> bytes:
 
 
 def read_run(path: str, data: bytes) -> Run:
-    """Return the run recorded in ``data``; raises CorruptArtefact, because nothing may be collected on a guess."""
+    """Return the run recorded in ``data``.
+
+    Raises CorruptArtefact, because nothing may be collected on a guess, and StoreRefused where a stage or a key has a
+    name that could lead elsewhere.
+    """
+    name = path.rpartition("/")[2].removesuffix(".json")
     try:
         body = json.loads(data)
         if body.pop("schema") != SCHEMA:
             raise ValueError("another schema")
-        return Run(**body)
+        run = Run(**body)
+        datetime.fromisoformat(run.created)
+        if run.id != name or not isinstance(run.name, str) or not isinstance(run.document, dict):
+            raise ValueError("another run")
+        if not all(isinstance(keys, list) for keys in run.keys.values()):
+            raise TypeError("keys")
+        named = [*run.keys, *(key for keys in run.keys.values() for key in keys)]
+        if not all(isinstance(each, str) for each in named):
+            raise TypeError("keys")
     except (ValueError, TypeError, KeyError, AttributeError):
-        name = path.rpartition("/")[2].removesuffix(".json")
         raise CorruptArtefact(
             f"the record {path} of a run is damaged; forget the run with: orch cache gc --drop-run {name}"
         ) from None
+    for each in named:
+        if not is_name(each):
+            raise foreign_name(f"the record {path}", "the stage or key", each)
+    return run

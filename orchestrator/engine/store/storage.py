@@ -17,7 +17,10 @@ class Entry:
 
 
 class Storage(Protocol):
-    """A place for files; every path is relative to its root, with / between the parts."""
+    """A place for files; every path is relative to its root, with / between the parts.
+
+    Every method raises StoreRefused for a path that could lead elsewhere (``paths.require_inside``).
+    """
 
     place: str
     """The root as shown to the user, without credentials."""

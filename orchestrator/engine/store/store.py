@@ -22,15 +22,16 @@ from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.claims import Claims
 from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, damaged
 from orchestrator.engine.store.index import remove_index
+from orchestrator.engine.store.machine_kind import machine_kind
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
 from orchestrator.engine.store.open import open_storage
+from orchestrator.engine.store.paths import is_name
 from orchestrator.engine.store.patience import LIMIT
 from orchestrator.engine.store.payloads import wrong_format
 from orchestrator.engine.store.places import NO_STAGES, RUNS
 from orchestrator.engine.store.run_records import Run, read_run, run_id, write_run
 from orchestrator.engine.store.storage import Storage
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+from orchestrator.engine.store.trust import Trust
 
 
 def default_store_uri() -> str:
@@ -42,7 +43,8 @@ def default_store_uri() -> str:
 class Artefact:
     """One finished piece of work: what it is (``document``) and its files by name.
 
-    ``seconds`` is what it took to compute, ``created`` the time of the put (ISO 8601, UTC).
+    ``seconds`` is what it took to compute, ``created`` the time of the put (ISO 8601, UTC), ``machine`` the kind of
+    machine that made it, "" where that is not known.
     """
 
     stage: str
@@ -51,6 +53,7 @@ class Artefact:
     files: dict[str, FileEntry]
     seconds: float
     created: str
+    machine: str
     store: Store = field(repr=False, compare=False)
 
     @property
@@ -84,20 +87,23 @@ class Store:
     """A content-addressed store at ``uri``: a local path or a URI of a pyarrow file system (s3://, gs://, file://).
 
     Cheap to make and to pickle: nothing is opened before the first use. ``uri`` has credentials masked; a pickle takes
-    them along. ``patience``: seconds for which a request to a silent object store is made again. Every method may raise
-    StoreUnusable.
+    them along. ``patience``: seconds for which a request to a silent object store is made again. ``trust``: what the
+    user has said of stores, which a pickle takes along too; None: ``Trust.of()``. Every method may raise
+    StoreUnusable or StoreRefused.
     """
 
-    def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT) -> None:
+    def __init__(self, uri: str | os.PathLike[str], patience: float = LIMIT, trust: Trust | None = None) -> None:
         text = mask(os.fspath(uri))
         self.patience = patience
+        self.trust = Trust.of() if trust is None else trust
         self.uri = text if "://" in text else os.path.abspath(os.path.expanduser(text))
         self._storage: Storage | None = None
         self._claims: Claims | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         known = {shown: real for shown, real in remembered().items() if shown == self.uri}
-        return {"uri": self.uri, "patience": self.patience, "_storage": None, "_claims": None, "credentials": known}
+        state = {"uri": self.uri, "patience": self.patience, "trust": self.trust, "_storage": None, "_claims": None}
+        return {**state, "credentials": known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         remember(state.pop("credentials"))
@@ -110,7 +116,7 @@ class Store:
     def storage(self) -> Storage:
         """The place behind the store, opened at the first use."""
         if self._storage is None:
-            self._storage = open_storage(self.uri, self.patience)
+            self._storage = open_storage(self.uri, self.patience, self.trust)
         return self._storage
 
     @property
@@ -126,11 +132,11 @@ class Store:
 
     def keys(self, stage: str) -> set[str]:
         """Return the keys of all finished artefacts of a stage, from one listing."""
-        return self.storage.folders_with(_checked(stage), MANIFEST)
+        return set(filter(is_name, self.storage.folders_with(_checked(stage), MANIFEST)))
 
     def stages(self) -> list[str]:
         """Return the stages that have artefacts or leftovers, sorted."""
-        return [name for name in self.storage.folders() if name not in NO_STAGES]
+        return [name for name in self.storage.folders() if is_name(name) and name not in NO_STAGES]
 
     def put(
         self,
@@ -148,7 +154,7 @@ class Store:
         """
         entries, stored = {}, {}
         for name, data in files.items():
-            if not _NAME.fullmatch(name) or name == MANIFEST:
+            if not is_name(name) or name == MANIFEST:
                 raise ValueError(f"{name!r} cannot be the name of an artefact's file")
             if what := wrong_format(name, data):
                 raise ValueError(f"{name} {what}")
@@ -157,11 +163,16 @@ class Store:
             entries[name] = FileEntry(path=f"{stem}-{sha256[:16]}{suffix}", size=len(data), sha256=sha256)
             stored[entries[name].path] = data
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = Manifest(stage, key, canonical(document), entries, round(float(seconds), 6), created)
-        self.storage.publish(_folder(stage, key), {**stored, MANIFEST: write_manifest(manifest)})
+        took = round(float(seconds), 6)
+        manifest = Manifest(stage, key, canonical(document), entries, took, created, machine_kind())
+        self.storage.publish(_folder(stage, key), {**stored, MANIFEST: write_manifest(manifest, self.trust)})
 
     def get(self, stage: str, key: str) -> Artefact:
-        """Return the artefact; raises Missing, or CorruptArtefact when its manifest is empty or garbled."""
+        """Return the artefact.
+
+        Raises Missing, CorruptArtefact when its manifest is empty or garbled, Unsigned when the user has a key and it
+        is not signed with that.
+        """
         try:
             data = self.storage.read(f"{_folder(stage, key)}/{MANIFEST}")
         except FileNotFoundError:
@@ -170,8 +181,8 @@ class Store:
             raise Missing(
                 f"artefact {stage}/{key} is not in the store {self.storage.place}; run the same command again"
             ) from None
-        found = read_manifest(stage, key, data)
-        return Artefact(stage, key, found.document, found.files, found.seconds, found.created, self)
+        found = read_manifest(stage, key, data, self.trust)
+        return Artefact(stage, key, found.document, found.files, found.seconds, found.created, found.machine, self)
 
     def verify(self, stage: str, key: str) -> None:
         """Read every file of the artefact; raises Missing or CorruptArtefact."""
@@ -240,7 +251,7 @@ class Store:
 
     def run_ids(self) -> list[str]:
         """Return the ids of the recorded runs, readable or not, sorted."""
-        found = (re.fullmatch(rf"{RUNS}/(\w+)\.json", entry.path) for entry in self.storage.walk(RUNS))
+        found = (re.fullmatch(rf"{RUNS}/([A-Za-z0-9]\w*)\.json", entry.path) for entry in self.storage.walk(RUNS))
         return sorted(match.group(1) for match in found if match)
 
     def drop_run(self, run: str) -> None:
@@ -255,6 +266,6 @@ def _folder(stage: str, key: str) -> str:
 
 
 def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ValueError(f"{name!r} cannot be a stage or a key (letters, digits, - and _)")
     return name

@@ -119,6 +119,21 @@ def test_credentials_of_the_environment_do_not_travel(monkeypatch: pytest.Monkey
                 read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE])
 
 
+def test_what_the_user_has_said_of_stores_travels(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, str]] = []
+    server = SimpleNamespace(submit=lambda *words: sent.append(words[3]))
+    said = {"ORCH_ALLOW_STORES": "*", "ORCH_STORE_KEY_FILE": "~/.orch-key"}
+    work = read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE])
+    for name in said:
+        monkeypatch.delenv(name, raising=False)
+    start(server, work)  # type: ignore[arg-type]
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    start(server, work)  # type: ignore[arg-type]
+    assert not said.keys() & sent[0].keys()
+    assert said.items() <= sent[1].items()
+
+
 @pytest.mark.parametrize(("address", "says"), [("http://127.0.0.1:1", "ray dashboard"), ("auto", "give that of the")])
 def test_no_job_server_is_one_line_and_leaves_no_folder(
     address: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
