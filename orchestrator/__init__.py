@@ -1,27 +1,22 @@
-"""orch from Python: ``audit``, ``sweep`` and ``Report`` (``orchestrator.api``), imported when they are first read.
+"""orch from Python: ``audit``, ``sweep`` and ``Report`` (``orchestrator.api``), imported when they are first read."""
 
-Not by ``audits.lazy``: the command line looks first where ``audits`` lies.
-"""
-
-import importlib
+from collections.abc import Callable
 from typing import Any
 
-HOMES = {
-    "Figure": "orchestrator.api.report",
-    "Report": "orchestrator.api.report",
-    "audit": "orchestrator.api.runs",
-    "sweep": "orchestrator.api.runs",
-}
+
+def _offered() -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__``; the command line looks where ``audits`` lies before it imports that."""
+    from audits.lazy import lazily
+
+    return lazily(
+        __name__,
+        {"orchestrator.api.report": ("Figure", "Report"), "orchestrator.api.runs": ("audit", "sweep")},
+    )
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is read for the first time."""
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(HOMES[name]), name)
-    return found
+    return _offered()[0](name)
 
 
 def __dir__() -> list[str]:
-    """Return the names, also of what is not imported yet."""
-    return sorted({*globals(), *HOMES})
+    return _offered()[1]()

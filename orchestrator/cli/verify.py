@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from audits.errors import BadInput
+from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan_options, planned
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import PLAN_FILE, RESULT_FILE
@@ -60,7 +61,7 @@ def command(
     for text in found.lines():
         terminal.closing(text)
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        say(json.dumps(found.to_json()))
     if found.unlike:
         raise click.exceptions.Exit(1)
 

@@ -22,6 +22,8 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 LONGEST, LONGEST_LABEL, MOST_LABEL_LINES, LONGEST_FILE_NAME = 2000, 160, 4, 150
 """Characters of a line for people and of a line of a figure's label, lines of a label, bytes of a file's name."""
 
+SPACE = re.compile(r"[^\S\xa0\u202f]+")
+"""What Markdown may take for the end of a word or a line; blanks that hold words together are kept."""
 MARKUP = re.compile(
     r"[\\|`~$]|<(?=[A-Za-z/!?])|&(?=[#\w])"
     r"|\[(?![-−+.,\d\s%]*\](?![(\[:]))"  # not that of an interval
@@ -97,7 +99,8 @@ def terminal_lines(text: str) -> str:
 
 def markdown(text: str) -> str:
     """Return a text on one line of which Markdown makes no markup, link, mention or end of a cell."""
-    line = MARKUP.sub(r"\\\g<0>", shortened(visible(" ".join(text.split())), LONGEST))
+    words = SPACE.sub(" ", text).strip()
+    line = MARKUP.sub(r"\\\g<0>", shortened(visible(words), LONGEST))
     return LINKED.sub(r"\g<0><!-- -->", NUMBERED.sub(r"\1\\", BLOCK.sub(r"\\", line, count=1), count=1))
 
 

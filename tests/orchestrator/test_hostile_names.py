@@ -217,6 +217,8 @@ def rename(out: Path, names: Mapping[str, str], odd: str) -> None:
     pq.write_table(table, out / "scores.parquet")
 
 
+MOST_IN_SCORES = 3000
+"""Characters of a name that scores repeat line by line; more than any medium shows."""
 APOLLO = {"lira": 0, "scrub": 1, "beta=2": 2}
 WRITERS = {
     "apollo": (lambda out: write_run(out, sweep=True), ("lira", "scrub", "beta=1", "beta=2")),
@@ -230,7 +232,7 @@ WRITERS = {
 
 
 def whole_runs_are_text(kind: str, names: Sequence[str], odd: str) -> None:
-    write, old = WRITERS[kind]
+    (write, old), names = WRITERS[kind], [name[:MOST_IN_SCORES] for name in names]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write(folder / "out")
