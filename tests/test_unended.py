@@ -43,7 +43,7 @@ def test_wrong(): assert "seen" == "at once"
 """
 
 
-def suite(folder: Path, workers: int, **files: str) -> subprocess.Popen[str]:
+def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str) -> subprocess.Popen[str]:
     """Start pytest in a folder with files of tests; a test has one second, and one of grace.
 
     The process that prints the summary makes a file of each test that it has heard of.
@@ -52,7 +52,7 @@ def suite(folder: Path, workers: int, **files: str) -> subprocess.Popen[str]:
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
     words = ("-p", "tests.cases.unended", "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
-    many = ("-n", str(workers), "--dist", "loadfile") if workers else ()
+    many = ("-n", str(workers), "--dist", "loadfile", *order) if workers else ()
     (folder / "none.ini").write_text("[pytest]\n")
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
     return subprocess.Popen(
@@ -65,12 +65,14 @@ def suite(folder: Path, workers: int, **files: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path) -> None:
-    said, _ = suite(tmp_path, 1, stuck=STUCK).communicate()
+@pytest.mark.parametrize("order", [(), ("--no-loadscope-reorder",)])
+def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path, order: tuple[str, ...]) -> None:
+    passing = dict.fromkeys("abcd", "def test_it(): pass")
+    said, _ = suite(tmp_path, 1, order, **passing, stuck=STUCK).communicate(timeout=240)
     assert said.count("node down") == 1, said
     assert "worker 'gw0' crashed while running 'test_stuck.py::test_stuck'" in said
     assert '"test_stuck.py", line' in said.replace(f"{tmp_path}/", ""), said  # where it stands
-    assert "1 failed, 2 passed" in said
+    assert "1 failed, 6 passed" in said
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -88,6 +88,19 @@ class Bounded:
 class EndsOneProcess(LoadFileScheduling):
     """Gives a file to one worker; a test that ended its worker fails, and is not run once more."""
 
+    def schedule(self) -> None:
+        """Give work; a worker that takes another one's place starts only when it knows what comes next, or nothing."""
+        super().schedule()
+        if self.collection_is_completed:
+            for node in self.nodes:
+                self._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give units until there are two tests to do: what a worker left behind may have none, or one."""
+        super()._assign_work_unit(node)
+        while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
+            super()._assign_work_unit(node)
+
     def remove_node(self, node: WorkerController) -> str | None:
         """Give the tests of a worker that is gone to others, but for the one that it was in; return that one."""
         units = self.assigned_work[node].values()
