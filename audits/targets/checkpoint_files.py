@@ -16,9 +16,7 @@ from textwrap import shorten
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
-from numpy._core.multiarray import _reconstruct, scalar
 
 from audits.data.lfs_pointers import check_fetched
 from audits.errors import BadInput
@@ -49,6 +47,17 @@ def plain_list(*_: Any) -> list[Any]:
     return []
 
 
+class Unread:
+    """What numbers and arrays of numpy become, which no reader asks for.
+
+    A dtype from a file can say that its bytes are addresses of objects, so none is made.
+    """
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __setstate__(self, state: Any) -> None: ...
+
+
 RECORDS: list[Any] = [
     argparse.Namespace,
     SimpleNamespace,
@@ -58,14 +67,9 @@ RECORDS: list[Any] = [
     *(datetime, date, time, timedelta, timezone),
     *((made, f"{module}.{made.__name__}") for made in PATHS for module in ("pathlib", "pathlib._local")),
     *((PureWindowsPath, f"{module}.WindowsPath") for module in ("pathlib", "pathlib._local")),
-    np.ndarray,
-    np.dtype,
-    *{type(np.dtype(code)) for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}US"},
-    *(
-        (made, f"numpy.{core}.multiarray.{made.__name__}")
-        for made in (scalar, _reconstruct)
-        for core in ("core", "_core")
-    ),
+    (Unread, "numpy.ndarray"),
+    (Unread, "numpy.dtype"),
+    *((Unread, f"numpy.{core}.multiarray.{name}") for name in ("scalar", "_reconstruct") for core in ("core", "_core")),
 ]
 """Plain values that stand beside the weights in many checkpoints, and whose making runs nothing: settings, scores,
 times, the states of generators. Versions of numpy and Python call the places of theirs differently."""
@@ -84,6 +88,11 @@ def read_held(path: Path, file: str) -> Any:
             held = read_file(each, f"{file}: {each.name}")
             if not isinstance(held, dict):
                 raise BadInput(f"{file}: {each.name} holds a {type(held).__name__}; allowed: {READ}")
+            if twice := tensors.keys() & held.keys():
+                raise BadInput(
+                    f"{file}: {each.name} holds {min(map(str, twice))} once more, so these files are no parts of one "
+                    "model; give a copy of the file that is meant, under another name"
+                )
             tensors |= held
         return tensors
     return read_file(path, file)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from audits.data.lfs_pointers import check_fetched
+from audits.data.bounded import json_within
 from audits.errors import BadInput, how_many
 
 WHOLE = ("model.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safetensors")
@@ -15,15 +14,21 @@ WHOLE = ("model.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safe
 INDEX = ".index.json"
 """What follows the name of such a file where the model is cut into several, which the index names."""
 ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
-PART = re.compile(rf"(?P<model>.+)-\d{{5}}-of-(?P<parts>\d{{5}})(?P<ending>{'|'.join(map(re.escape, ENDINGS))})")
-"""The name of a file that holds a part of a model."""
+PART = re.compile(r"(?P<model>.+)-(?P<number>\d{5})-of-(?P<parts>\d{5})(?P<ending>\.safetensors|\.bin)")
+"""The name of a file that holds a part of a model; ``epoch-00001-of-00003.pt`` is a whole one."""
 ADAPTER = "adapter_config.json"
 
 
 def is_divided(place: Path) -> bool:
     """Say whether a path is a folder, or one file of a model in several: a part, or their index."""
     index = place.name.removesuffix(INDEX)
-    return place.is_dir() or bool(PART.fullmatch(place.name)) or (index != place.name and index.endswith(ENDINGS))
+    return place.is_dir() or is_part(place) or (index != place.name and index.endswith(ENDINGS))
+
+
+def is_part(place: Path) -> bool:
+    """Say whether a file is called as a part of a model."""
+    found = PART.fullmatch(place.name)
+    return found is not None and 1 <= int(found["number"]) <= int(found["parts"])
 
 
 def weight_files(place: Path, name: str) -> list[Path]:
@@ -36,7 +41,7 @@ def weight_files(place: Path, name: str) -> list[Path]:
         return files_in(place, name)
     if not is_divided(place):
         return [place]
-    return parts_with(place, name) if PART.fullmatch(place.name) else indexed(place.parent, place.name, name)
+    return parts_with(place, name) if is_part(place) else indexed(place.parent, place.name, name)
 
 
 def files_in(folder: Path, name: str) -> list[Path]:
@@ -49,7 +54,7 @@ def files_in(folder: Path, name: str) -> list[Path]:
     if usual := usual_files(folder):
         return weight_files(folder / usual[0], name)
     found = sorted(each for each in folder.iterdir() if each.is_file() and each.suffix.lower() in ENDINGS)
-    parts = [each for each in found if PART.fullmatch(each.name)]
+    parts = [each for each in found if is_part(each)]
     if parts and set(found) <= set(all_parts(parts[0])):
         return parts_with(parts[0], name)
     if len(found) != 1:
@@ -100,9 +105,8 @@ def check_there(files: Sequence[Path], name: str, why: str) -> None:
 
 def indexed(folder: Path, index: str, name: str) -> list[Path]:
     """Return the files that an index of a divided model names, all of which lie beside it."""
-    check_fetched(folder / index, f"{name}: {index}")
     try:
-        named = json.loads((folder / index).read_text("utf-8"))["weight_map"].values()
+        named = json_within(folder / index, f"{name}: {index}")["weight_map"].values()
         files = sorted({str(each) for each in named})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(f"{name}: {index} is no index of a divided model; save the model again there") from None

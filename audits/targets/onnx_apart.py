@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.data.bounded import room
+from audits.own.import_path import SAFE, path_of_workers
 from audits.targets import onnx_child
 from audits.targets.onnx_child import DESCRIBED, FAILED, LENGTH, MISSING, NUMBERS
 
-MOST_SECONDS = 600.0
-"""For one batch of inputs, and for making a graph ready."""
+MOST_SECONDS, MOST_SECONDS_EACH = 600.0, 10.0
+"""For making a graph ready, or answering a batch; and for each of its inputs."""
 LEAST_BYTES = 8 * 2**30
 """Of addresses: what Python and onnxruntime reserve, and a graph of usual size."""
 READ_BYTES = 2**20
@@ -54,14 +55,20 @@ class Session:
     """A graph that is ready to be run; ``run`` is as that of onnxruntime's sessions.
 
     The process starts with the session and ends with it, with this process, at Ctrl-C, and where an answer takes more
-    than ``MOST_SECONDS``. Making one raises RuntimeMissing, and GraphFailed for a graph that cannot be run.
+    than ``MOST_SECONDS`` and that of each input. Making one raises RuntimeMissing, and GraphFailed for a graph that
+    cannot be run.
     """
 
     def __init__(self, data: bytes) -> None:
         self._lock = threading.Lock()
         words = (sys.executable, "-P", onnx_child.__file__, str(max(room(), LEAST_BYTES)))
+        path = {"PYTHONPATH": os.pathsep.join(path_of_workers()), **SAFE}
         self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **path},
         )
         self.close = weakref.finalize(self, _end, self._process)
         with tempfile.TemporaryDirectory(prefix="orch-") as empty:  # where it looks for other files that a graph names
@@ -83,15 +90,15 @@ class Session:
         (output,), ((name, x),) = outputs, inputs.items()
         file = io.BytesIO()
         np.save(file, x, allow_pickle=False)
-        answer = self._asked(NUMBERS, json.dumps([output, name]).encode(), file.getvalue())
+        answer = self._asked(NUMBERS, json.dumps([output, name]).encode(), file.getvalue(), inputs=len(x))
         found: NDArray[Any] = np.load(io.BytesIO(answer), allow_pickle=False)
         return [found]
 
-    def _asked(self, wanted: bytes, *messages: bytes) -> bytes:
+    def _asked(self, wanted: bytes, *messages: bytes, inputs: int = 0) -> bytes:
         """Send messages and return the answer to them; the process has ended where this raises, but for FAILED."""
         try:
             with self._lock:
-                kind, content = self._exchanged(messages)
+                kind, content = self._exchanged(messages, MOST_SECONDS + inputs * MOST_SECONDS_EACH)
         except BaseException:
             self.close()
             raise
@@ -102,10 +109,12 @@ class Session:
         assert kind == wanted
         return content
 
-    def _exchanged(self, messages: tuple[bytes, ...]) -> tuple[bytes, bytes]:
+    def _exchanged(self, messages: tuple[bytes, ...], seconds: float) -> tuple[bytes, bytes]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        deadline = time.monotonic() + MOST_SECONDS
+        deadline = time.monotonic() + seconds
+        ready = select.poll()
+        ready.register(self._process.stdout, select.POLLIN)
         try:
             for each in messages:
                 self._process.stdin.write(len(each).to_bytes(LENGTH, "big") + each)
@@ -114,9 +123,9 @@ class Session:
             raise GraphFailed(self._how_it_ended()) from None
         answer, size = bytearray(), LENGTH
         while len(answer) < size:
-            if not select.select([self._process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
+            if not ready.poll(max(deadline - time.monotonic(), 0) * 1000):
                 raise GraphFailed(
-                    f"no answer within {MOST_SECONDS:.0f} seconds; export a graph without an endless loop, or one that "
+                    f"no answer within {seconds:.0f} seconds; export a graph without an endless loop, or one that "
                     "takes fewer inputs at once"
                 )
             part = os.read(self._process.stdout.fileno(), min(READ_BYTES, size - len(answer)))

@@ -21,7 +21,7 @@ from audits.data.tensors import TensorSet
 from audits.errors import BadInput
 from audits.models.layers import Layer, layers_of
 from audits.seeds import Purpose, derive_seed
-from audits.targets.checkpoint_files import read_held
+from audits.targets.checkpoint_files import read_file
 from audits.training.fit import fit
 from audits.training.keeper import NEVER, Keeper
 from audits.training.loop import Observer
@@ -210,7 +210,7 @@ def fitting(file: Path, build: Build) -> tuple[nn.Module, dict[str, torch.Tensor
 
 def read_weights(file: Path) -> dict[str, torch.Tensor]:
     """Return the state dict in ``file`` on the CPU; nothing in it is executed. BadInput when there is none."""
-    found = read_held(file, f"weights file {file}")
+    found = read_file(file, f"weights file {file}")
     if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
         raise BadInput(f"weights file {file} holds no state dict; save model.state_dict() and give that file")
     return {str(name): value for name, value in found.items()}

@@ -21,7 +21,9 @@ def said_of_leaks(run: CompareResult) -> list[str]:
 def _said(run: CompareResult, pair: PairRow) -> list[str]:
     of_pair = [row for row in run.table if (row.first, row.second) == (pair.first, pair.second)]
     own = [row for row in of_pair if not (row.control or row.identical)]
-    if not (rows := [row for row in own if row.metric in LEAKS]):
+    # Of a hit rate or a precision alone nobody knows whether it differs by the threshold.
+    rows = [row for row in own if row.metric in LEAKS and (row.metric == AUC or _rates(row, of_pair))]
+    if not rows:
         return []
     significant = [row for row in rows if row.differs and not _only_calls_more(row, of_pair)]
     if not significant:
@@ -41,12 +43,22 @@ def _said(run: CompareResult, pair: PairRow) -> list[str]:
     return [f"{less} leaks less than {more}: {_numbers(run, _largest(significant))}."]
 
 
+def _rates(row: DifferenceRow, rows: Sequence[DifferenceRow]) -> list[tuple[DifferenceRow, DifferenceRow]]:
+    """Return the hit rate and the false-positive rate of the decisions that a row is of; none where one is left out."""
+    of_decision = [
+        each
+        for each in rows
+        if (each.setting, each.attack, each.promised_fpr) == (row.setting, row.attack, row.promised_fpr)
+    ]
+    hits, alarms = ([each for each in of_decision if each.metric == metric] for metric in (TPR, FPR))
+    return list(zip(hits, alarms, strict=False))
+
+
 def _only_calls_more(row: DifferenceRow, rows: Sequence[DifferenceRow]) -> bool:
-    """Say whether a hit rate differs as the false-positive rate of the same decisions does: the threshold moved."""
-    return row.metric == TPR and any(
-        other.metric == FPR and other.differs and float(other.difference) * float(row.difference) > 0
-        for other in rows
-        if (other.setting, other.attack, other.promised_fpr) == (row.setting, row.attack, row.promised_fpr)
+    """Say whether rates differ because the threshold moved: hits and false alarms the same way, precision with them."""
+    return row.metric != AUC and any(
+        alarm.differs and (hit.differs or row.metric == TPR) and float(hit.difference) * float(alarm.difference) > 0
+        for hit, alarm in _rates(row, rows)
     )
 
 

@@ -138,7 +138,8 @@ def check_parts(document: Mapping[str, Any], where: str) -> None:
         ("plan.data is no section", kind == SCORED or isinstance(plan.get("data"), Mapping)),
         (
             "plan.unlearning is no list of methods",
-            isinstance(entries, Sequence) and all(isinstance(each, Mapping) and "method" in each for each in entries),
+            isinstance(entries, Sequence)
+            and all(isinstance(each, Mapping) and isinstance(each.get("method"), str) for each in entries),
         ),
         (
             "table is no list of lines with setting and attack",

@@ -58,7 +58,9 @@ DRAWN = frozenset(
 """Elements of our figures. Text is drawn as paths."""
 STYLE = re.compile(r"\*\{[a-z: ;-]*\}")
 LOCAL = re.compile(r"#[\w.-]+|data:image/png;base64,[A-Za-z0-9+/=\s]*")
-REMOTE = re.compile(r"url\((?!#[\w.-]+\))|[\\@]|expression|javascript|position", re.IGNORECASE)
+REMOTE = re.compile(
+    r"url\((?!#[\w.-]+\))|[\\@]|expression|javascript|position|image-set|image\(|src\(|//", re.IGNORECASE
+)
 """What in an attribute loads something, or may hide that it does."""
 
 NUMBER = re.compile(r"[-+]?(?:\d+[.]?\d*|[.]\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)")

@@ -285,6 +285,8 @@ class Run:
         """Do the jobs that must be done before the others can be laid out, such as a ranking of the points."""
         jobs = {job.key: job for design in designs for job in design.first_jobs()}
         self.first = list(jobs.values())
+        if self.rebuild:
+            self.stored.drop_damaged(keys_by_stage(self.first))
         todo = self.stored.lacks(self.first)
         if todo:
             self.claim()

@@ -83,7 +83,7 @@ def read_manifest(stage: str, key: str, data: bytes, trust: Trust = NOBODY) -> M
         raise damaged(stage, key, MANIFEST, f"belongs to the artefact {body.get('stage')}/{body.get('key')}")
     try:
         found = _manifest(body)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise damaged(stage, key, MANIFEST, "lacks a field, or has one of another type") from None
     for name in [*found.files, *(entry.path for entry in found.files.values())]:
         if not is_name(name):

@@ -134,7 +134,7 @@ class Rooted:
         if found.st_mode & others_bits(found, stat.S_IWGRP, stat.S_IWOTH) and (self.entered_by_others or not path):
             raise StoreRefused(
                 f"store {self.root}: others can write into {what} (mode {stat.S_IMODE(found.st_mode):o}), and so could "
-                f"have put any result there; run chmod -R go-w {self.root}, or, if you trust them, set "
+                f"have put any result there; run chmod go-rwx {self.root}, or, if you trust them, set "
                 f"{ALLOW}={self.root}"
             )
 

@@ -60,7 +60,9 @@ class Trust:
 
     def has_signed(self, what: str, data: bytes, signature: object) -> bool:
         """Say whether ``signature`` is that of ``data``; without a key everything counts as signed."""
-        return not self.key or hmac.compare_digest(str(signature).encode(), self.signature(what, data).encode())
+        return not self.key or hmac.compare_digest(
+            str(signature).encode(errors="replace"), self.signature(what, data).encode()
+        )
 
 
 _held: ContextVar[Trust | None] = ContextVar("trust", default=None)

@@ -22,6 +22,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from audits.errors import BadInput
+from audits.targets.checkpoint_files import Unread, read_held
 from audits.targets.forms import file_and_part, form_of
 from audits.targets.weights import read_weights
 from orchestrator.engine.given_files import digest_of
@@ -95,6 +96,7 @@ WRAPPED: dict[str, Callable[[], Any]] = {
     "a plain namespace": lambda: {"model": state(), "args": SimpleNamespace(out=PurePosixPath("runs"))},
     "scores in half precision": lambda: {"model": state(), "best": np.float16(0.5), "seen": np.zeros(3, np.uint8)},
     "names of classes": lambda: {"model": state(), "classes": np.array(["cat", "dog"])},
+    "an array of plain objects": lambda: {"model": state(), "log": np.array([{"loss": 1.0}], object)},
 }
 
 
@@ -141,7 +143,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "an object": (Settings, r"test_checkpoints\.Settings"),
     "a function": (lambda: print, "print"),
     "a defaultdict of objects": (lambda: defaultdict(Settings), r"test_checkpoints\.Settings"),
-    "an array of objects": (lambda: np.array([{}], object), "ObjectDType"),
     "a generator": (lambda: np.random.default_rng(1), r"numpy\.random"),
 }
 
@@ -155,6 +156,35 @@ def test_the_type_that_only_code_can_load_is_named(tmp_path: Path, what: str) ->
     said = str(refused.value)
     assert "torch.save(model.state_dict()" in said and "safetensors" in said
     assert "weights_only" not in said and "safe_globals" not in said and "\n" not in said
+
+
+class Addresses:
+    """An array whose bytes are taken for the addresses of objects, without the state that torch would look at."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.ndarray, ((1,), ObjectType(), bytes(8))
+
+
+class ObjectType:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.dtype, ("O8", False, True)
+
+
+def test_no_array_of_numpy_is_made_of_what_a_file_says(tmp_path: Path) -> None:
+    torch.save({"model": state(), "more": [Addresses(), ObjectType(), np.zeros(2)]}, tmp_path / "w.pt")
+    held = read_held(tmp_path / "w.pt", "w.pt")
+    assert {type(each) for each in held["more"]} == {Unread}
+
+
+def test_checkpoints_that_are_numbered_are_models_of_their_own(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        torch.save(state(number), tmp_path / f"epoch-{number:05}-of-00003.pt")
+        torch.save(state(number), tmp_path / f"epoch-{number:05}-of-00003.bin")
+    for number in (1, 2, 3):
+        held = read_held(tmp_path / f"epoch-{number:05}-of-00003.pt", "w")
+        assert all(torch.equal(held[name], value) for name, value in state(number).items())
+    with pytest.raises(BadInput, match="no parts of one model"):
+        read_held(tmp_path / "epoch-00001-of-00003.bin", "w")
 
 
 def test_a_later_pickle_protocol_is_named_with_the_way_out(tmp_path: Path) -> None:

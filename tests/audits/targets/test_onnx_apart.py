@@ -19,6 +19,7 @@ from audits.errors import BadInput
 from audits.targets import onnx_apart
 from audits.targets.onnx_apart import GraphFailed, Session
 from audits.targets.programs import onnx
+from tests.cases.planted import plant, run
 from tests.cases.waiting import wait_for
 
 pytest.importorskip("onnxruntime")
@@ -84,10 +85,11 @@ def interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def test_a_graph_that_never_ends_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = onnx(endless(), "model.onnx")
+    ask = onnx(endless(), "model.onnx")
     monkeypatch.setattr(onnx_apart, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(onnx_apart, "MOST_SECONDS_EACH", 0.1)
     with pytest.raises(BadInput, match=r"model\.onnx .*no answer within") as error:
-        run(X)
+        ask(X)
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -99,9 +101,9 @@ def test_ctrl_c_ends_a_graph_that_never_ends() -> None:
 
 
 def test_a_graph_that_takes_all_memory_is_refused() -> None:
-    run = onnx(huge(), "model.onnx")
+    ask = onnx(huge(), "model.onnx")
     with pytest.raises(BadInput, match="does not take inputs of shape"):
-        run(X)
+        ask(X)
 
 
 def test_no_process_outlives_a_session() -> None:
@@ -137,6 +139,22 @@ def runs(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_graph_runs_without_the_modules_of_the_working_folder(tmp_path: Path) -> None:
+    imported = plant(tmp_path / "theirs", "json", "numpy", "onnxruntime")
+    (tmp_path / "endless.onnx").write_bytes(endless())
+    script = """
+import pathlib, sys
+from audits.own.import_path import leave_out_working_folder
+leave_out_working_folder()
+from audits.targets.onnx_apart import Session
+print(Session(pathlib.Path(sys.argv[1]).read_bytes()).get_inputs()[0].name)
+"""
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    done = run([sys.executable, str(file), str(tmp_path / "endless.onnx")], tmp_path / "theirs", f"{ROOT}:")
+    assert done.stdout == "x\n" and not imported.exists(), done.stderr
 
 
 def test_a_graph_that_ends_its_process_is_one_line() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from audits.statistics.null import holm
+from orchestrator.compared.leaks import said_of_leaks
 from orchestrator.compared.rows import CompareResult
 from tests.orchestrator.compared.made_up import Columns, apollo, compared, gnq, mia, rows, run
 
@@ -52,6 +54,33 @@ def test_a_threshold_that_calls_more_of_everybody_is_no_leak(
     result = compared(capsys, *folders)
     assert {row.metric for row in result.table if row.differs} == {"tpr", "fpr"}
     assert "leaks less than" not in headline(result) and "Neither a nor b" in headline(result)
+
+
+def test_a_stricter_threshold_is_no_leak_by_precision_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [
+        run(tmp_path / name, "apollo", calls(hits, alarms), contents="a")
+        for name, hits, alarms in (("a", 0.7, 0.7), ("b", 0.3, 0.02))
+    ]
+    result = compared(capsys, *folders, "--attack", "loss")
+    assert {row.metric for row in result.table if row.differs} == {"tpr", "fpr"}
+    (hits,) = (row for row in result.table if row.metric == "tpr")
+    higher = replace(hits, metric="precision", difference=replace(hits.difference, value=0.2))
+    (said,) = said_of_leaks(replace(result, table=[*result.table, higher]))
+    assert said.startswith("Neither")
+    assert said_of_leaks(replace(result, table=[higher])) == []  # of precision alone nobody knows
+
+
+def test_a_hit_rate_without_its_false_positive_rate_says_nothing_of_leaks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [
+        run(tmp_path / name, "apollo", calls(hits, 0.0), contents="a") for name, hits in (("a", 0.0), ("b", 0.5))
+    ]
+    result = compared(capsys, *folders, "--metric", "tpr")
+    assert any(row.differs for row in result.table)
+    assert "leaks less" not in headline(result) and "leak less" not in headline(result)
 
 
 def test_an_area_and_a_hit_rate_that_turn_against_each_other_give_no_winner(

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.engine.store.faults import Unsigned
 from orchestrator.engine.store.store import Store
 from tests.cases.runs import audited, take_turns, two_in_turn
+from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.toy.bench import Bench
 
 VARIABLE = "ORCH_STORE_KEY_FILE"
@@ -37,6 +38,17 @@ def test_a_run_refuses_what_is_not_signed_and_rebuild_makes_it_anew(
     assert len(manifests) == sum(bench.made().values())
     assert all("hmac" in json.loads(file.read_text()) for file in manifests)
     assert audited(bench.plan(), tmp_path / "out").scores.equals(first.scores)
+
+
+@pytest.mark.slow
+def test_a_ranking_that_is_not_signed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read when the other work is laid out."""
+    plan = smallest_plan("apollo, memorised points", tmp_path / "store")
+    first = audited(plan, tmp_path / "out")
+    monkeypatch.setenv(VARIABLE, key_in(tmp_path))
+    with pytest.raises(Unsigned, match=r"--rebuild"):
+        audited(plan, tmp_path / "out")
+    assert audited(plan, tmp_path / "out", rebuild=True).scores.equals(first.scores)
 
 
 def test_workers_sign_with_the_key_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
