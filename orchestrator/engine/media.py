@@ -19,7 +19,7 @@ from audits.errors import BadInput
 
 INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that are drawn as nothing, which Python counts as printable."""
-LONGEST, LONGEST_LABEL, MOST_LABEL_LINES, LONGEST_FILE_NAME = 2000, 160, 4, 150
+LONGEST, LONGEST_LABEL, MOST_LABEL_LINES, LONGEST_FILE_NAME = 6000, 160, 4, 150
 """Characters of a line for people and of a line of a figure's label, lines of a label, bytes of a file's name."""
 
 SPACE = re.compile(r"[^\S\xa0\u202f]+")
