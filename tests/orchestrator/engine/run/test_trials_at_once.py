@@ -22,7 +22,8 @@ from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.part_trial import PartTrial
 from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.suggesting import Trial, suggest
-from orchestrator.engine.run.worker import OpenContexts, WorkerContext
+from orchestrator.engine.run.trusted import TrustedContexts
+from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.kinds import KINDS, kind_named, load_plan
 from tests.cases.runs import begun, jobs_of
 from tune_spaces.registry import Sweep
@@ -52,7 +53,7 @@ class Noted(WorkerContext[Any]):
 
 
 @dataclass(frozen=True)
-class Meeting(OpenContexts):
+class Meeting(TrustedContexts):
     """Does none of the jobs ``together`` before two trials have found it missing and have come to do it."""
 
     together: frozenset[str] = frozenset()
