@@ -243,20 +243,21 @@ def whole_runs_are_text(kind: str, names: Sequence[str], odd: str) -> None:
         all_is_text(folder / "out", names, like)
 
 
+LATER = [("apollo", first) for first in range(0, len(NAMES), 5) if first != 5]
+LATER += [(kind, 13) for kind in WRITERS if kind != "apollo"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "first"),
-    [
-        *(("apollo", first) for first in range(0, len(NAMES), 5)),
-        *((kind, first) for kind in WRITERS if kind != "apollo" for first in (5, 13)),
-    ],
+    [*((kind, 5) for kind in WRITERS), *(pytest.param(*each, marks=pytest.mark.long) for each in LATER)],
 )
 def test_known_names_in_finished_runs(kind: str, first: int) -> None:
     names = (*NAMES, *NAMES)
     whole_runs_are_text(kind, names[first : first + 4], HALVES[first % 2] + names[first + 4])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", WRITERS)
 @given(st.lists(hostile(), min_size=4, max_size=4, unique=True), hostile(halves=True))
 @settings(FEW)
