@@ -89,7 +89,11 @@ def matched(first: Side, second: Side, matches: Sequence[Match] = ()) -> Matched
     for one, other in pairs:
         _check_modes(first, second, one.setting, other.setting)
     methods = {one.method: other.method for one, other in pairs}
-    used = [*settings.items(), *methods.items(), *attacks.items()]
+    used = dict.fromkeys(
+        (getattr(one, level), getattr(other, level))
+        for level in ("setting", "method", "attack")
+        for one, other in pairs
+    )
     return Matched(
         tuple(pairs),
         (

@@ -113,13 +113,13 @@ class CompareResult(FinishedRun):
 
     @property
     def identical(self) -> bool:
-        """Whether all sides have the same scores."""
-        return all(pair.identical for pair in self.pairs)
+        """Whether all values that are compared are the same, point by point."""
+        return all(row.identical for row in self.table)
 
     @property
     def whole(self) -> bool:
-        """Whether whole runs are compared, and no attack is left out."""
-        left_out = any(pair.left_out for pair in self.pairs)
+        """Whether whole runs are compared: no attack is left out, and no score or decision that metrics leave out."""
+        left_out = any(pair.left_out or not pair.identical for pair in self.pairs)
         return not (
             left_out or self.notes or self.plan["options"]["attacks"] or any(side.setting for side in self.sides)
         )

@@ -53,7 +53,7 @@ def answer(run: CompareResult) -> Verdict:
 def family(run: CompareResult, tests: int) -> str:
     """Return in a sentence which differences are corrected together."""
     same = sum(row.identical for row in run.table)
-    out = f" {same} of identical scores are no tests." if same else ""
+    out = f" {same} of identical values are no tests." if same else ""
     if not tests:
         return f"No difference is tested.{out}"
     return f"{tests} of {len(run.table)} differences are corrected together (Holm), their intervals are not.{out}"
@@ -71,10 +71,10 @@ def said_of_left_out(run: CompareResult) -> list[str]:
 
 
 def said_of_identical(run: CompareResult) -> str:
-    """Return the sentence on sides that have the same scores."""
+    """Return the sentence on sides of which all that is compared is the same."""
     if run.whole:
         return "The scores are identical, point by point: this is the same audit twice."
-    return "The scores that are compared are identical, point by point."
+    return "What is compared is identical, point by point."
 
 
 def advice(run: CompareResult, significant: Sequence[DifferenceRow], fixed: Sequence[DifferenceRow]) -> str:
@@ -83,7 +83,7 @@ def advice(run: CompareResult, significant: Sequence[DifferenceRow], fixed: Sequ
         return (
             "Compare runs that differ in their seed, plan or code."
             if run.whole
-            else "What differs between the two does not reach these scores; compare others, or settings further apart."
+            else "What differs between the two does not reach these values; compare others, or settings further apart."
         )
     if significant:
         return "Quote only differences that are significant after the correction, with their intervals."

@@ -64,7 +64,7 @@ def _line(row: DifferenceRow, several: bool) -> tuple[Entry, ...]:
         Entry(number(row.second_value)),
         entry(row.difference, signed=True, mark=mark),
         Entry(p, tone=bold(row.differs)),
-        Entry("identical scores" if row.identical else row.over),
+        Entry("identical values" if row.identical else row.over),
     )
 
 

@@ -79,14 +79,14 @@ def taken(
 
     new, log = missing(folder), folder / LOG_FILE
     logged = log.exists()
-    try:
-        make_ready(folder)
-        with held(folder):
+    make_ready(folder)
+    with held(folder):
+        try:
             yield claim
-    except (BadInput, CannotWrite):
-        if not claimed:
-            clear_away([] if logged else [log], new)
-        raise
+        except (BadInput, CannotWrite):
+            if not claimed:
+                clear_away([] if logged else [log], new)
+            raise
 
 
 def missing(folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from audits.writing import TEMPORARY
 from orchestrator.engine.store.checkpoints import needless
-from orchestrator.engine.store.faults import CorruptArtefact, Missing, damaged
+from orchestrator.engine.store.faults import CorruptArtefact, Missing, Unsigned, damaged
 from orchestrator.engine.store.manifest import MANIFEST
 from orchestrator.engine.store.places import CLAIMS, NO_STAGES, PROBES
 from orchestrator.engine.store.storage import Entry
@@ -126,6 +126,8 @@ def _sort_out(store: Store, stage: str, key: str, entries: list[Entry], garbage:
                 raise damaged(stage, key, name, "is missing" if lost else f"has {sizes[file.path]} bytes")
     except Missing:  # removed by somebody else since the listing
         return
+    except Unsigned:  # whoever made it may have had no key: whether it goes is not for those who have one
+        garbage.kept += 1
     except CorruptArtefact as error:
         garbage.damaged.append(Damage(stage, key, sum(sizes.values()), str(error)))
     else:

@@ -35,7 +35,7 @@ class Manifest:
     """What ``manifest.json`` says.
 
     ``seconds`` is the time the work took, ``created`` is ISO 8601 in UTC, ``machine`` the kind of machine that did it,
-    "" where a version before 2026-12 did.
+    "" where an older version of orch did.
     """
 
     stage: str
@@ -66,7 +66,7 @@ def read_manifest(stage: str, key: str, data: bytes, trust: Trust = NOBODY) -> M
     """
     try:
         body = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise damaged(stage, key, MANIFEST, "is empty" if not data.strip() else "is not JSON") from None
     if not isinstance(body, dict) or body.pop("sha256", None) != _checksum(body):
         raise damaged(stage, key, MANIFEST, "does not have the checksum that it names")

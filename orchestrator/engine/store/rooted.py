@@ -75,11 +75,14 @@ class Rooted:
         """Return the bytes of a file; raises FileNotFoundError."""
         with self.parent(path) as (folder, name):
             handle = os.open(name, _FILE, dir_fd=folder)
-            with open(handle, "rb") as file:
+            try:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
                     raise leads_out(self.root, path, "a folder, a pipe or a device in place of a file")
                 self.require_own(handle, path)
-                return file.read()
+                with open(handle, "rb", closefd=False) as file:
+                    return file.read()
+            finally:
+                os.close(handle)
 
     def is_file(self, path: str) -> bool:
         """Say whether there is a file at ``path``."""

@@ -62,7 +62,7 @@ def read_run(path: str, data: bytes) -> Run:
         named = [*run.keys, *(key for keys in run.keys.values() for key in keys)]
         if not all(isinstance(each, str) for each in named):
             raise TypeError("keys")
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise CorruptArtefact(
             f"the record {path} of a run is damaged; forget the run with: orch cache gc --drop-run {name}"
         ) from None

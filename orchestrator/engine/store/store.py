@@ -20,7 +20,7 @@ from typing import Any
 from audits.credentials import mask, remember, remembered
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.claims import Claims
-from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, damaged
+from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, Unsigned, damaged
 from orchestrator.engine.store.index import remove_index
 from orchestrator.engine.store.machine_kind import machine_kind
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
@@ -191,11 +191,15 @@ class Store:
             artefact.read(name)
 
     def artefacts(
-        self, stage: str | None = None, *, on_damage: Callable[[str, str, CorruptArtefact], None] | None = None
+        self,
+        stage: str | None = None,
+        *,
+        on_damage: Callable[[str, str, CorruptArtefact | Unsigned], None] | None = None,
     ) -> Iterator[Artefact]:
         """Yield the artefacts of one stage or of all, sorted by stage and key.
 
-        A damaged manifest raises CorruptArtefact, or is handed to ``on_damage(stage, key, error)`` and passed over.
+        A damaged manifest raises CorruptArtefact, one that is not signed Unsigned; or it is handed to
+        ``on_damage(stage, key, error)`` and passed over.
         """
         for name in [stage] if stage else self.stages():
             for key in sorted(self.keys(name)):
@@ -203,7 +207,7 @@ class Store:
                     yield self.get(name, key)
                 except Missing:  # removed by somebody else since the listing
                     continue
-                except CorruptArtefact as error:
+                except (CorruptArtefact, Unsigned) as error:
                     if on_damage is None:
                         raise
                     on_damage(name, key, error)

@@ -83,6 +83,23 @@ def test_a_hit_rate_without_its_false_positive_rate_says_nothing_of_leaks(
     assert "leaks less" not in headline(result) and "leak less" not in headline(result)
 
 
+@pytest.mark.parametrize("metric", ["auc", "tpr"])
+def test_runs_of_which_all_that_is_compared_is_identical_are_called_so(
+    metric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = apollo(rows(1, 0.0)), apollo(rows(1, 0.0))
+    if metric == "auc":
+        second["decision_0.1"] = [1.0 - each for each in second["decision_0.1"]]
+    else:
+        second["score"] = [2 * each + 1 for each in second["score"]]
+    folders = [run(tmp_path / name, "apollo", each, contents="a") for name, each in (("a", first), ("b", second))]
+    result = compared(capsys, *folders, "--metric", metric)
+    assert result.identical and not result.whole
+    assert (
+        "identical" in headline(result) and result.verdict is not None and "More targets" not in result.verdict.advice
+    )
+
+
 def test_an_area_and_a_hit_rate_that_turn_against_each_other_give_no_winner(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

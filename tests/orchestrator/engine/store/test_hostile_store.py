@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from audits.errors import BadInput
 from orchestrator.cli.main import BAD_INPUT, main
 from orchestrator.engine.jobs.keys import artefact_key
-from orchestrator.engine.store.faults import CorruptArtefact, StoreRefused
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.garbage import find_garbage
 from orchestrator.engine.store.manifest import sealed
 from orchestrator.engine.store.paths import require_inside
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
+from tests.orchestrator.engine.store.refusals import refused
 from tests.orchestrator.engine.store.s3_server import client, uri
 
 DOCUMENT = {"seed": 7}
@@ -67,14 +67,6 @@ def plant(store: Store, change: Callable[[dict[str, Any]], object]) -> None:
 
 def at_path(path: object) -> Callable[[dict[str, Any]], object]:
     return lambda body: body["files"]["metrics.json"].update(path=path)
-
-
-def refused(act: Callable[[], object]) -> str:
-    with pytest.raises(StoreRefused) as error:
-        act()
-    assert isinstance(error.value, BadInput)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.parametrize("path", LEADING_OUT)

@@ -16,12 +16,12 @@ from orchestrator.cli.main import BAD_INPUT, DONE, main
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.engine.store import rooted
-from orchestrator.engine.store.faults import StoreRefused
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
 from orchestrator.engine.store.trust import Trust
 from orchestrator.kinds import kind_named, load_plan
 from tests.cases.runs import audited
+from tests.orchestrator.engine.store.refusals import refused
 
 DOCUMENT = {"seed": 7}
 KEY = artefact_key("score", DOCUMENT)
@@ -49,14 +49,6 @@ def somebodys(store: Store, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
             monkeypatch.setattr(rooted.os, "geteuid", lambda: SOMEBODY)
 
     return give
-
-
-def refused(act: Callable[[], object]) -> str:
-    with pytest.raises(StoreRefused) as error:
-        act()
-    assert isinstance(error.value, BadInput)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.parametrize("place", PLACES)

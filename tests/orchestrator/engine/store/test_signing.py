@@ -18,12 +18,13 @@ from orchestrator.cli.main import BAD_INPUT, DONE, main
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.engine.store.checkpoints import JobKeeper
-from orchestrator.engine.store.faults import StoreRefused
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.manifest import sealed
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
 from orchestrator.engine.store.trust import Trust
 from orchestrator.kinds import kind_named
+from tests.orchestrator.engine.store.refusals import refused
 from tests.orchestrator.engine.store.s3_server import uri
 
 VARIABLE = "ORCH_STORE_KEY_FILE"
@@ -48,13 +49,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def store_with(place: str, key: bytes) -> Store:
     return Store(place, trust=Trust(key=key))
-
-
-def refused(act: Callable[[], object]) -> str:
-    with pytest.raises(StoreRefused) as error:
-        act()
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def manifest_of(place: str, key: str = KEY) -> Path:
@@ -84,7 +78,8 @@ def test_what_is_not_signed_or_with_another_key_is_refused(place: str, writer: b
     assert f"score/{KEY}" in text
     assert "--rebuild" in text
     refused(lambda: store_with(place, TEAM).verify("score", KEY))
-    refused(lambda: list(store_with(place, TEAM).artefacts(on_damage=lambda *_: None)))
+    refused(lambda: list(store_with(place, TEAM).artefacts()))
+    assert list(store_with(place, TEAM).artefacts(on_damage=lambda *_: None)) == []
 
 
 def test_so_it_is_on_s3(server: str, bucket: str, place: str) -> None:
@@ -164,7 +159,7 @@ def test_a_key_that_is_not_there_is_refused_and_not_done_without(
     with pytest.raises(BadInput, match=rf"^{VARIABLE}: "):
         Store(place).put("score", KEY, DOCUMENT, FILES)
     assert not Path(place).exists()
-    assert main(["cache", "ls", "--store", place]) == BAD_INPUT
+    assert main(["cache", "why", KEY, "--store", place]) == BAD_INPUT
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
@@ -200,4 +195,25 @@ def test_the_command_line_refuses_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert VARIABLE in line
     Store(place).put("score", KEY, DOCUMENT, FILES)
+    assert main(["cache", "why", KEY, "--store", place]) == DONE
+
+
+def test_what_is_not_signed_is_listed_as_a_problem_and_kept(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Store(place).put("score", KEY, DOCUMENT, FILES, seconds=0.1)
+    monkeypatch.setenv(VARIABLE, key_file(tmp_path))
+    Store(place).put("score", OTHER, {"seed": 8}, FILES, seconds=0.1)
     assert main(["cache", "ls", "--store", place]) == DONE
+    told = capsys.readouterr()
+    assert f"score/{KEY} is not signed" in told.out + told.err
+    assert main(["cache", "gc", "--store", place]) == DONE
+    assert manifest_of(place).exists() and not manifest_of(place, OTHER).exists()
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"a":' * 100_000])
+def test_a_manifest_that_is_too_deep_is_damaged(place: str, content: bytes) -> None:
+    Store(place).put("score", KEY, DOCUMENT, FILES, seconds=0.1)
+    manifest_of(place).write_bytes(content)
+    with pytest.raises(CorruptArtefact):
+        Store(place).get("score", KEY)
