@@ -159,7 +159,7 @@ def test_a_key_that_is_not_there_is_refused_and_not_done_without(
     with pytest.raises(BadInput, match=rf"^{VARIABLE}: "):
         Store(place).put("score", KEY, DOCUMENT, FILES)
     assert not Path(place).exists()
-    assert main(["cache", "why", KEY, "--store", place]) == BAD_INPUT
+    assert main(["cache", "ls", "--store", place]) == BAD_INPUT
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
@@ -191,7 +191,7 @@ def test_the_command_line_refuses_in_one_line(
 ) -> None:
     Store(place).put("score", KEY, DOCUMENT, FILES)
     monkeypatch.setenv(VARIABLE, key_file(tmp_path))
-    assert main(["cache", "ls", "--store", place]) == BAD_INPUT
+    assert main(["cache", "why", KEY, "--store", place]) == BAD_INPUT
     (line,) = capsys.readouterr().err.splitlines()
     assert VARIABLE in line
     Store(place).put("score", KEY, DOCUMENT, FILES)
