@@ -64,9 +64,10 @@ def is_test(file: str) -> bool:
 
 
 def folder_of(file: str, root: Path) -> Path:
-    """Return the folder in which the tests of a file stand."""
+    """Return the folder in which the tests of a file stand: that of its own folder, or else of the next above it."""
     parts = Path(file).parent.parts
-    return root.joinpath(*parts) if parts[:1] == ("tests",) else root.joinpath("tests", *parts)
+    wanted = root.joinpath(*parts) if parts[:1] == ("tests",) else root.joinpath("tests", *parts)
+    return next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())
 
 
 def taken(root: Path) -> Counter[str]:
