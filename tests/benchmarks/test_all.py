@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import apollo_search, population, record, search_forms
 from benchmarks.search_cases import DEFAULT_CASES, PAPER_CASES, make_problem, tiny
+from tests.cases.imported import imported_with
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_RAY_AND_MLFLOW = """
@@ -24,12 +25,25 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_search_benchmark_prints_its_record_where_there_is_only_torch(tmp_path):
-    found = run(
-        "-c", WITHOUT_RAY_AND_MLFLOW, "--quick", "--cases", "mlp", "--repeats", "2", "--json", f"{tmp_path}/a.json"
-    )
+QUICK_SEARCH = ("--quick", "--cases", "mlp", "--repeats", "2", "--json")
+
+
+@pytest.mark.long
+def test_search_benchmark_runs_where_there_is_only_torch(tmp_path):
+    found = run("-c", WITHOUT_RAY_AND_MLFLOW, *QUICK_SEARCH, f"{tmp_path}/a.json")
     assert found.returncode == 0, found.stderr
-    document = json.loads(found.stdout)
+    assert json.loads(found.stdout) == json.loads((tmp_path / "a.json").read_text())
+
+
+def test_search_benchmark_is_imported_with_torch_alone():
+    others = {"ray", "mlflow", "pyarrow", "pydantic", "rich"}
+    assert not others & imported_with(Path(apollo_search.__file__)).keys()
+
+
+def test_search_benchmark_prints_its_record(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(apollo_search, "peak_apart", search_forms.peak_bytes)  # here, and in no process of its own
+    apollo_search.main([*QUICK_SEARCH, f"{tmp_path}/a.json"])
+    document = json.loads(capsys.readouterr().out)
     assert document == json.loads((tmp_path / "a.json").read_text())
     assert document["schema"] == "orch.benchmark/1"
     assert document["command"] == "python -m benchmarks.apollo_search --cases mlp --quick --repeats 2"
