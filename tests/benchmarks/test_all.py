@@ -32,7 +32,9 @@ QUICK_SEARCH = ("--quick", "--cases", "mlp", "--repeats", "2", "--json")
 def test_search_benchmark_runs_where_there_is_only_torch(tmp_path):
     found = run("-c", WITHOUT_RAY_AND_MLFLOW, *QUICK_SEARCH, f"{tmp_path}/a.json")
     assert found.returncode == 0, found.stderr
-    assert json.loads(found.stdout) == json.loads((tmp_path / "a.json").read_text())
+    document = json.loads(found.stdout)
+    assert document == json.loads((tmp_path / "a.json").read_text())
+    assert all(document["cases"][0]["forms"][form]["peak_bytes"] > 0 for form in ("naive", "batched"))
 
 
 def test_search_benchmark_is_imported_with_torch_alone():
@@ -50,7 +52,7 @@ def test_search_benchmark_prints_its_record(tmp_path, monkeypatch, capsys):
     (case,) = document["cases"]
     assert case["largest_difference"] < 1e-8
     for form in ("naive", "batched"):
-        assert all(case["forms"][form][name] > 0 for name in ("per_cpu_second", "per_second", "peak_bytes"))
+        assert all(case["forms"][form][name] > 0 for name in ("per_cpu_second", "per_second"))
     assert case["ratio"]["cpu"]["least"] <= case["ratio"]["cpu"]["median"] <= case["ratio"]["cpu"]["most"]
 
 

@@ -14,7 +14,7 @@ def sizes(short: float) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("size", [short, pytest.param(1, id="whole", marks=pytest.mark.long)])
 
 
-def part(runs: int, size: float) -> int:
+def fewer(runs: int, size: float) -> int:
     """Return the number of runs of a simulation that has ``runs`` as a whole."""
     return max(int(runs * size), min(LEAST, runs))
 

@@ -18,7 +18,7 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.attacks.base import ShadowAttack
 from audits.signals.likelihood_ratio import log_likelihood_ratio
 from audits.statistics.conformal import decided
-from tests.cases.simulations import part, sizes, standard_errors
+from tests.cases.simulations import fewer, sizes, standard_errors
 
 RATES = (0.01, 0.05, 0.1)
 RUNS = {"qmia": 8}
@@ -41,7 +41,7 @@ class Rates:
 def rates_of(name: str, size: float) -> Rates:
     """Return the rates of an attack: targets at points that they did not train on, then null models."""
     found = []
-    for run in range(part(RUNS.get(name, MOST), size)):
+    for run in range(fewer(RUNS.get(name, MOST), size)):
         made = made_up(9000 + run, points=120, shadows=6)
         finding = MIA_ATTACKS[name]().judge(made.case)
         outside = ~made.member[:, finding.points]
@@ -89,7 +89,7 @@ def test_decisions_and_p_values_keep_it_in_both_worlds(name: str, size: float) -
 def test_twins_of_the_pool_alone_would_promise_too_much_of_models_that_were_trained_elsewhere(size: float) -> None:
     """What strangers are for."""
     found = []
-    for run in range(part(MOST, size)):
+    for run in range(fewer(MOST, size)):
         made = made_up(9000 + run, points=120, shadows=6)
         found.append(MIA_ATTACKS["lira"]().judge(made.case).decide_within(0.05)[2:].mean())
     assert np.mean(found) > 0.065  # where .05 is promised
@@ -99,7 +99,7 @@ def test_twins_of_the_pool_alone_would_promise_too_much_of_models_that_were_trai
 def test_a_fit_that_has_met_its_null_but_not_the_target_would_break_the_promise(size: float) -> None:
     """What leaving twins out is for: scores of shadows by a fit to themselves are no null of a target's."""
     found = []
-    for run in range(part(MOST, size)):
+    for run in range(fewer(MOST, size)):
         made = made_up(9000 + run, points=120, shadows=6)
         shadows, half = made.case.known_shadows("lira")
         values, sides = np.stack([shadows.confidence] * 2), np.stack([half, ~half])

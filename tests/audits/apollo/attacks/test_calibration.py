@@ -23,7 +23,7 @@ from audits.apollo.attacks.calibration import (
 )
 from audits.apollo.evidence import Evidence
 from audits.statistics.conformal import decided
-from tests.cases.simulations import part, sizes, standard_errors
+from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import auc, make_evidence, make_walks
 
 N, K, F = 6, 9, 3
@@ -216,7 +216,7 @@ SIZES = sizes(0.25)
 
 
 def runs_of(name: str, size: float) -> int:
-    return part(RUNS.get(name, 40), size)
+    return fewer(RUNS.get(name, 40), size)
 
 
 @functools.cache
@@ -251,7 +251,7 @@ def test_without_an_effect_the_auc_is_one_half(name: str, size: float) -> None:
 @SIZES
 @pytest.mark.parametrize("name", ATTACKS)
 def test_with_an_effect_the_auc_is_above_one_half(name: str, size: float) -> None:
-    _, area = simulate(name, -1.5 if name in OVER_UNLEARNED else 1.5, part(RUNS.get(name, 40) * 3 // 8, size))
+    _, area = simulate(name, -1.5 if name in OVER_UNLEARNED else 1.5, fewer(RUNS.get(name, 40) * 3 // 8, size))
     assert area.mean() > 0.53 + (3.5 if size == 1 else 2) * standard_error(area)
 
 

@@ -15,7 +15,7 @@ import pytest
 from audits.apollo.attacks import ATTACKS, Finding
 from audits.apollo.attacks.calibration import leave_one_out
 from audits.apollo.attacks.outside import stand_ins
-from tests.cases.simulations import part, sizes, standard_errors
+from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import evidence_for, make_evidence
 
 RATES = (0.01, 0.05, 0.1)
@@ -29,7 +29,7 @@ PROMISING = sorted(set(ATTACKS) - {"u_mia_oracle"})  # an oracle's null are the 
 def rates_of(name: str, size: float) -> np.ndarray:
     """Return (runs, 2, rates): the share of unseen points called forgotten, by decisions and by p-values."""
     found = []
-    for run in range(part(FEWER.get(name, RUNS), size)):
+    for run in range(fewer(FEWER.get(name, RUNS), size)):
         evidence, forgotten = make_evidence(5000 + run, POINTS, models=4, effect=1.5, kinds=ATTACKS[name].reads)
         finding = ATTACKS[name]().judge(evidence)
         p = finding.p_values()[~forgotten]
