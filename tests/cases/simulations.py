@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtrit
 
 LEAST = 8
 """Runs of a short simulation at least."""
@@ -24,4 +24,4 @@ def standard_errors(runs: int, size: float) -> float:
 
     3.5 of the whole simulation; of few runs as many as are exceeded that rarely by Student's t.
     """
-    return 3.5 if size == 1 else float(t.ppf(norm.cdf(3.5), runs - 1))
+    return 3.5 if size == 1 else float(stdtrit(runs - 1, ndtr(3.5)))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.interpolate import PchipInterpolator
-from sklearn.neural_network import MLPClassifier
 
 from audits.errors import BadInput
 from audits.seeds import derive_seed
@@ -146,6 +145,8 @@ def test_gmia_reads_the_three_largest_whatever_their_classes() -> None:
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # scikit-learn's, which would go on after 50 epochs
 def test_the_network_is_about_as_good_as_that_of_scikit_learn() -> None:
+    from sklearn.neural_network import MLPClassifier
+
     member, _, seen = targets(lift=1.0)
     rows = shadow(1, 500, lift=1.0)
     ours = Gmia1().judge(rows, seen, seed=0)
