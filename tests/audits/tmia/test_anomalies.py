@@ -118,9 +118,9 @@ def test_rounding_gives_no_negative_squared_distance() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_inertia_is_as_good_as_that_of_scikit_learn(seed: int) -> None:
-    x = blobs(600, 12, seed, spread=1.5)
     from sklearn.cluster import KMeans
 
+    x = blobs(600, 12, seed, spread=1.5)
     theirs = KMeans(12, n_init=10, random_state=seed).fit(x.numpy()).inertia_
     assert k_means(x, 12, seed=seed).inertia <= 1.02 * theirs
 
