@@ -56,7 +56,11 @@ def test_search_benchmark_prints_its_record(tmp_path, monkeypatch, capsys):
     assert case["ratio"]["cpu"]["least"] <= case["ratio"]["cpu"]["median"] <= case["ratio"]["cpu"]["most"]
 
 
-@pytest.mark.parametrize("case", [*DEFAULT_CASES, *PAPER_CASES], ids=lambda case: f"{case.name}-m{case.shadows}")
+@pytest.mark.parametrize(
+    "case",
+    [*DEFAULT_CASES, *(pytest.param(case, marks=pytest.mark.long) for case in PAPER_CASES)],  # as small, nearly one
+    ids=lambda case: f"{case.name}-m{case.shadows}",
+)
 def test_both_forms_of_the_search_give_the_same(case):
     assert search_forms.largest_difference(case, "cpu") < 1e-8
 

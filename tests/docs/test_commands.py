@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,19 @@ TOLD = once(told())
 ORCH = [command for command in TOLD if command.words[0] == "orch"]
 OTHERS = [command for command in TOLD if command.words[0] != "orch"]
 NAMED = once(named())
+
+
+def of_one_page(commands: Iterable[Command]) -> list[Command]:
+    """Return commands without those that another file says in the same words, where no file of the page takes part."""
+    return list(
+        {(c.words, c.whole, c.path if files_beside(c.path) else None): c for c in reversed([*commands])}.values()
+    )
+
+
+@functools.cache
+def files_beside(path: Path) -> dict[str, str]:
+    """Return the files that a page has its reader write; other files have none."""
+    return files_of(path) if path.suffix == ".md" else {}
 
 
 def parse(words: Sequence[str], whole: bool) -> click.Context | None:
@@ -123,7 +138,7 @@ def check(name: str, values: dict[str, Any]) -> None:
         assert plan.kind == load_plan(sweep_told(values).base).kind
 
 
-@pytest.mark.parametrize("command", [*ORCH, *NAMED], ids=str)
+@pytest.mark.parametrize("command", of_one_page([*ORCH, *NAMED]), ids=str)
 def test_the_command_line_takes_what_readers_are_told(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,14 +163,17 @@ def test_lists_are_printed(words: tuple[str, ...], capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("path", sorted({command.path for command in ORCH}), ids=lambda path: path.name)
+RUN = of_one_page(replace(each, whole=True) for each in ORCH if {*each.words[1:2]} & {*QUICK[1:]})
+
+
+@pytest.mark.parametrize("path", sorted({command.path for command in RUN}), ids=lambda path: path.name)
 def test_commands_of_seconds_do_what_they_say_one_after_the_other(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    words = [command.words[1:] for command in ORCH if command.path == path and {*command.words[1:2]} & {*QUICK[1:]}]
-    own = files_of(path) if path.suffix == ".md" else {}  # they stand on further files of the page
+    own = files_beside(path)  # commands stand on further files of the page
+    words = [each.words[1:] for each in RUN if each.path == path]
     for line in (each for each in words if not {*each} & own.keys()):
         assert main(list(line)) == 0, line
 
