@@ -8,7 +8,6 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,18 +162,23 @@ def test_lists_are_printed(words: tuple[str, ...], capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.strip()
 
 
-RUN = of_one_page(replace(each, whole=True) for each in ORCH if {*each.words[1:2]} & {*QUICK[1:]})
+def lines_to_run() -> dict[tuple[tuple[str, ...], ...], Path]:
+    """Return the commands of seconds of each file, one after the other, and the file; of equal ones the first."""
+    found: dict[tuple[tuple[str, ...], ...], Path] = {}
+    for path in sorted({command.path for command in ORCH}):
+        own = files_beside(path)  # commands stand on further files of the page
+        words = [each.words[1:] for each in ORCH if each.path == path and {*each.words[1:2]} & {*QUICK[1:]}]
+        found.setdefault(tuple(line for line in words if not {*line} & own.keys()), path)
+    return found
 
 
-@pytest.mark.parametrize("path", sorted({command.path for command in RUN}), ids=lambda path: path.name)
+@pytest.mark.parametrize(("lines", "path"), lines_to_run().items(), ids=lambda value: getattr(value, "name", ""))
 def test_commands_of_seconds_do_what_they_say_one_after_the_other(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: Sequence[Sequence[str]], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    own = files_beside(path)  # commands stand on further files of the page
-    words = [each.words[1:] for each in RUN if each.path == path]
-    for line in (each for each in words if not {*each} & own.keys()):
+    for line in lines:
         assert main(list(line)) == 0, line
 
 
