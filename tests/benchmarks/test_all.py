@@ -95,10 +95,10 @@ def test_the_twelve_layer_network_has_twelve_linear_layers():
 
 
 GROWS = """
-from benchmarks import search_forms
-before = search_forms.resident_bytes(reset=True)
+from benchmarks.resident import resident_bytes
+before = resident_bytes(reset=True)
 held = bytearray(b"x") * 2**29
-print(search_forms.resident_bytes() - before)
+print(resident_bytes() - before)
 """
 
 
