@@ -1,5 +1,6 @@
 # make demo    one audit under four settings, on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
+# make quick   the tests nearest to what has changed since main, and lint: under two minutes
 # make long    the tests that `make test` leaves out, but those of a GPU: one after another, some hours
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
@@ -29,7 +30,7 @@ define NEWLINE
 
 endef
 
-.PHONY: demo test long gpu lint docs install clean
+.PHONY: demo test quick long gpu lint docs install clean
 .DELETE_ON_ERROR:
 .SILENT: lint
 
@@ -37,10 +38,17 @@ demo: $(STAMP)
 	@$(BIN)/orch sweep apollo-demo --out $(OUT)
 
 # Style, contracts and types are checked while the tests run.
+define CHECKED
+{ $(subst $(NEWLINE), && ,$(LINT)); } & lint=$$!; \
+OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $$files; \
+tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
+endef
+
 test: $(STAMP)
-	@{ $(subst $(NEWLINE), && ,$(LINT)); } & lint=$$!; \
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder; \
-	tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
+	@files=; $(CHECKED)
+
+quick: $(STAMP)
+	@files=$$($(BIN)/python .ci/touched.py) || exit 1; test -n "$$files" || exit 0; $(CHECKED)
 
 long: $(STAMP)
 	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "long and not gpu"

@@ -1,0 +1,43 @@
+"""What is made once for the whole suite is what each test would have made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.store.db import utils
+from sqlalchemy import create_engine
+
+from tests.cases.kept import finished, folder
+from tests.cases.runs import audited
+from tests.cases.smallest_plans import smallest_plan
+
+
+def test_a_new_database_is_as_mlflow_wants_it(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'new.db'}")
+    mlflow: Any = utils  # untyped
+    assert mlflow._all_tables_exist(engine)
+    assert mlflow._get_schema_version(engine) == mlflow._get_latest_schema_revision()
+
+
+def test_a_finished_run_has_the_scores_of_a_new_one_and_is_made_once(tmp_path: Path) -> None:
+    kept = finished("mia, given")
+    audited(smallest_plan("mia, given", tmp_path / "store"), tmp_path / "out")
+    assert (kept / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
+    before = (kept / "result.json").stat().st_mtime_ns
+    mine = finished("mia, given", tmp_path / "mine")
+    assert {file.name for file in mine.iterdir()} >= {"report.html", "plan.yaml", "result.json", "mlflow.db"}
+    assert (kept / "result.json").stat().st_mtime_ns == before
+
+
+def test_what_failed_halfway_is_made_anew(tmp_path: Path) -> None:
+    def breaks(place: Path) -> None:
+        (place / "half").touch()
+        raise ZeroDivisionError
+
+    name = f"halfway-{tmp_path.name}"
+    with pytest.raises(ZeroDivisionError):
+        folder(name, breaks)
+    files = folder(name, lambda place: (place / "whole").touch()).iterdir()
+    assert {file.name for file in files} == {"whole", "done"}
