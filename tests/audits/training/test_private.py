@@ -319,7 +319,7 @@ def test_epsilon_of_one_step_on_a_drawn_batch_is_what_integration_says(sigma: fl
     assert found.low <= removing <= found.epsilon <= 1.01 * removing
 
 
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0, pytest.param(30.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("batch", [10, 50, 100])
 def test_prv_is_tighter_than_rdp(sigma: float, batch: int) -> None:
     recipe = Recipe(noise_multiplier=sigma, max_grad_norm=1.0, batch_size=batch, epochs=10, delta=1e-5)
