@@ -32,7 +32,7 @@ import torch
 from audits.seeds import derive_seed, torch_generator
 from audits.tmia.anomalies import SAMPLE, Clusters, k_means, k_means_streamed
 from benchmarks.record import SCHEMA, add_output_options, described, environment, number, rounded, table, write
-from benchmarks.search_forms import resident_bytes
+from benchmarks.resident import resident_bytes
 
 SEED = 1
 LATENT = 16

@@ -18,7 +18,7 @@ from audits.gradients.model_copies import contiguous
 from audits.models import make_model
 from audits.seeds import derive_seed, torch_generator
 from audits.training.engines.base import opacus
-from benchmarks.search_forms import resident_bytes
+from benchmarks.resident import resident_bytes
 
 CLASSES = 10
 AT_ONCE = 128

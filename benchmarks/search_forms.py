@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from audits.apollo.evidence.search import search, step_in_shell
+from benchmarks.resident import resident_bytes
 from benchmarks.search_cases import Case, Problem, make_problem
 
 Form = Callable[[Problem], tuple[torch.Tensor, torch.Tensor]]
@@ -123,21 +120,3 @@ def peak_bytes(case: Case, form: str, device: str, threads: int) -> int:
     before = resident_bytes(reset=True)
     FORMS[form](problem)
     return resident_bytes() - before
-
-
-def resident_bytes(reset: bool = False) -> int:
-    """Return the most memory that this process has held; ``reset`` lets the count begin at what it holds now.
-
-    Where that cannot be reset (other systems than Linux), the count goes back to the start of the process.
-    """
-    status = Path("/proc/self/status")
-    if status.is_file():
-        if reset:
-            with suppress(
-                OSError
-            ):  # some containers refuse (or ignore it): the count then goes back to the start as well
-                Path("/proc/self/clear_refs").write_text("5")
-        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024

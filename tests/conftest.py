@@ -35,7 +35,7 @@ from tests.cases.schemas import misfits
 from tests.cases.unended import EndsOneProcess, pytest_configure
 
 __all__ = ["pytest_configure"]  # a hook
-pytest_plugins = ["tests.cases.kept", "tests.cases.programs", "tests.cases.seconds"]
+pytest_plugins = ["tests.cases.collected", "tests.cases.kept", "tests.cases.programs", "tests.cases.seconds"]
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)

@@ -16,6 +16,7 @@ AUDITS = {"apollo": APOLLO, "gnq": POOL_ATTACKS, "mia": MIA_ATTACKS, "tmia": TMI
 EVERY = [(audit, name) for audit, table in AUDITS.items() for name in table]
 
 
+@pytest.mark.usefixtures("few_epochs")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(("audit", "name"), EVERY, ids=["-".join(pair) for pair in EVERY])
 def test_every_attack_keeps_to(audit: str, name: str, check: Callable[[AttackCase], None]) -> None:

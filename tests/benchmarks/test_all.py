@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import apollo_search, population, record, search_forms
 from benchmarks.search_cases import DEFAULT_CASES, PAPER_CASES, make_problem, tiny
+from tests.cases.imported import imported_with
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_RAY_AND_MLFLOW = """
@@ -24,23 +25,42 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_search_benchmark_prints_its_record_where_there_is_only_torch(tmp_path):
-    found = run(
-        "-c", WITHOUT_RAY_AND_MLFLOW, "--quick", "--cases", "mlp", "--repeats", "2", "--json", f"{tmp_path}/a.json"
-    )
+QUICK_SEARCH = ("--quick", "--cases", "mlp", "--repeats", "2", "--json")
+
+
+@pytest.mark.long
+def test_search_benchmark_runs_where_there_is_only_torch(tmp_path):
+    found = run("-c", WITHOUT_RAY_AND_MLFLOW, *QUICK_SEARCH, f"{tmp_path}/a.json")
     assert found.returncode == 0, found.stderr
     document = json.loads(found.stdout)
+    assert document == json.loads((tmp_path / "a.json").read_text())
+    assert all(document["cases"][0]["forms"][form]["peak_bytes"] > 0 for form in ("naive", "batched"))
+
+
+def test_search_benchmark_is_imported_with_torch_alone():
+    others = {"ray", "mlflow", "pyarrow", "pydantic", "rich"}
+    assert not others & imported_with(Path(apollo_search.__file__)).keys()
+
+
+def test_search_benchmark_prints_its_record(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(apollo_search, "peak_apart", search_forms.peak_bytes)  # here, and in no process of its own
+    apollo_search.main([*QUICK_SEARCH, f"{tmp_path}/a.json"])
+    document = json.loads(capsys.readouterr().out)
     assert document == json.loads((tmp_path / "a.json").read_text())
     assert document["schema"] == "orch.benchmark/1"
     assert document["command"] == "python -m benchmarks.apollo_search --cases mlp --quick --repeats 2"
     (case,) = document["cases"]
     assert case["largest_difference"] < 1e-8
     for form in ("naive", "batched"):
-        assert all(case["forms"][form][name] > 0 for name in ("per_cpu_second", "per_second", "peak_bytes"))
+        assert all(case["forms"][form][name] > 0 for name in ("per_cpu_second", "per_second"))
     assert case["ratio"]["cpu"]["least"] <= case["ratio"]["cpu"]["median"] <= case["ratio"]["cpu"]["most"]
 
 
-@pytest.mark.parametrize("case", [*DEFAULT_CASES, *PAPER_CASES], ids=lambda case: f"{case.name}-m{case.shadows}")
+@pytest.mark.parametrize(
+    "case",
+    [*DEFAULT_CASES, *(pytest.param(case, marks=pytest.mark.long) for case in PAPER_CASES)],  # as small, nearly one
+    ids=lambda case: f"{case.name}-m{case.shadows}",
+)
 def test_both_forms_of_the_search_give_the_same(case):
     assert search_forms.largest_difference(case, "cpu") < 1e-8
 
@@ -75,10 +95,10 @@ def test_the_twelve_layer_network_has_twelve_linear_layers():
 
 
 GROWS = """
-from benchmarks import search_forms
-before = search_forms.resident_bytes(reset=True)
+from benchmarks.resident import resident_bytes
+before = resident_bytes(reset=True)
 held = bytearray(b"x") * 2**29
-print(search_forms.resident_bytes() - before)
+print(resident_bytes() - before)
 """
 
 

@@ -72,9 +72,12 @@ def test_the_gram_part_compares_equal_matrices_and_draws_its_tables(
     assert "not run" not in shown
 
 
-def test_the_gpus_case_runs_at_a_tiny_size_and_says_what_is_carried_on() -> None:
+@pytest.mark.parametrize("model", ["mlp", pytest.param("", marks=pytest.mark.long)])
+def test_the_gpus_case_runs_at_a_tiny_size_and_says_what_is_carried_on(model: str) -> None:
     (case,) = gnq_gram_forms.CASES["cuda"]
     small = replace(case, shape=(3, 16, 16), sizes=(3,), growth=(3, 6), settings={**case.settings, "width": 2})
+    if model:
+        small = replace(small, model=model, settings={"hidden": [4]})
     found = gnq_gram.measured(small, 1, "cpu", 1, apart=False)
     assert found["dtype"] == "float32"
     for size, seconds in zip(found["growth"], (1.5, 6.0), strict=True):

@@ -18,6 +18,7 @@ from benchmarks.record import markers
 from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.engine.cost.estimate import stand_in
 from orchestrator.kinds import kind_named, load_plan
+from tests.cases.imported import imported_with
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -146,6 +147,15 @@ sys.exit(pytest.main([*TESTS, "--collect-only"]))
 """
 
 
+def test_files_with_tests_of_a_gpu_import_neither_ray_mlflow_nor_pydantic() -> None:
+    files = [ROOT / word for word in gpu.TESTS if word.startswith("tests/")]
+    assert len(files) > 3
+    for file in files:
+        assert not {"ray", "mlflow", "pydantic"} & imported_with(file).keys(), file
+    assert imported_with(ROOT / "tests" / "conftest.py").keys() >= {"torch", "sqlalchemy", "pydantic"}
+
+
+@pytest.mark.long
 def test_tests_of_a_gpu_are_found_with_torch_alone() -> None:
     own = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, env=own, capture_output=True, text=True, check=False)

@@ -22,6 +22,7 @@ from benchmarks import peers_mia, peers_mia_forms, record
 from benchmarks.peers_mia_answers import Handed, Known
 from benchmarks.peers_mia_forms import LEAKPRO, OURS, SACROML, forms
 from benchmarks.peers_mia_tables import verdict
+from tests.cases.imported import imported_with
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -220,18 +221,33 @@ runpy.run_module("benchmarks.peers_mia", run_name="__main__")
 """
 
 
-def test_it_runs_without_ray_mlflow_and_peers_whose_rows_are_left_out(tmp_path):
+@pytest.mark.long
+def test_it_runs_without_ray_and_mlflow(tmp_path):
     found = subprocess.run(
         [sys.executable, "-c", WITHOUT, "--quick", "--json", str(tmp_path / "a.json")],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
-    document = json.loads(found.stdout)
+    assert json.loads(found.stdout) == json.loads((tmp_path / "a.json").read_text())
+
+
+def test_it_is_imported_without_ray_mlflow_and_peers():
+    assert not {"ray", "mlflow", "leakpro", "sacroml"} & imported_with(Path(peers_mia.__file__)).keys()
+
+
+def test_rows_of_peers_that_are_missing_are_left_out(tmp_path, monkeypatch, capsys):
+    for name in ("leakpro", "sacroml"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(peers_mia, "missing", lambda: [*peers_mia_forms.PEERS])
+    monkeypatch.setattr(peers_mia_forms, "missing", lambda: [*peers_mia_forms.PEERS])
+    peers_mia.main(["--quick", "--json", str(tmp_path / "a.json")])
+    found = capsys.readouterr()
+    document = json.loads(found.out)
     assert document == json.loads((tmp_path / "a.json").read_text())
     assert document["command"] == "python -m benchmarks.peers_mia --quick" and document["plan"] == "mia-smoke"
     assert [row["ours"] for row in document["attacks"]] == list(OURS) and document["peers"] == {}
     for name, way in peers_mia_forms.PEERS.items():
-        assert found.stderr.count(f"{name} is not installed, its rows are left out ({way})") == 1
+        assert found.err.count(f"{name} is not installed, its rows are left out ({way})") == 1
     assert all(0 <= row[f"fpr_{rate:g}"]["mean"] <= 1 for row in document["promised"] for rate in peers_mia.RATES)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 import sys
@@ -39,6 +40,19 @@ TOLD = once(told())
 ORCH = [command for command in TOLD if command.words[0] == "orch"]
 OTHERS = [command for command in TOLD if command.words[0] != "orch"]
 NAMED = once(named())
+
+
+def of_one_page(commands: Iterable[Command]) -> list[Command]:
+    """Return commands without those that another file says in the same words, where no file of the page takes part."""
+    return list(
+        {(c.words, c.whole, c.path if files_beside(c.path) else None): c for c in reversed([*commands])}.values()
+    )
+
+
+@functools.cache
+def files_beside(path: Path) -> dict[str, str]:
+    """Return the files that a page has its reader write; other files have none."""
+    return files_of(path) if path.suffix == ".md" else {}
 
 
 def parse(words: Sequence[str], whole: bool) -> click.Context | None:
@@ -123,7 +137,7 @@ def check(name: str, values: dict[str, Any]) -> None:
         assert plan.kind == load_plan(sweep_told(values).base).kind
 
 
-@pytest.mark.parametrize("command", [*ORCH, *NAMED], ids=str)
+@pytest.mark.parametrize("command", of_one_page([*ORCH, *NAMED]), ids=str)
 def test_the_command_line_takes_what_readers_are_told(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,15 +162,23 @@ def test_lists_are_printed(words: tuple[str, ...], capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("path", sorted({command.path for command in ORCH}), ids=lambda path: path.name)
+def lines_to_run() -> dict[tuple[tuple[str, ...], ...], Path]:
+    """Return the commands of seconds of each file, one after the other, and the file; of equal ones the first."""
+    found: dict[tuple[tuple[str, ...], ...], Path] = {}
+    for path in sorted({command.path for command in ORCH}):
+        own = files_beside(path)  # commands stand on further files of the page
+        words = [each.words[1:] for each in ORCH if each.path == path and {*each.words[1:2]} & {*QUICK[1:]}]
+        found.setdefault(tuple(line for line in words if not {*line} & own.keys()), path)
+    return found
+
+
+@pytest.mark.parametrize(("lines", "path"), lines_to_run().items(), ids=lambda value: getattr(value, "name", ""))
 def test_commands_of_seconds_do_what_they_say_one_after_the_other(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: Sequence[Sequence[str]], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    words = [command.words[1:] for command in ORCH if command.path == path and {*command.words[1:2]} & {*QUICK[1:]}]
-    own = files_of(path) if path.suffix == ".md" else {}  # they stand on further files of the page
-    for line in (each for each in words if not {*each} & own.keys()):
+    for line in lines:
         assert main(list(line)) == 0, line
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
+from mkdocs.config import load_config
 from pydantic import Field
 
 from audits.data.catalogue import CATALOGUE
@@ -16,8 +18,10 @@ from audits.queries.access import Access
 from audits.tmia.selectors import SELECTORS
 from audits.uniqueness.rankings import RANKINGS
 from audits.unlearning import UNLEARNERS
-from docs.from_code import commands, components, metrics, plans, python, results
+from docs.from_code import components, metrics, plans, python
 from docs.from_code.docstrings import LABELS, fields_of, in_docstring, introduction, parts
+from docs.from_code.hooks import expanded, folder, made
+from docs.from_code.repository import written
 from docs.from_code.text import prose, table
 from docs.from_code.types import words
 from orchestrator.cli.main import COMMANDS
@@ -27,7 +31,7 @@ from orchestrator.engine.plan.sections import Compute, Section
 from orchestrator.kinds import KINDS, kind_named
 from tune_spaces import SWEEPS
 
-pages_of_components = functools.cache(components.pages)
+ROOT = Path(__file__).resolve().parents[2]
 ALL_ATTACKS = [
     (kind.name, name, attacks[name]) for kind, attacks in components.registries("attacks") for name in attacks
 ]
@@ -43,7 +47,7 @@ def test_every_attack_says_what_it_asks_how_it_scores_whose_it_is_and_when_to_le
     assert [label for label in LABELS if not said.get(label, "").strip()] == []
     assert said[""].strip()
     assert attack.access in components.ACCESS
-    page = pages_of_components()[f"reference/attacks/{kind}/{name}.md"]
+    page = made()[f"reference/attacks/{kind}/{name}.md"]
     assert [page.count(f"\n## {components.heading(label)}\n") for label in LABELS] == [1] * len(LABELS)
 
 
@@ -65,7 +69,7 @@ def test_an_attack_without_its_parts_is_noticed() -> None:
 
 
 def test_every_registered_thing_has_its_page() -> None:
-    pages = pages_of_components()
+    pages = made()
     for name in UNLEARNERS:
         page = pages[f"reference/unlearners/{name}.md"]
         for field in dataclasses.fields(UNLEARNERS[name]):
@@ -82,12 +86,31 @@ def test_every_registered_thing_has_its_page() -> None:
         assert [name for name in names if f"`{name}`" not in pages[f"reference/{place}.md"]] == [], place
 
 
+def test_every_page_has_one_place_in_the_navigation() -> None:
+    nav = expanded(load_config(str(ROOT / "mkdocs.yml")).nav)
+
+    def places(item: object) -> Iterator[str]:
+        below = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        yield from [item] if isinstance(item, str) else (place for inside in below for place in places(inside))
+
+    found, known = [*places(nav)], {*made(), *written()}
+    assert len(found) == len({*found})
+    assert {*found} <= known  # of the repository's own files, only pages that are read by themselves
+    assert {place for place in known - {*found} if not place.startswith("repository/")} == set()
+
+
+def test_the_page_of_a_part_stands_before_those_below_it() -> None:
+    results = folder("results/")
+    assert results[:3] == ["results/index.md", "results/apollo.md", "results/apollo-experiments.md"]
+    assert results.index("results/tmia.md") < results.index("results/tmia-students.md")
+
+
 def test_every_field_of_every_plan_has_a_type_a_default_and_a_meaning() -> None:
     assert set(plans.PLANS) == set(KINDS)
     for name, kind in plans.PLANS.items():
         fields = [field for _, _, inside in plans.sections(kind) for field in inside]
         assert [field.path for field in fields if not field.text] == [], name
-        page = plans.pages()[f"reference/plans/{name}.md"]
+        page = made()[f"reference/plans/{name}.md"]
         assert [field.path for field in fields if f"| `{field.path}` |" not in page] == []
         resolved = dotted(kind_default(name))
         assert {path for path in resolved if not path.startswith(("unlearning", "defences"))} <= {
@@ -113,8 +136,9 @@ def dotted(value: Any, path: str = "") -> set[str]:
 
 
 def test_every_command_has_a_page_with_all_its_options() -> None:
-    pages = commands.pages()
-    assert set(pages) == {f"reference/commands/{name}.md" for name in (*COMMANDS, "index")}
+    pages = made()
+    there = {place for place in pages if place.startswith("reference/commands/")}
+    assert there == {f"reference/commands/{name}.md" for name in (*COMMANDS, "index")}
     audit = pages["reference/commands/audit.md"]
     for option in ("--set", "--fail-above", "--junit", "--target", "--no-pictures"):
         assert f"`{option} " in audit or f"`{option}`" in audit, option
@@ -124,7 +148,7 @@ def test_every_command_has_a_page_with_all_its_options() -> None:
 def test_every_public_name_has_a_place_and_a_docstring() -> None:
     offered = python.offering()
     assert {"orchestrator", "audits.apollo", "audits.statistics", "audits.unlearning", "tune_spaces"} <= set(offered)
-    text = "\n".join(python.pages().values())
+    text = "\n".join(made().values())
     for package, (_, names) in offered.items():
         module = load(package)
         assert set(getattr(module, "__all__", ())) <= set(names)
@@ -134,11 +158,11 @@ def test_every_public_name_has_a_place_and_a_docstring() -> None:
 
 
 def test_metrics_and_fields_of_results_are_those_of_the_kinds() -> None:
-    page = metrics.pages()[metrics.PLACE]
+    page = made()[metrics.PLACE]
     for name in KINDS:
         for metric in kind_named(name).headline.metrics:
             assert f"`{metric}`" in page
-    pages = results.pages()
+    pages = made()
     assert {f"reference/fields/{name}.md" for name in (*KINDS, "compare", "score")} <= set(pages)
     assert "| `found_fpr_off` |" in pages["reference/fields/apollo.md"]
 

@@ -1,7 +1,11 @@
-"""The site: it builds without a warning, loads nothing from elsewhere, and has the pages that are made."""
+"""The site: its pages are in the navigation, read as code hosts read them, and load nothing from elsewhere.
+
+The whole site, built without a warning, is marked long: by default pages are rendered one by one as it renders them.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -11,13 +15,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markdown import Markdown
+from mkdocs.config import load_config
 
-from docs.from_code.hooks import EMPTY_HEAD, folder, made
+from docs.from_code import commands, results
+from docs.from_code.hooks import EMPTY_HEAD, ListsAsOnCodeHosts, made
+from docs.from_code.repository import written
 from tests.cases.browser import BROWSER, browser
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.slow  # MkDocs takes some 20 seconds
-
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 OUTSIDE = re.compile(r"^(?:https?:)?//")
 IN_STYLES = re.compile(r"""(?:@import\s+|url\(\s*)["']?(?:https?:)?//""")
@@ -47,6 +53,31 @@ class Loads(HTMLParser):
             self.found.append(data)
 
 
+@functools.cache
+def rendered() -> dict[str, str]:
+    """Return the HTML of every page that is written and of some that are made: place in docs → HTML."""
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    extensions = [*config.markdown_extensions, ListsAsOnCodeHosts()]
+    reader = Markdown(extensions=extensions, extension_configs=config.mdx_configs)
+    pages = {**written(), **commands.pages(), **results.pages()}
+    return {place: reader.reset().convert(text) for place, text in pages.items()}
+
+
+def in_paragraphs(html: str) -> str:
+    """Return a list or a table that was left in a paragraph, "" where none was.
+
+    Such are those without an empty line before them, or with narrow indents.
+    """
+    left = re.search(r"<p>(?:(?!</p>).)*?\n\s*(?:[-*] |\|[ :|-]*---)", html, re.DOTALL)
+    return left[0][-80:] if left else ""
+
+
+def test_pages_one_by_one_are_read_as_code_hosts_read_them_and_load_nothing_from_elsewhere() -> None:
+    assert {place: mark for place, html in rendered().items() if (mark := in_paragraphs(html))} == {}
+    assert {place: found for place, html in rendered().items() if (found := Loads(html).found)} == {}
+    assert "<th" in rendered()["reference/fields/apollo.md"]
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("site")
@@ -63,6 +94,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return folder
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_every_page_is_in_the_site(site: Path) -> None:
     written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     for place in (*made(), *written):
@@ -71,6 +104,7 @@ def test_every_page_is_in_the_site(site: Path) -> None:
     assert not list(site.rglob("*.py"))
 
 
+@pytest.mark.long
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     loads = {
         str(page.relative_to(site)): found for page in site.rglob("*.html") if (found := Loads(page.read_text()).found)
@@ -79,17 +113,13 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     assert [str(sheet) for sheet in site.rglob("*.css") if IN_STYLES.search(sheet.read_text())] == []
 
 
-def test_the_page_of_a_part_stands_before_those_below_it() -> None:
-    results = folder("results/")
-    assert results[:3] == ["results/index.md", "results/apollo.md", "results/apollo-experiments.md"]
-    assert results.index("results/tmia.md") < results.index("results/tmia-students.md")
-
-
+@pytest.mark.long
 def test_no_table_has_an_empty_head(site: Path) -> None:
     assert "<th" in (site / "reference" / "attacks" / "index.html").read_text()
     assert [str(page) for page in site.rglob("*.html") if EMPTY_HEAD.search(page.read_text())] == []
 
 
+@pytest.mark.long
 @BROWSER
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_site_opened_as_a_file_can_be_searched(site: Path, tmp_path: Path, width: int) -> None:
@@ -113,15 +143,19 @@ def test_a_site_opened_as_a_file_can_be_searched(site: Path, tmp_path: Path, wid
     assert console == [] and not [address for address in asked if address.startswith(("http:", "https:"))]
 
 
+@pytest.mark.long
 def test_pages_are_read_as_code_hosts_read_them(site: Path) -> None:
-    """Lists and tables without an empty line before them, or with narrow indents, would be left in paragraphs."""
-    left = re.compile(r"<p>(?:(?!</p>).)*?\n\s*(?:[-*] |\|[ :|-]*---)", re.DOTALL)
     pages = {
-        str(page.relative_to(site)): mark[0][-80:]
-        for page in site.rglob("*.html")
-        if (mark := left.search(page.read_text()))
+        str(page.relative_to(site)): mark for page in site.rglob("*.html") if (mark := in_paragraphs(page.read_text()))
     }
     assert pages == {}
+
+
+def test_a_table_in_a_paragraph_is_noticed() -> None:
+    for text in ("Words:\n| a |\n| --- |\n| b |", "Words\n- of a list"):
+        config = load_config(str(ROOT / "mkdocs.yml"))
+        assert in_paragraphs(Markdown(extensions=config.markdown_extensions).convert(text)), text
+    assert not in_paragraphs("<p>Words:</p>\n<ul>\n<li>of a list</li>\n</ul>")
 
 
 def test_loads_from_elsewhere_are_noticed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,11 @@ def test_its_files_make_a_model_that_its_plan_takes(
     monkeypatch.chdir(tmp_path)
     for name, text in files_of(PAGE).items():
         Path(name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_net", raising=False)
     for command in ("make_data.py", "train.py --epochs 1"):
-        subprocess.run([sys.executable, *command.split()], check=True)
+        monkeypatch.setattr(sys, "argv", command.split())
+        runpy.run_path(command.split()[0], run_name="__main__")
     assert len(Path("members.txt").read_text().split()) == 1000
     for line in ("check python:my_net:Net --data npz:patients.npz", "validate audit.yaml --allow-code"):
         assert any(f"orch {line}\n" in step.commands for step in steps())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ray import tune
 
 from audits.errors import BadInput
 from tune_spaces.space import Dimension, Space
@@ -27,6 +26,8 @@ def dimension(form, *values, path="audit.search.epsilon", when=None):
 
 @pytest.mark.parametrize(("form", "values"), PRIMITIVES.items())
 def test_a_primitive_draws_what_ray_tunes_own_draws(form, values):
+    from ray import tune
+
     mine = dimension(form, *values)
     generator, state = np.random.default_rng(0), np.random.RandomState(0)
     here = np.array([mine.draw(generator) for _ in range(4000)])
@@ -47,6 +48,8 @@ def test_a_primitive_draws_what_ray_tunes_own_draws(form, values):
 
 @pytest.mark.parametrize("values", [(2, 7, 1), (2, 7)])
 def test_a_step_of_one_leaves_the_upper_end_out_as_in_ray_tune(values):
+    from ray import tune
+
     there = tune.qrandint(*values).sample(size=400, random_state=np.random.RandomState(0))
     assert (
         (dimension("qrandint", *values).low, dimension("qrandint", *values).high) == (min(there), max(there)) == (2, 6)

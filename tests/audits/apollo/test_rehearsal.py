@@ -14,6 +14,7 @@ from audits.apollo.evidence.played import played, players
 from audits.apollo.rehearsal import rehearsed
 from audits.conformance import apollo_walks
 from audits.errors import BadInput
+from tests.cases.simulations import fewer, sizes
 from tests.cases.synthetic_evidence import auc, make_evidence
 
 REHEARSED = ("apollo", "apollo_ladder", "apollo_plus", "random_directions", "single_query", "u_lira", "rmia")
@@ -116,21 +117,26 @@ def test_with_retained_candidates_four_shadows_that_were_dealt_together_are_left
     assert (own.pseudo == found.walk("apollo").pseudo[[1, 1], :4]).all()
 
 
+@sizes(0.5)
 @pytest.mark.parametrize("name", ["apollo", "u_lira"])
-def test_where_nothing_is_left_to_be_seen_the_score_is_one_half(name):
+def test_where_nothing_is_left_to_be_seen_the_score_is_one_half(name, size):
     """Complements that took part would put it below: that of apollo at .40, that of u_lira at .47."""
-    found = mean_rehearsed(name, range(100, 112), effect=0.0)
+    found = mean_rehearsed(name, range(100, 100 + fewer(12, size)), effect=0.0)
     error = found.std(ddof=1) / np.sqrt(len(found))
-    assert error < 0.008
+    assert error < 0.008 / np.sqrt(size)
     assert abs(found.mean() - 0.5) < 3 * error
 
 
+@sizes(0.4)
 @pytest.mark.parametrize(("name", "below"), [("apollo", 0.06), ("u_lira", 0.04)])
-def test_the_score_grows_with_what_targets_lose_and_comes_close_to_it(name, below):
+def test_the_score_grows_with_what_targets_lose_and_comes_close_to_it(name, below, size):
     """A player of apollo walks one way and not two, so that its score stays below that of targets."""
     attack, selection, targets = ATTACKS[name](), [], []
     for effect in (0.6, 1.8):
-        made = [make_evidence(seed, 80, kinds=attack.reads, models=6, effect=effect) for seed in range(200, 208)]
+        made = [
+            make_evidence(seed, 80, kinds=attack.reads, models=6, effect=effect)
+            for seed in range(200, 200 + int(8 * size))
+        ]
         targets.append(np.mean([auc(attack.judge(found).score, forgotten) for found, forgotten in made]))
         selection.append(np.mean([rehearsed(attack, found).auc.mean() for found, _ in made]))
     assert selection[1] > selection[0] + 0.1 and targets[1] > targets[0] + 0.1

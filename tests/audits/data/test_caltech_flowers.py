@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torchvision.datasets
 from PIL import Image
-from scipy.io import loadmat, savemat
 
 from audits.data import imagenet
 from audits.data.caltech101 import BACKGROUND, LAYOUT
@@ -46,6 +44,8 @@ def write_flowers(folder: Path, labels: list[int] = LABELS, **parts: list[int]) 
     (base / "jpg").mkdir(parents=True, exist_ok=True)
     for number in range(1, len(labels) + 1):
         picture(number, (40, 20 + number)).save(base / "jpg" / f"image_{number:05d}.jpg")
+    from scipy.io import savemat
+
     savemat(base / "imagelabels.mat", {"labels": np.array([labels], np.uint8)})
     rows = {name: np.array([ids], np.uint16) for name, ids in (PARTS | parts).items()}
     savemat(base / "setid.mat", rows)
@@ -64,6 +64,8 @@ def flowers(tmp_path: Path) -> Path:
 
 def test_caltech_has_the_files_and_labels_of_torchvision_without_the_background(caltech: Path) -> None:
     dataset = load("caltech101?size=12", caltech)
+    import torchvision.datasets
+
     theirs = torchvision.datasets.Caltech101(caltech.parent)
     assert dataset.classes == KINDS == tuple(theirs.categories)
     assert dataset.labels.tolist() == theirs.y == [0, 0, 1, 1, 1, 2, 2, 2, 2]
@@ -77,6 +79,8 @@ def test_caltech_has_the_files_and_labels_of_torchvision_without_the_background(
 def test_flowers_have_the_files_and_labels_of_torchvision_part_by_part(
     flowers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torchvision.datasets
+
     monkeypatch.setattr(torchvision.datasets.Flowers102, "_check_integrity", lambda self: True)
     theirs = [torchvision.datasets.Flowers102(flowers, part) for part in ("train", "val", "test")]
     dataset = load("flowers102?size=12", flowers)
@@ -183,6 +187,8 @@ def test_tables_of_numbers_are_read_as_by_scipy(compressed: bool, tmp_path: Path
     kinds = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]
     rows = {f"{kind}_{size}": np.arange(size)[None].astype(kind) for kind in kinds for size in (1, 2, 3, 5, 60)}
     rows["long_name_of_a_table"] = np.arange(12).reshape(3, 4)
+    from scipy.io import loadmat, savemat
+
     savemat(tmp_path / "a.mat", rows | {"text": "none", "cell": np.array([1, "a"], object)}, do_compression=compressed)
     theirs, ours = loadmat(tmp_path / "a.mat"), matlab_tables((tmp_path / "a.mat").read_bytes())
     assert set(ours) == set(rows)
@@ -211,6 +217,8 @@ def test_a_table_cut_or_changed_anywhere_is_read_or_refused_without_a_traceback(
     "row", [{"other": np.ones((1, 7))}, {"labels": np.full((1, 7), 1.5)}, {"labels": np.array(["a"], object)}]
 )
 def test_tables_without_the_numbers_are_refused(row: dict[str, object], flowers: Path) -> None:
+    from scipy.io import savemat
+
     savemat(flowers / "flowers-102" / "imagelabels.mat", row)
     with pytest.raises(BadInput, match="holds no whole numbers named 'labels'"):
         load("flowers102", flowers)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.data.catalogue import Dataset, describe, load
@@ -307,6 +307,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(VALUES, st.sampled_from(PROTOCOLS))
 def test_plain_data_are_what_unpickling_gives(value: object, protocol: int) -> None:
     content = pickle.dumps(value, protocol=protocol)

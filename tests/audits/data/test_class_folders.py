@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from torchvision.datasets import ImageFolder
-from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from audits.data.catalogue import describe, encoded, load
 from audits.data.class_folders import SUFFIXES, read_class_folders
@@ -43,6 +41,8 @@ def painted(file: Path, mode: str = "L", size: tuple[int, int] = (4, 4), **more:
 
 def of_image_folder(root: Path) -> tuple[list[tuple[str, int]], list[str]]:
     """Return what torchvision lists: files below ``root`` and labels, and the classes."""
+    from torchvision.datasets import ImageFolder
+
     found = ImageFolder(root)
     return [(Path(file).relative_to(root).as_posix(), label) for file, label in found.samples], found.classes
 
@@ -53,6 +53,8 @@ def same(root: Path) -> bool:
 
 
 def test_endings_are_those_of_torchvision() -> None:
+    from torchvision.datasets.folder import IMG_EXTENSIONS
+
     assert set(SUFFIXES) == set(IMG_EXTENSIONS)
 
 
@@ -165,6 +167,8 @@ def with_orientation(value: int) -> Image.Exif:
 
 
 def test_exif_orientation_is_not_applied_as_in_torchvision_and_that_is_said(tmp_path: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
     pixels = np.arange(48, dtype=np.uint8).reshape(6, 8)
     for number, suffix in enumerate(("png", "jpg", "webp", "tif")):
         for name in ("a", "b"):
@@ -214,6 +218,8 @@ def test_tiff_is_read_and_of_several_pages_the_first(tmp_path: Path, compression
 
 
 def test_a_gif_that_is_called_jpg_is_read_as_torchvision_reads_it(tmp_path: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
     for name in ("a", "b"):
         painted(tmp_path / name / "0.jpg", "RGB")
     Image.new("RGB", (4, 4), (200, 0, 0)).save(tmp_path / "a" / "0.jpg", "GIF")

@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-import torchvision.datasets
-import torchvision.transforms.v2
 from PIL import Image
 
 from audits.data import image_files, imagenet, images
@@ -64,6 +62,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def torchvisions(root: Path, size: int) -> tuple[npt.NDArray[np.uint8], list[int]]:
     """Return images and labels as torchvision reads and prepares them, training part first."""
+    import torchvision.datasets
+    import torchvision.transforms.v2
+
     prepare = torchvision.transforms.v2.Compose(
         [
             torchvision.transforms.v2.Resize(round(size * 256 / 224)),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from transformers import BertTokenizer
 
 from audits.data.imdb import describe, load
 from audits.data.source import CATALOGUE, parse
@@ -90,6 +89,8 @@ PIECES += [".", "don", "'", "t", "tres", "good", "中", "$", "7", "/", "10", "x"
     ],
 )
 def test_pieces_are_those_of_berts_own_tokeniser(text: str) -> None:
+    from transformers import BertTokenizer
+
     tokenizer = BertTokenizer(vocab={piece: number for number, piece in enumerate(PIECES)}, do_lower_case=True)
     for length in (4, 9, 200):
         wanted = tokenizer(text, truncation=True, max_length=length, padding="max_length")["input_ids"]

@@ -14,8 +14,6 @@ import pytest
 import torch
 from PIL import Image
 from scipy.stats import ks_2samp
-from torchvision.transforms import RandomResizedCrop
-from torchvision.transforms import functional as torchvisions
 
 from audits.data import ahead, undecoded, views
 from audits.data.catalogue import load
@@ -41,6 +39,8 @@ def images(tmp_path: Path) -> ImageFiles:
 
 @pytest.mark.parametrize("channels", [3, 1])
 def test_a_view_is_torchvisions_crop_at_the_drawn_place(channels: int, images: ImageFiles) -> None:
+    from torchvision.transforms import functional as torchvisions
+
     images = replace(images, point_shape=(channels, 16, 16))
     mirrored = 0
     for row in range(len(images)):
@@ -58,6 +58,8 @@ def test_a_view_is_torchvisions_crop_at_the_drawn_place(channels: int, images: I
 
 @pytest.mark.parametrize(("size", "least"), [((500, 400), 0.08), pytest.param((60, 200), 0.5, marks=pytest.mark.long)])
 def test_boxes_are_distributed_as_torchvisions(size: tuple[int, int], least: float) -> None:
+    from torchvision.transforms import RandomResizedCrop
+
     torch.manual_seed(0)
     image = torch.empty(1, size[1], size[0])
     seen = Views(1, 0, least, False)
@@ -113,6 +115,8 @@ def test_views_of_shards_are_those_of_their_files(images: ImageFiles, tmp_path: 
 def test_pixels_at_full_size_are_pillows_whoever_decodes(
     torchvisions: bool, mode: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from torchvision.transforms import functional as torchvisions
+
     if torchvisions:
         assert jpeg_decoder() is not None
     else:

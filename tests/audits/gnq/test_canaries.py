@@ -228,6 +228,7 @@ ORDERS = [
 """What ranks higher, than what, for which canaries: in each of ten seeds that were looked at, three of them here."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ranks_of_all_canaries_by_every_score_early_accumulated_and_trained() -> None:
     example, seeds = canaries_example(), range(3)

@@ -159,16 +159,16 @@ def test_a_first_fully_connected_layer_tells_its_input_exactly() -> None:
 
 def test_a_smooth_network_gives_the_image_to_dlg_and_the_gradient_of_another_point_gives_that_one() -> None:
     model = smooth()
-    x, y = drawn(4, *SHAPE, seed=9), torch.tensor([0, 0, 2, 2])
+    x, y = drawn(2, *SHAPE, seed=9), torch.tensor([0, 0])
     own = point_gradients(model, x, y)
-    swapped = {name: each[[1, 0, 3, 2]] for name, each in own.items()}
-    settings = GradientInversionSettings(steps=250)
+    swapped = {name: each[[1, 0]] for name, each in own.items()}
+    settings = GradientInversionSettings(steps=150)
     found = reconstruct(model, own, y[:, None], SHAPE, "dlg", settings, seed=1).images[:, 0]
     control = reconstruct(model, swapped, y[:, None], SHAPE, "dlg", settings, seed=1).images[:, 0]
     untrained = mse(matching.starts(SHAPE, 1, 1, RANGE), x)
     assert (mse(found, x) < 0.02 * untrained).all()
     assert (mse(control, x) > 0.5 * untrained).all()
-    assert (mse(control, x[[1, 0, 3, 2]]) < 0.02 * untrained).all()
+    assert (mse(control, x[[1, 0]]) < 0.02 * untrained).all()
 
 
 @pytest.mark.parametrize("bias", [True, False])

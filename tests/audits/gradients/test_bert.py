@@ -113,7 +113,7 @@ def test_long_texts_are_held_as_gradients_and_rare_words_as_ghosts() -> None:
     assert ghost["bert.pooler.dense.weight"]  # one position a text: 8 + 8 numbers, not 64
 
 
-@pytest.mark.parametrize("cut", [{"chunk": 2}, {"chunk": 1, "parameter_chunk": 40}, {"chunk": 3, "memory": 20_000}])
+@pytest.mark.parametrize("cut", [{"chunk": 2}, {"chunk": 1, "parameter_chunk": 400}, {"chunk": 3, "memory": 20_000}])
 def test_chunks_and_memory_change_nothing(cut: dict[str, Any]) -> None:
     model, x = bert()
     y = labels(len(x))

@@ -18,11 +18,13 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.attacks.base import ShadowAttack
 from audits.signals.likelihood_ratio import log_likelihood_ratio
 from audits.statistics.conformal import decided
+from tests.cases.simulations import fewer, sizes, standard_errors
 
 RATES = (0.01, 0.05, 0.1)
 RUNS = {"qmia": 8}
 MOST = 80
 """Runs of 120 points: 9 600 that targets did not train on, and twice as many of null models."""
+SIZES = sizes(0.15)
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class Rates:
 
 
 @functools.cache
-def rates_of(name: str) -> Rates:
+def rates_of(name: str, size: float) -> Rates:
     """Return the rates of an attack: targets at points that they did not train on, then null models."""
     found = []
-    for run in range(RUNS.get(name, MOST)):
+    for run in range(fewer(RUNS.get(name, MOST), size)):
         made = made_up(9000 + run, points=120, shadows=6)
         finding = MIA_ATTACKS[name]().judge(made.case)
         outside = ~made.member[:, finding.points]
@@ -65,34 +67,39 @@ def error_of(rates: np.ndarray) -> np.ndarray:
     return rates.std(axis=0, ddof=1) / np.sqrt(len(rates))
 
 
+@SIZES
 @pytest.mark.parametrize("name", MIA_ATTACKS)
-def test_each_null_keeps_the_promised_rate_in_its_own_world(name: str) -> None:
-    for world in (rates_of(name).twins, rates_of(name).strangers):
+def test_each_null_keeps_the_promised_rate_in_its_own_world(name: str, size: float) -> None:
+    for world in (rates_of(name, size).twins, rates_of(name, size).strangers):
         for place, rate in enumerate(RATES):
             found, error = world[:, place].mean(), error_of(world)[place]
-            assert abs(found - rate) < 3.5 * error + rate / 10, (rate, found, error)
-            assert error < rate / 2 or name in RUNS
+            assert abs(found - rate) < standard_errors(len(world), size) * error + rate / 10, (rate, found, error)
+            assert error < rate / 2 / np.sqrt(size) or name in RUNS
 
 
+@SIZES
 @pytest.mark.parametrize("name", MIA_ATTACKS)
-def test_decisions_and_p_values_keep_it_in_both_worlds(name: str) -> None:
-    for found in (rates_of(name).both, rates_of(name).p):
-        assert (found.mean(0) < np.array(RATES)[:, None] * 1.1 + 3.5 * error_of(found)).all()
+def test_decisions_and_p_values_keep_it_in_both_worlds(name: str, size: float) -> None:
+    for found in (rates_of(name, size).both, rates_of(name, size).p):
+        room = standard_errors(len(found), size) * error_of(found)
+        assert (found.mean(0) < np.array(RATES)[:, None] * 1.1 + room).all()
 
 
-def test_twins_of_the_pool_alone_would_promise_too_much_of_models_that_were_trained_elsewhere() -> None:
+@SIZES
+def test_twins_of_the_pool_alone_would_promise_too_much_of_models_that_were_trained_elsewhere(size: float) -> None:
     """What strangers are for."""
     found = []
-    for run in range(MOST):
+    for run in range(fewer(MOST, size)):
         made = made_up(9000 + run, points=120, shadows=6)
         found.append(MIA_ATTACKS["lira"]().judge(made.case).decide_within(0.05)[2:].mean())
     assert np.mean(found) > 0.065  # where .05 is promised
 
 
-def test_a_fit_that_has_met_its_null_but_not_the_target_would_break_the_promise() -> None:
+@SIZES
+def test_a_fit_that_has_met_its_null_but_not_the_target_would_break_the_promise(size: float) -> None:
     """What leaving twins out is for: scores of shadows by a fit to themselves are no null of a target's."""
     found = []
-    for run in range(MOST):
+    for run in range(fewer(MOST, size)):
         made = made_up(9000 + run, points=120, shadows=6)
         shadows, half = made.case.known_shadows("lira")
         values, sides = np.stack([shadows.confidence] * 2), np.stack([half, ~half])

@@ -11,7 +11,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import BertConfig, BertForSequenceClassification
 
 from audits.data.catalogue import load
 from audits.data.tensors import TensorSet
@@ -45,6 +44,8 @@ def same_state(one: nn.Module, two: nn.Module) -> bool:
 
 def test_it_answers_as_the_classifier_of_transformers_with_the_same_weights() -> None:
     model, x = build().eval(), texts()[:4]
+    from transformers import BertConfig, BertForSequenceClassification
+
     config = BertConfig(
         vocab_size=15, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=10,
         max_position_embeddings=9, num_labels=CLASSES, attn_implementation="sdpa",
@@ -126,6 +127,8 @@ def test_plans_and_listings_know_it(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A pre-trained BERT of the sizes in SIZES as transformers saves it, with a head of two classes."""
+    from transformers import BertConfig, BertForSequenceClassification
+
     config = BertConfig(
         vocab_size=15, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=10,
         max_position_embeddings=9, num_labels=2,

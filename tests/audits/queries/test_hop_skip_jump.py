@@ -165,10 +165,11 @@ def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None
 
 
 @pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
-@pytest.mark.parametrize("dimensions", [20, 50, 200, 784])
+@pytest.mark.parametrize("dimensions", [20, 50, 200, pytest.param(784, marks=pytest.mark.long)])
 def test_the_distance_to_the_boundary_of_a_linear_model_is_found(dimensions, box) -> None:
-    world = Linear(dimensions, points=60, box=box)
-    ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(60)])
+    count = 60 if dimensions < 200 else 20
+    world = Linear(dimensions, points=count, box=box)
+    ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(count)])
     assert ABSOLUTE.queries <= 4000
     assert (ratio >= 1 - 1e-9).all(), "no point nearer than the boundary lies across it"
     assert ratio.median() <= 1.1
@@ -332,10 +333,10 @@ def test_directions_at_right_angles_go_on_from_round_to_round_block_by_block(dim
 
 def test_right_angles_bring_the_estimate_of_a_normal_nearer() -> None:
     """cos² of the angle to the normal of a plane in R^D: of each pair of directions at random angles 2/π/D overlaps."""
-    dimensions, points = 100, 400
+    dimensions, points = 60, 400
     normal = torch.randn(points, dimensions, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     normal /= normal.norm(dim=1, keepdim=True)
-    for count in (60, 100, 250):
+    for count in (40, 60, 150):
         blocks = [min(dimensions, count - first) for first in range(0, count, dimensions)]
         for orthogonal, alike in ((False, count), (True, sum(size**2 for size in blocks))):
             overlap = 2 / math.pi / dimensions

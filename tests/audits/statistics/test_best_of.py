@@ -10,6 +10,7 @@ from audits.statistics.best_of import best_settings
 from audits.statistics.null import permutation_p
 from audits.statistics.roc import within_auc
 from audits.statistics.summary import Cell
+from tests.cases.simulations import fewer, sizes
 
 
 def cell(setting, scores, member, target, point, attack="apollo", **columns):
@@ -101,12 +102,14 @@ def test_only_settings_that_differ_are_a_choice_and_attacks_are_judged_apart() -
     assert [(each.attack, each.setting) for each in best_settings([*same, *one, *two], draws=50)] == [("apollo", "a")]
 
 
-def test_under_the_null_p_is_uniform_or_larger_and_the_best_settings_own_p_is_not() -> None:
+@sizes(0.3)
+def test_under_the_null_p_is_uniform_or_larger_and_the_best_settings_own_p_is_not(size: float) -> None:
     """Fourteen settings of correlated scores, those of the last four about other points, and nothing to see."""
     rng = np.random.default_rng(0)
     member, target, point = np.tile(np.arange(20) < 10, 2), np.repeat([0, 1], 20), np.arange(40)
     honest, naive = [], []
-    for again in range(300):
+    runs = fewer(300, size)
+    for again in range(runs):
         scores = rng.normal(size=40) + rng.normal(size=(14, 40))
         places = [point] * 10 + [point + 40] * 4
         cells = [cell(str(each), scores[each], member, target, places[each]) for each in range(14)]
@@ -114,7 +117,7 @@ def test_under_the_null_p_is_uniform_or_larger_and_the_best_settings_own_p_is_no
         honest.append(best.p)
         naive.append(permutation_p(scores[int(best.setting)], member, target, draws=199, seed=again)[0])
     for promised in (0.05, 0.1, 0.25, 0.5):  # 300 draws: a share is off by more than .03 to .075 once in a hundred runs
-        error = 2.6 * np.sqrt(promised * (1 - promised) / 300)
+        error = 2.6 * np.sqrt(promised * (1 - promised) / runs)
         assert np.mean(np.array(honest) <= promised) <= promised + error
         assert np.mean(np.array(honest) <= promised) >= promised - error
     assert np.mean(np.array(naive) <= 0.05) > 0.15

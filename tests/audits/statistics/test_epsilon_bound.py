@@ -13,7 +13,7 @@ from audits.errors import BadInput
 from audits.statistics.epsilon_bound import chance_of, epsilon_bound
 from audits.statistics.pair_guesses import SHARES, pair_guesses
 
-REPEATS = 400
+REPEATS = 150
 bound = cache(epsilon_bound)  # of few different counts
 
 

@@ -9,12 +9,14 @@ from scipy.special import ndtri, stdtrit
 from audits.statistics.null import permutation_p
 from audits.statistics.power import detectable_auc, detectable_shift
 from audits.statistics.roc import auc
+from tests.cases.simulations import fewer, sizes
 
 LEVEL = 0.95
 
 
+@sizes(1 / 3)
 @pytest.mark.parametrize(("units", "members"), [(4, 30), (8, 15)])
-def test_an_auc_called_detectable_is_found_four_times_in_five(units: int, members: int) -> None:
+def test_an_auc_called_detectable_is_found_four_times_in_five(units: int, members: int, size: float) -> None:
     at = detectable_auc(members, members, units, error=0.0, level=LEVEL)
     shift = np.sqrt(2.0) * ndtri(at)  # of normal scores with this AUC
     rng = np.random.default_rng(5)
@@ -22,9 +24,11 @@ def test_an_auc_called_detectable_is_found_four_times_in_five(units: int, member
     cluster = np.repeat(np.arange(units), 2 * members)
     found = [
         permutation_p(rng.normal(size=member.size) + shift * member, member, cluster, draws=200, seed=draw)[0]
-        for draw in range(300)
+        for draw in range(fewer(300, size))
     ]
-    assert np.mean(np.array(found) <= 1.0 - LEVEL) == pytest.approx(0.8, abs=0.07)  # three standard errors
+    assert np.mean(np.array(found) <= 1.0 - LEVEL) == pytest.approx(
+        0.8, abs=0.07 / np.sqrt(size)
+    )  # three standard errors
 
 
 def test_permutations_of_points_spread_the_mean_auc_as_the_formula_says() -> None:

@@ -27,6 +27,8 @@ from tests.audits.tmia.made_up_answers import (
     usual,
 )
 
+pytestmark = pytest.mark.usefixtures("few_epochs")
+
 # -------------------------------------------------------------------------------------------------- the family
 
 
@@ -118,11 +120,11 @@ def test_shadow_rows_are_balanced_few_and_decided_by_the_seed(monkeypatch: pytes
 def test_gmia1_reads_reference_model_0_alone_and_gmia2_the_first_ten() -> None:
     seen = scene().answers.posteriors
     for name, last in (("gmia1", 0), ("gmia2", 9)):
+        before = ruling(name, Answers(posteriors=seen))
         for changed, same in ((last + 1, True), (last, False)):
             posterior = seen.shadow_posterior.copy()
             posterior[changed] = posterior[changed][:, ::-1] ** 2
-            answers = Answers(posteriors=replace(seen, shadow_posterior=posterior))
-            before, after = (ruling(name, given_answers) for given_answers in (Answers(posteriors=seen), answers))
+            after = ruling(name, Answers(posteriors=replace(seen, shadow_posterior=posterior)))
             assert np.array_equal(before.statistic["target"], after.statistic["target"]) == same
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.interpolate import PchipInterpolator
-from sklearn.neural_network import MLPClassifier
 
 from audits.errors import BadInput
 from audits.seeds import derive_seed
@@ -25,7 +24,8 @@ from audits.tmia.attacks.shadows import ShadowRows, Verdict
 from audits.tmia.attacks.yeom import Yeom
 from tests.audits.tmia.shadow_rows import CLASSES, POINTS, TARGETS, accuracy, only, posteriors, shadow, targets
 
-QUICK = Network(epochs=15, batch_size=32)
+QUICK = Network(epochs=15, batch_size=64)
+BRIEF = Network(epochs=3, batch_size=64)  # where nothing is asked of what it finds
 ATTACKS = (Pmia, Gmia1, Gmia2, Gmia3, Fmia, Yeom, LabelGap, NoiseVotes)
 
 
@@ -58,13 +58,13 @@ def judged(name: str, seen: np.ndarray, label: np.ndarray) -> Verdict:
     reference = np.stack([posteriors(np.zeros(POINTS, bool), label, 100 + model) for model in range(30)])
     match name:
         case "gmia1":
-            return Gmia1(network=QUICK).judge(shadow(1), seen, seed=3)
+            return Gmia1(network=BRIEF).judge(shadow(1), seen, seed=3)
         case "gmia2":
-            return Gmia2(network=QUICK).judge([shadow(1), shadow(2)], seen, seed=3)
+            return Gmia2(network=BRIEF).judge([shadow(1), shadow(2)], seen, seed=3)
         case "gmia3":
             return Gmia3(level=0.2).judge([shadow(1)], seen)
         case "fmia":
-            return Fmia(QUICK).judge([shadow(1)], seen, label, seed=3)
+            return Fmia(BRIEF).judge([shadow(1)], seen, label, seed=3)
         case "yeom":
             return Yeom().judge([shadow(1)], seen, label)
         case "label_gap":
@@ -135,7 +135,7 @@ def test_gmia_learns_on_the_shadow_and_judges_the_target() -> None:
 
 def test_gmia_reads_the_three_largest_whatever_their_classes() -> None:
     _, _, seen = targets()
-    attack, rows = Gmia1(network=QUICK), shadow(1)
+    attack, rows = Gmia1(network=BRIEF), shadow(1)
     found = attack.judge(rows, seen, seed=0)
     moved = attack.judge(rows, seen[..., [2, 0, 3, 1]], seed=0)
     np.testing.assert_array_equal(found.score, moved.score)
@@ -145,8 +145,10 @@ def test_gmia_reads_the_three_largest_whatever_their_classes() -> None:
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # scikit-learn's, which would go on after 50 epochs
 def test_the_network_is_about_as_good_as_that_of_scikit_learn() -> None:
+    from sklearn.neural_network import MLPClassifier
+
     member, _, seen = targets(lift=1.0)
-    rows = shadow(1, 1000, lift=1.0)
+    rows = shadow(1, 500, lift=1.0)
     ours = Gmia1().judge(rows, seen, seed=0)
     theirs = MLPClassifier((64,), learning_rate_init=0.01, batch_size=64, max_iter=50, alpha=0, random_state=0)
     theirs.fit(largest(rows.posterior, 3), rows.member)
@@ -158,10 +160,10 @@ def test_the_network_is_about_as_good_as_that_of_scikit_learn() -> None:
 def test_the_seed_decides_the_network_and_the_global_generator_does_not() -> None:
     _, _, seen = targets()
     torch.manual_seed(1)
-    first = Gmia1(network=QUICK).judge(shadow(1), seen, seed=0)
+    first = Gmia1(network=BRIEF).judge(shadow(1), seen, seed=0)
     torch.manual_seed(2)
-    np.testing.assert_array_equal(first.score, Gmia1(network=QUICK).judge(shadow(1), seen, seed=0).score)
-    assert not np.array_equal(first.score, Gmia1(network=QUICK).judge(shadow(1), seen, seed=1).score)
+    np.testing.assert_array_equal(first.score, Gmia1(network=BRIEF).judge(shadow(1), seen, seed=0).score)
+    assert not np.array_equal(first.score, Gmia1(network=BRIEF).judge(shadow(1), seen, seed=1).score)
 
 
 def test_adversary_2_takes_shadows_of_other_classes_and_one_shadow_is_adversary_1() -> None:
@@ -200,13 +202,13 @@ def test_fmia_trains_one_network_for_each_class_and_a_pooled_one_for_scarce_clas
     lonely = np.flatnonzero((rows.label == 2) & rows.member)  # class 2 has non-members alone
     kept = np.delete(np.arange(300), np.concatenate([scarce, lonely]))
     rows = ShadowRows(rows.posterior[kept], rows.member[kept], rows.label[kept])
-    found = Fmia(QUICK).judge([rows], seen, label, seed=7)
+    found = Fmia(BRIEF).judge([rows], seen, label, seed=7)
     for one in range(CLASSES):
         own = rows.label == one
         if one in (0, 1):
-            judge = QUICK.fitted(rows.posterior[own], rows.member[own], derive_seed(7, "fmia", one))
+            judge = BRIEF.fitted(rows.posterior[own], rows.member[own], derive_seed(7, "fmia", one))
         else:
-            judge = QUICK.fitted(rows.posterior, rows.member, derive_seed(7, "fmia", "pooled"))
+            judge = BRIEF.fitted(rows.posterior, rows.member, derive_seed(7, "fmia", "pooled"))
         np.testing.assert_allclose(found.score[:, label == one], judge(seen[:, label == one]), rtol=0, atol=1e-5)
 
 
@@ -219,7 +221,7 @@ def test_ten_rows_are_enough_for_a_network_of_the_class() -> None:
         part = ShadowRows(rows.posterior[kept], rows.member[kept], rows.label[kept])
         others = dataclasses.replace(part, member=np.where(part.label == 0, part.member, ~part.member))
         zero = np.zeros(POINTS, int)
-        pair = [Fmia(QUICK).judge([each], seen, zero, seed=7).score for each in (part, others)]
+        pair = [Fmia(BRIEF).judge([each], seen, zero, seed=7).score for each in (part, others)]
         scores.append(np.array_equal(*pair))
     assert scores == [False, True]  # with nine rows the other classes speak as well
 

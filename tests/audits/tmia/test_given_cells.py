@@ -29,6 +29,7 @@ def cells_of(made: Scene, *names: str, tested: Tested = TESTED) -> tuple[list, l
     return given_cells(columns, rulings, again, ["hard"], tested)
 
 
+@pytest.mark.usefixtures("few_epochs")
 @pytest.mark.parametrize("name", [*RANKED, *(name for name in OLDER if name != "lira_oracle")])
 def test_every_attack_judges_again_without_some_reference_models(name: str) -> None:
     made = scene(asked=40, failed=0.05)

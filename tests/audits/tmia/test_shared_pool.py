@@ -21,6 +21,7 @@ from audits.tmia.shared_pool import (
     spread,
 )
 from tests.audits.tmia.made_up_answers import BETA, ruling, scene
+from tests.cases.simulations import fewer, sizes
 
 
 @pytest.mark.parametrize("pool_sets", [0.5, 1, 3, 10, 15, 1000])
@@ -51,9 +52,12 @@ def null_and_reference(pool_sets: int, runs: int, n_ref: int, n: int = 40) -> tu
     return null, reference
 
 
+@sizes(0.25)
 @pytest.mark.parametrize(("pool_sets", "inflated"), [(1, 0.122), (3, 0.077), (15, 0.056)])
-def test_corrected_p_values_keep_their_level_where_raw_ranks_do_not(pool_sets: int, inflated: float) -> None:
-    runs, n_ref = 12_000, 399
+def test_corrected_p_values_keep_their_level_where_raw_ranks_do_not(
+    pool_sets: int, inflated: float, size: float
+) -> None:
+    runs, n_ref = fewer(12_000, size), 399
     null, reference = null_and_reference(pool_sets, runs, n_ref)
     raw = rank_p(null, reference, larger_is_member=True)
     error = 3 * math.sqrt(0.05 * 0.95 / runs)

@@ -23,7 +23,7 @@ from audits.training.fit import train_model
 from audits.training.recipe import Recipe
 from tests.audits.tmia.made_up_answers import WHITE_BOX
 
-ASKED, OWN, PROXY, SHADOWS, TARGETS = 200, 100, 400, 6, 4
+ASKED, OWN, PROXY, SHADOWS, TARGETS = 200, 100, 400, 4, 4
 
 
 def small(classes: int = 4) -> tuple[nn.Module, TensorSet]:
@@ -112,7 +112,7 @@ def over_fitted() -> tuple[WhiteBox, np.ndarray]:
     digits = load("digits")
     order = np.random.default_rng(7).permutation(len(digits.labels))
     candidates, mine, proxy = np.split(order[: 2 * ASKED + PROXY], [ASKED, 2 * ASKED])
-    recipe = Recipe(optimizer="adam", learning_rate=1e-2, epochs=60, batch_size=20)
+    recipe = Recipe(optimizer="adam", learning_rate=1e-2, epochs=60, batch_size=50)
     architecture = make_model("mlp", {"hidden": [32]})
 
     def looked(ids: np.ndarray, index: int) -> tuple[np.ndarray, ...]:
@@ -156,6 +156,7 @@ def test_where_members_and_others_are_exchanged_there_is_chance(name: str) -> No
     assert abs(np.mean(aucs) - 0.5) < 0.02
 
 
+@pytest.mark.usefixtures("few_epochs")
 @pytest.mark.parametrize("name", WHITE_BOX)
 def test_what_is_learnt_depends_on_reference_models_alone(name: str) -> None:
     """Half of the targets gone, the others are judged as before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.apollo.attacks import ATTACKS, Attack, Finding
@@ -146,6 +146,7 @@ def test_exactly_the_promised_rate_of_new_scores_is_called_forgotten(kind: str, 
     assert decision.min() >= 0 and decision.max() <= 1
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, 2.0]), min_size=2, max_size=60),
     st.floats(0, 1),

@@ -23,6 +23,7 @@ from audits.apollo.attacks.calibration import (
 )
 from audits.apollo.evidence import Evidence
 from audits.statistics.conformal import decided
+from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import auc, make_evidence, make_walks
 
 N, K, F = 6, 9, 3
@@ -211,10 +212,11 @@ def test_answers_that_are_all_alike_give_finite_equal_scores(name: str) -> None:
 
 RATE, CANDIDATES = 0.05, 100
 RUNS = {"u_mia_shadow": 25}  # ten support vector machines a run
+SIZES = sizes(0.25)
 
 
-def runs_of(name: str) -> int:
-    return RUNS.get(name, 40)
+def runs_of(name: str, size: float) -> int:
+    return fewer(RUNS.get(name, 40), size)
 
 
 @functools.cache
@@ -238,20 +240,23 @@ SIMULATED = sorted(set(ATTACKS) - {"u_mia_oracle"})
 OVER_UNLEARNED = {"apollo_over"}  # finds points that a model knows less of than models that never saw them
 
 
+@SIZES
 @pytest.mark.parametrize("name", ATTACKS)
-def test_without_an_effect_the_auc_is_one_half(name: str) -> None:
-    _, area = simulate(name, 0.0, runs_of(name))
-    assert abs(area.mean() - 0.5) < 3.5 * standard_error(area)
-    assert standard_error(area) < 0.015
+def test_without_an_effect_the_auc_is_one_half(name: str, size: float) -> None:
+    _, area = simulate(name, 0.0, runs_of(name, size))
+    assert abs(area.mean() - 0.5) < standard_errors(len(area), size) * standard_error(area)
+    assert standard_error(area) < 0.015 / np.sqrt(size)
 
 
+@SIZES
 @pytest.mark.parametrize("name", ATTACKS)
-def test_with_an_effect_the_auc_is_above_one_half(name: str) -> None:
-    _, area = simulate(name, -1.5 if name in OVER_UNLEARNED else 1.5, runs_of(name) * 3 // 8)
-    assert area.mean() > 0.53 + 3.5 * standard_error(area)
+def test_with_an_effect_the_auc_is_above_one_half(name: str, size: float) -> None:
+    _, area = simulate(name, -1.5 if name in OVER_UNLEARNED else 1.5, fewer(RUNS.get(name, 40) * 3 // 8, size))
+    assert area.mean() > 0.53 + (3.5 if size == 1 else 2) * standard_error(area)
 
 
+@SIZES
 @pytest.mark.parametrize("name", SIMULATED)
-def test_without_an_effect_the_promised_false_positive_rate_is_found(name: str) -> None:
-    found, _ = simulate(name, 0.0, runs_of(name))
-    assert abs(found.mean() - RATE) < 3.5 * standard_error(found)
+def test_without_an_effect_the_promised_false_positive_rate_is_found(name: str, size: float) -> None:
+    found, _ = simulate(name, 0.0, runs_of(name, size))
+    assert abs(found.mean() - RATE) < standard_errors(len(found), size) * standard_error(found)

@@ -15,19 +15,21 @@ import pytest
 from audits.apollo.attacks import ATTACKS, Finding
 from audits.apollo.attacks.calibration import leave_one_out
 from audits.apollo.attacks.outside import stand_ins
+from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import evidence_for, make_evidence
 
 RATES = (0.01, 0.05, 0.1)
 RUNS, POINTS = 60, 200  # 6 000 points that no target saw
 FEWER = {"u_mia_shadow": 15}  # ten support vector machines a run
+SIZES = sizes(0.25)
 PROMISING = sorted(set(ATTACKS) - {"u_mia_oracle"})  # an oracle's null are the judged points
 
 
 @functools.cache
-def rates_of(name: str) -> np.ndarray:
+def rates_of(name: str, size: float) -> np.ndarray:
     """Return (runs, 2, rates): the share of unseen points called forgotten, by decisions and by p-values."""
     found = []
-    for run in range(FEWER.get(name, RUNS)):
+    for run in range(fewer(FEWER.get(name, RUNS), size)):
         evidence, forgotten = make_evidence(5000 + run, POINTS, models=4, effect=1.5, kinds=ATTACKS[name].reads)
         finding = ATTACKS[name]().judge(evidence)
         p = finding.p_values()[~forgotten]
@@ -37,20 +39,24 @@ def rates_of(name: str) -> np.ndarray:
     return np.array(found)
 
 
+@SIZES
 @pytest.mark.parametrize("place", range(len(RATES)), ids=map(str, RATES))
 @pytest.mark.parametrize("name", PROMISING)
-def test_points_that_a_target_never_saw_are_called_forgotten_at_the_promised_rate(name: str, place: int) -> None:
-    decisions = rates_of(name)[:, 0, place]
+def test_points_that_a_target_never_saw_are_called_forgotten_at_the_promised_rate(
+    name: str, place: int, size: float
+) -> None:
+    decisions = rates_of(name, size)[:, 0, place]
     error = decisions.std(ddof=1) / np.sqrt(len(decisions))
-    assert abs(decisions.mean() - RATES[place]) < 3.5 * error
-    assert error < RATES[place] / 4
+    assert abs(decisions.mean() - RATES[place]) < standard_errors(len(decisions), size) * error
+    assert error < RATES[place] / 4 / np.sqrt(size)
 
 
+@SIZES
 @pytest.mark.parametrize("place", range(len(RATES)), ids=map(str, RATES))
 @pytest.mark.parametrize("name", PROMISING)
-def test_p_values_of_points_that_a_target_never_saw_are_valid(name: str, place: int) -> None:
-    below = rates_of(name)[:, 1, place]
-    assert below.mean() < RATES[place] + 3.5 * below.std(ddof=1) / np.sqrt(len(below))
+def test_p_values_of_points_that_a_target_never_saw_are_valid(name: str, place: int, size: float) -> None:
+    below = rates_of(name, size)[:, 1, place]
+    assert below.mean() < RATES[place] + standard_errors(len(below), size) * below.std(ddof=1) / np.sqrt(len(below))
 
 
 def test_every_point_has_its_own_stand_ins_in_order_and_starts_again_where_it_has_fewer() -> None:

@@ -107,7 +107,7 @@ def with_kept(shadows: Shadows, offline: bool) -> Shadows:
 def test_batched_search_equals_the_naive_search(offline, value_range, norm, kept):
     x, y, start, shadows = problem(seed=3)
     epsilon = 0.3 if norm == "l2" else 0.1
-    settings = SearchSettings(alpha=1.0, beta=4.0, epsilon=epsilon, steps=6, learning_rate=0.1, norm=norm)
+    settings = SearchSettings(alpha=1.0, beta=4.0, epsilon=epsilon, steps=4, learning_rate=0.1, norm=norm)
     if offline:
         shadows = Shadows(shadows.original, [], torch.zeros_like(shadows.inside), SHAPE)
     if kept:
