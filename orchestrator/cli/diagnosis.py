@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from audits.credentials import hide, mask
 from audits.errors import BadInput
+from audits.memory import free as memory_free
 from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.engine.run.tracking_uri import chosen_uri
@@ -104,7 +105,7 @@ def processors() -> Iterator[Finding]:
 
 def memory() -> Iterator[Finding]:
     """Check the memory that is free now."""
-    free = free_memory()
+    free = memory_free()
     if free is None:
         yield Finding("warn", "memory", "free memory is not known on this system")
         return
@@ -113,15 +114,6 @@ def memory() -> Iterator[Finding]:
         yield Finding("warn", "memory", text, "close other programs, or use fewer workers (--workers 1)")
     else:
         yield Finding("ok", "memory", text)
-
-
-def free_memory() -> int | None:
-    """Return the bytes of memory that are available, or None where the system does not say."""
-    table = Path("/proc/meminfo")
-    if not table.exists():
-        return None
-    lines = dict(line.split(":", 1) for line in table.read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) * 1024
 
 
 def store_place(uri: str | None) -> Iterator[Finding]:
