@@ -26,6 +26,7 @@ from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.engine.store.faults import StoreSilent
 from orchestrator.engine.store.patience import SHORT
 from orchestrator.engine.store.store import Store, default_store_uri
+from orchestrator.engine.store.trust import KEY_FILE, Trust
 
 LOW_DISK = 2e9  # bytes
 LOW_MEMORY = 2e9
@@ -118,7 +119,13 @@ def memory() -> Iterator[Finding]:
 
 def store_place(uri: str | None) -> Iterator[Finding]:
     """Check that the store can be opened, and that a local one can be written and has room."""
-    store = Store(uri or default_store_uri(), SHORT)
+    try:
+        trust = Trust.of()
+    except BadInput as error:
+        what, _, fix = str(error).partition("; ")
+        yield Finding("FAIL", "store key", what, fix or f"correct {KEY_FILE}, or unset it")
+        trust = Trust.of(with_key=False)
+    store = Store(uri or default_store_uri(), SHORT, trust)
     origin = "--store" if uri else "ORCH_STORE" if os.environ.get("ORCH_STORE") else "default"
     fix = "name another place with --store or ORCH_STORE"
     here = "://" not in store.uri

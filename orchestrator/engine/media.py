@@ -143,8 +143,8 @@ def xml(text: str) -> str:
 def csv_cell(value: object) -> object:
     """Return an entry of a CSV file of which a spreadsheet makes no formula: text that may be one begins with ``'``.
 
-    So does text that begins with ``'`` itself. Numbers stay as they are, and characters that cannot be seen are escapes,
-    as the file may be shown on a terminal.
+    So does text that begins with ``'`` itself. Numbers stay as they are. Characters that cannot be seen are
+    escapes, as the file may be shown on a terminal.
     """
     if not isinstance(value, str):
         return value
@@ -172,8 +172,8 @@ def label(text: str) -> str:
 def file_name(text: str) -> str:
     """Return a file's name without its ending; it lies in the folder where it is written, whatever ``text`` is.
 
-    One that cannot have the text's own name, because of its characters or its length, ends with a digest of the text, so
-    that no two texts share a file.
+    One that cannot have the text's own name, because of its characters or its length, ends with a digest of the text,
+    so that no two texts share a file.
     """
     name = re.sub(r"[^\w.=-]+", "-", text)
     name = f"-{name[1:]}" if name.startswith(".") else name or "-"
