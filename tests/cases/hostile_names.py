@@ -20,7 +20,6 @@ NAMES = (
     "[link](http://evil.example/x)",
     "![image](http://evil.example/x.png)",
     '"><img src=x onerror=alert(1)><script>alert(1)</script>',
-    '~bug ~"two words" %v1 %"next" %3 &12 $34',
     "@team #123 GH-7 https://evil.example www.evil.example a@evil.example",
     "a | b `code` *bold* _em_ ~~s~~ \\ &lt;b&gt;",
     "\x1b]0;title\x07\x1b[31mred\x1b[2J\r\b\x9b31m",
@@ -42,6 +41,7 @@ NAMES = (
     "line\n" * 3000,
     "\ufffe\uffff\U000e0041\u3164",
     "{{ 7 * 7 }}{% raw %}",
+    '~bug ~"two words" %v1 %"next" %3 &12 $34',
 )
 HALVES = ("half \ud800", "\udcff\udc80.csv")
 TOKENS = (

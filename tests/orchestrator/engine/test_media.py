@@ -64,8 +64,8 @@ def test_joiners_show_where_no_script_needs_them_and_marks_of_direction_always(n
 
 @given(hostile(halves=True))
 @example(HALVES[0])
-@example(NAMES[7])
-@example(NAMES[-4])
+@example(NAMES[6])
+@example(NAMES[-5])
 def test_a_terminal_and_a_label_are_not_steered(name: str) -> None:
     assert not steering(media.terminal(name)) and "\n" not in media.terminal(name)
     assert not steering(media.terminal_lines(name).replace("\t", ""))
