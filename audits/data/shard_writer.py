@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.file_sets import Facts, unreadable
+from audits.data.regular import content_of
 from audits.errors import BadInput
 from audits.writing import replacing
 
@@ -134,7 +135,7 @@ def sha256_of(path: Path) -> str:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return content_of(file)
     except OSError as error:
         raise unreadable(file, error) from error
 
