@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from audits.data.file_sets import Facts, unreadable
 from audits.data.regular import content_of
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from audits.writing import replacing
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Written:
     def read(part: Part) -> Written | None:
         """Return what was noted of a shard; None unless it is whole and its files are as they were."""
         try:
-            fields: dict[str, Any] = json.loads(part.note.read_text())
+            fields: dict[str, Any] = from_json(part.note.read_text())
             for name in ("offsets", "lengths", "ends"):
                 fields[name] = tuple(fields[name])
             found = Written(**fields)
