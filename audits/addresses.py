@@ -86,14 +86,6 @@ def endpoint_of(parts: SplitResult) -> str:
     return dict(parse_qsl(parts.query)).get(ENDPOINT, "").lower() if is_plain(parts) else ""
 
 
-def is_loopback(place: str) -> bool:
-    """Say whether a place, ``host`` or ``host:port``, is this machine's loopback address."""
-    try:
-        return on_this_machine(urlsplit(f"//{place}").hostname or "")
-    except ValueError:
-        return False
-
-
 def on_this_machine(host: str) -> bool:
     """Say whether ``host`` is this machine's loopback address."""
     try:

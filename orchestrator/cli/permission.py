@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from audits.addresses import is_loopback, place_of
+from audits.addresses import place_of
 from audits.credentials import MASK
 from audits.errors import BadInput
 from audits.own.permission import Named, is_own
@@ -18,9 +18,6 @@ from orchestrator.engine.media import visible
 from orchestrator.engine.plan.reach import OPTION, VARIABLE, Reach
 
 ALLOW = "ORCH_ALLOW_CODE"
-LOGIN_OF_MLFLOW = "MLFLOW_TRACKING_"
-"""Variables that MLflow's client makes a login of begin so."""
-NO_LOGIN = ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_INSECURE_TLS", "MLFLOW_TRACKING_SERVER_CERT_PATH")
 
 
 @dataclass
@@ -89,13 +86,11 @@ class Permission:
     def is_allowed(self, reach: Reach) -> bool:
         """Return whether a place may be reached, and its credential sent there.
 
-        A server on this machine that is sent no credential needs no permission; a place that is allowed with one
-        credential is allowed without.
+        Servers on this machine are no exception: what listens there trusts whoever can reach it, and a plan may choose
+        what it is sent. A place that is allowed with one credential is allowed without.
         """
         if self.is_own_word(reach) or MASK in reach.place:
             return self.is_own_word(reach)
-        if is_loopback(reach.place) and (not reach.credential or not is_there(reach.credential)):
-            return True
         allowed = self.places | {read_allowance(word) for word in os.environ.get(VARIABLE, "").split()}
         if reach.credential:
             return (reach.credential, reach.place) in allowed
@@ -110,14 +105,6 @@ class Permission:
 def somebody_is_there() -> bool:
     """Say whether a question would be read."""
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def is_there(credential: str) -> bool:
-    """Say whether this environment may have a credential: MLflow's is looked for, others are taken to be there."""
-    if credential != "mlflow-login":
-        return True
-    named = any(name.startswith(LOGIN_OF_MLFLOW) and name not in NO_LOGIN for name in os.environ)
-    return named or Path("~/.mlflow/credentials").expanduser().exists()
 
 
 def read_allowance(word: str) -> tuple[str, str]:

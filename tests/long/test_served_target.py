@@ -150,7 +150,8 @@ def audit(kind: str, name: str, weights: str, served: dict[str, Any] | None = No
     target = PLANS[kind]["target"] | {"weights": weights} | ({"served": served} if served else {})
     Path("plan.yaml").write_text(json.dumps(COMMON | PLANS[kind] | {"target": target}))
     here = ["--store", "store", "--set", f"tracking.uri=sqlite:///{Path.cwd()}/mlflow.db"]
-    return main(["audit", kind, "plan.yaml", "--out", name, "--force", *here])
+    allowed = ["--allow-addresses", weights] if weights.startswith("http") else []
+    return main(["audit", kind, "plan.yaml", "--out", name, "--force", *here, *allowed])
 
 
 def scores(name: str) -> bytes:

@@ -19,7 +19,7 @@ from orchestrator.cli.main import main
 from orchestrator.cli.permission import Permission, read_allowance
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import read_command
-from orchestrator.engine.plan.reach import Reach
+from orchestrator.engine.plan.reach import Reach, quoted
 
 TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
 SERVED = (
@@ -178,20 +178,35 @@ def test_answers_are_remembered_for_a_place_and_a_credential(monkeypatch: pytest
         assert len(asked) == times
 
 
-def test_a_server_of_this_machine_needs_no_permission_unless_it_gets_a_secret(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.4.5", "localhost", "[::1]"])
+def test_a_server_of_this_machine_is_asked_about_as_others_are(
+    host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(SERVED.format(url="http://127.0.0.1:9/x", token="''"))
-    assert main(["validate", "plan.yaml"]) == 0
+    words = ["validate", "plan.yaml"]
+    write(SERVED.format(url=f"http://{host}:9/x", token="''"))
+    assert f"--allow-addresses {quoted(f'{host}:9')}" in refused(words, capsys), "the plan chooses path and content"
+    assert main([*words, "--allow-addresses", f"{host}:9"]) == 0
+    assert main([*words, "--set", f"target.weights=http://{host}:9/x"]) == 0
     capsys.readouterr()
-    write(SERVED.format(url="http://localhost:9/x", token="TOKEN"))
-    assert "TOKEN@localhost:9" in refused(["validate", "plan.yaml"], capsys)
-    write("tracking: {uri: 'http://127.0.0.1:9'}\n")
-    assert "mlflow-login@127.0.0.1:9" in refused(["validate", "plan.yaml"], capsys)
+    write(SERVED.format(url=f"http://{host}:9/x", token="TOKEN"))
+    assert f"TOKEN@{host}:9" in refused(words, capsys)
     monkeypatch.setenv("HOME", str(Path.cwd()))
     for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"):
         monkeypatch.delenv(name)
-    assert main(["validate", "plan.yaml"]) == 0
+    write(f"tracking: {{uri: 'http://{host}:9'}}\n")
+    assert f"mlflow-login@{host}:9" in refused(words, capsys), "there may be a login by the time of the run"
+    assert main([*words, "--allow-addresses", f"mlflow-login@{host}:9"]) == 0
+
+
+def test_nothing_is_posted_to_a_service_of_this_machine_unasked(
+    redirected: tuple[Redirecting, Redirecting], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, service = redirected
+    write(SERVED.format(url=f"{service.url}/api/jobs/", token="''"))
+    refused(["audit", "mia", "plan.yaml"], capsys)
+    write(f"tracking: {{uri: '{service.url}'}}\n")
+    refused(["audit", "apollo", "plan.yaml"], capsys)
+    assert not service.seen
 
 
 def test_an_address_behind_a_mask_cannot_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
