@@ -26,6 +26,7 @@ class Reach:
     """A place that a plan names in ``field`` by ``text``, masked, and the credential that is sent there, "" for none.
 
     ``credential``: the name of an environment variable, which ``token_field`` of the plan gives, or one of ``LOGINS``.
+    ``told``: what leads there, in words, if it is not the field itself.
     """
 
     field: str
@@ -33,6 +34,7 @@ class Reach:
     place: str
     credential: str = ""
     token_field: str = ""
+    told: str = ""
 
     @property
     def permission(self) -> str:
@@ -41,7 +43,7 @@ class Reach:
 
     def __str__(self) -> str:
         sent = f"what {self.credential} holds" if self.token_field else LOGINS.get(self.credential, self.credential)
-        text = f"{self.field} reaches {self.place}{f' and sends it {sent}' if sent else ''}"
+        text = f"{self.told or self.field} reaches {self.place}{f' and sends it {sent}' if sent else ''}"
         return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
@@ -65,9 +67,12 @@ def asking(may_reach: MayReach) -> Iterator[None]:
         _asked.pop()
 
 
-def require_permission(found: Sequence[Reach]) -> None:
-    """Raise BadInput unless all these places may be reached."""
-    refused = _asked[-1](found) if found and _asked else ()
+def require_permission(found: Sequence[Reach], *, always: bool = False, otherwise: str = "") -> None:
+    """Raise BadInput unless all these places may be reached.
+
+    ``always``: refuse them, too, where nobody is asked, because no plan names them. ``otherwise``: another way out.
+    """
+    refused = _asked[-1](found) if found and _asked else found if always else ()
     if not refused:
         return
     if hidden := next((reach for reach in refused if MASK in reach.place), None):
@@ -77,8 +82,11 @@ def require_permission(found: Sequence[Reach]) -> None:
         )
     words = list(dict.fromkeys(quoted(reach.permission) for reach in refused))
     more = " ".join(reach.permission for reach in refused) if len(words) > 1 else ""
+    whose = "it may be anybody's" if otherwise else "a plan may be anybody's"
+    other = f"{otherwise}, " if otherwise else ""
+    told = "; ".join(dict.fromkeys(map(str, refused)))
     raise BadInput(
-        f"{'; '.join(map(str, refused))}: a plan may be anybody's; add {' '.join(f'{OPTION} {word}' for word in words)}"
+        f"{told}: {whose}; {other}add {' '.join(f'{OPTION} {word}' for word in words)}"
         f", or set {VARIABLE}={quoted(more) if more else words[0]}, if you trust it; nothing was contacted"
     )
 

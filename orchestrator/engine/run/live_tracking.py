@@ -105,7 +105,8 @@ class LiveTracking:
             with reached(self.where, "the run goes on", self.ready.set):
                 if self.over.is_set():
                     return
-                parent = open_run(self.subject, self.out, self.where, self.plan.tracking.experiment)
+                tracking = self.plan.tracking
+                parent = open_run(self.subject, self.out, self.where, tracking.experiment, named=tracking.uri)
                 if self.abandoned:  # a slow server made it after the run had ended
                     parent.end(self.status or "KILLED")
                     return

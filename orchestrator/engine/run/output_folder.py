@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.regular import content_of
 from audits.errors import BadInput
 from audits.plain_json import from_json
 from audits.writing import CannotWrite, make_folder, opened_to_append, require_no_link, require_own, write_whole
@@ -178,7 +179,7 @@ def keep_run(out: Path, name: str, goal: Goal | None) -> None:
 def _read(file: Path) -> dict[str, Any]:
     """Return the object in a file; {} where there is none."""
     try:
-        found = from_json(file.read_bytes())
+        found = from_json(content_of(file))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -34,6 +34,7 @@ from orchestrator.engine.run.standing import Left
 from orchestrator.engine.run.stored_work import StoredWork
 from orchestrator.engine.run.tracking import log_result
 from orchestrator.engine.run.tracking_models import ToLog
+from orchestrator.engine.run.tracking_places import require_places
 from orchestrator.engine.run.tracking_server import TrackingFailed
 from orchestrator.engine.run.tracking_stopped import Kept
 from orchestrator.engine.run.workers import hire
@@ -144,6 +145,7 @@ class Run:
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild, self.pictures, self.aggregate_only = rebuild, pictures and not aggregate_only, aggregate_only
         check_published(kind, plan)
+        require_places(plan.tracking.uri, plan.tracking.experiment, out)
         plan = with_digests(plan)
         self.store = Store(plan.compute.store or default_store_uri())
         self.stored = StoredWork(kind, self.store, terminal)

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from audits.credentials import reveal
 from audits.writing import make_folder, write_whole
@@ -25,10 +24,12 @@ from orchestrator.engine.run.tracking_again import finished_before, keep_finishe
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import NOTE, allowed_name, effective, flatten, plan_hash
+from orchestrator.engine.run.tracking_places import Kept, file_of, own_place, require_allowed
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_stopped import (
     OF,
     OPEN_FILE,
+    PARENT,
     RUNNING,
     STATE,
     Subject,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 FILES = ("result.json", "scores.parquet", "plan.yaml", "report.html")
 METRICS_A_REQUEST, PARAMS_A_REQUEST = 900, 90  # below the server's limits of 1000 and 100
-PARENT = "mlflow.parentRunId"
 
 
 def log_result(
@@ -65,15 +65,15 @@ def log_result(
 
     ``out`` holds result.json, scores.parquet (unless the run keeps aggregates only), plan.yaml, report.html and
     figures/. ``tables``: its tables as CSV, by name, where they are not to be made from ``out``.
-    Artifacts of a database that has no server go to ``out/mlartifacts``. A parent that is still open for
-    ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``),
+    Artifacts go to ``mlartifacts`` beside a database file, and in ``out`` of other databases. A parent that is still
+    open for ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``),
     or one that was stopped goes on (``tracking_stopped``); a run that is repeated elsewhere is another one with the
     same ``orch.plan_hash`` tag.
     Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
     """
     where = resolve_uri(uri, out)
     with reached(where, f"{out} is complete"):
-        run = open_run(subject_of(kind, result), out, where, experiment, result)
+        run = open_run(subject_of(kind, result), out, where, experiment, result, named=uri)
         try:
             page = _log_runs(run, kind, result, out, tables)
             logged = log_models(run.client, run.experiment, run.children, run.parent, models) if models else None
@@ -221,29 +221,43 @@ class OpenRun:
 
 
 def open_run(
-    subject: Subject, out: Path, uri: str, experiment: str, result: Mapping[str, Any] | None = None
+    subject: Subject,
+    out: Path,
+    uri: str,
+    experiment: str,
+    result: Mapping[str, Any] | None = None,
+    *,
+    named: str | None = None,
 ) -> OpenRun:
     """Return the parent run of ``subject`` in ``out``: that of an earlier process which did not finish, else a new one.
 
     What that process was tracking stands in a file in ``out``. If it was another run, with another plan or settings
     that this one does not have, its parent ends as KILLED. With the ``result`` of the run a finished parent of the same
-    run comes before one that was stopped.
+    run comes before one that was stopped. ``named``: the plan's ``tracking.uri``. Raises BadInput where a database
+    leads files to a place that is not allowed (``tracking_places``).
     """
     from mlflow import MlflowClient
 
-    if uri.startswith("sqlite:"):
-        make_folder(Path(urlsplit(uri).path.removeprefix("/")).parent)
+    if (file := file_of(uri)) is not None:
+        make_folder(file.parent)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
+    location = str(client.get_experiment(identity).artifact_location)
+
+    def require(runs: Sequence[Any] = ()) -> None:
+        kept = Kept(location, tuple((str(run.info.run_id), str(run.info.artifact_uri)) for run in runs))
+        require_allowed(named, uri, experiment, out, kept)
+
+    require()
     plan = subject.plan
     tags = {"orch.plan_hash": plan_hash(plan), "orch.kind": subject.kind, "mlflow.source.name": "orch", **tags_of(plan)}
 
     def opened(parent: str, children: Sequence[Any], *, again: bool = False, logged: Sequence[Any] = ()) -> OpenRun:
-        named = {str(child.info.run_name): str(child.info.run_id) for child in children}
+        of_settings = {str(child.info.run_name): str(child.info.run_id) for child in children}
         had = {str(run.info.run_id): set(run.data.params) for run in logged}
         ended = {run.info.run_id for run in children if run.info.status not in ("RUNNING", "FINISHED")}
         params, stand_ins = flatten(plan), subject.stand_ins
-        return OpenRun(client, identity, parent, tags, params, out, named, again, had, ended, stand_ins)
+        return OpenRun(client, identity, parent, tags, params, out, of_settings, again, had, ended, stand_ins)
 
     stopped, token = unfinished(client, identity, out)
     same = None
@@ -256,9 +270,12 @@ def open_run(
             client.set_terminated(parent.info.run_id, "KILLED")
     running = same is not None and same[0].info.status == "RUNNING"
     if not running and result is not None and (done := finished_before(client, identity, out, result)) is not None:
-        return opened(str(done.info.run_id), _children(client, identity, done.info.run_id), again=True)
+        children = _children(client, identity, done.info.run_id)
+        require([done, *children])
+        return opened(str(done.info.run_id), children, again=True)
     if same is not None:
         parent, children = same
+        require([parent, *children])
         if not running:
             client.update_run(parent.info.run_id, status="RUNNING")
         return opened(str(parent.info.run_id), children, logged=[parent, *children])
@@ -299,7 +316,7 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
     if (out / "figures").is_dir():
         client.log_artifacts(parent, str(out / "figures"), "figures")
     for name, table in (page.csv(out) if tables is None else tables).items():
-        client.log_text(parent, table, f"tables/{name}.csv")
+        _log_file(client, parent, f"{name}.csv", table.encode(), "tables")
     for trial in told_of(result):
         run.log_trial(trial)
     for entry in result["settings"]:
@@ -315,14 +332,16 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
 
 
 def _experiment(client: MlflowClient, uri: str, name: str, out: Path) -> str:
-    """Return the experiment's id, made where it does not exist (with local artifacts for a database without server)."""
+    """Return the experiment's id, made where it does not exist (with files beside a database without server)."""
     found = client.get_experiment_by_name(name)
     if found is not None:
         if found.lifecycle_stage != "active":
             client.restore_experiment(found.experiment_id)
         return str(found.experiment_id)
-    local = None if urlsplit(uri).scheme.startswith("http") else (out.resolve() / "mlartifacts").as_uri()
-    return client.create_experiment(name, artifact_location=local)
+    own = own_place(uri, out)
+    if own is not None:
+        make_folder(own, private=True)
+    return client.create_experiment(name, artifact_location=own.as_uri() if own else None)
 
 
 def _start(client: MlflowClient, experiment: str, name: str, tags: Mapping[str, str]) -> str:
@@ -350,7 +369,12 @@ def _log_scores(client: MlflowClient, run: str, scores: Path, setting: str) -> N
     import pyarrow.parquet as pq
 
     table = pq.read_table(scores, filters=[("setting", "=", setting)])
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "scores.parquet"
-        write_whole(file, pack_table(table))
-        client.log_artifact(run, str(file))
+    _log_file(client, run, scores.name, pack_table(table))
+
+
+def _log_file(client: MlflowClient, run: str, name: str, content: bytes, folder: str | None = None) -> None:
+    """Log a file, which a local place gets with the permissions of the run's own files: it may name people."""
+    with tempfile.TemporaryDirectory() as made:
+        file = Path(made) / name
+        write_whole(file, content, private=True)
+        client.log_artifact(run, str(file), folder)

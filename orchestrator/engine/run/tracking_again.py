@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.regular import content_of
 from audits.plain_json import from_json
 from audits.writing import write_whole
 from orchestrator.engine.jobs.keys import digest
@@ -15,6 +17,7 @@ from orchestrator.engine.jobs.keys import digest
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+TOKEN = re.compile("[0-9A-Za-z]{1,64}")
 FINISHED_FILE = ".tracked"  # in the folder of a finished run: the tag orch.run of its parent, and what it was a run of
 
 
@@ -44,18 +47,30 @@ def keep_finished(out: Path, opened: Path, result: Mapping[str, Any]) -> None:
     On a full disk nothing is left, and the next run of the same is another one.
     """
     with suppress(OSError):
-        token = opened.read_text(encoding="utf-8")
+        token = content_of(opened).decode("utf-8")
         write_whole(out / FINISHED_FILE, json.dumps({"run": token, "of": fingerprint(result)}).encode())
+
+
+def checked_token(token: str) -> str:
+    """Return a tag ``orch.run``, which goes into a query of MLflow; raises ValueError for any other text."""
+    if not TOKEN.fullmatch(token):
+        raise ValueError("no tag of a run")
+    return token
+
+
+def finished_token(out: Path) -> tuple[str, str] | None:
+    """Return the tag ``orch.run`` of the finished run in ``out``, and what it was of; None where no file says it."""
+    try:
+        kept = from_json(content_of(out / FINISHED_FILE))
+        return checked_token(str(kept["run"])), str(kept["of"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def finished_before(client: MlflowClient, experiment: str, out: Path, result: Mapping[str, Any]) -> Any | None:
     """Return the finished parent of the very run that ``result`` is of, if ``out`` holds one; else None."""
-    try:
-        kept = from_json((out / FINISHED_FILE).read_text(encoding="utf-8"))
-        token, of = str(kept["run"]), kept["of"]
-    except (OSError, ValueError, TypeError, KeyError):
+    kept = finished_token(out)
+    if kept is None or kept[1] != fingerprint(result):
         return None
-    if of != fingerprint(result) or not token.isalnum():
-        return None
-    query = f"tags.orch.run = '{token}' and attributes.status = 'FINISHED'"
+    query = f"tags.orch.run = '{kept[0]}' and attributes.status = 'FINISHED'"
     return next(iter(client.search_runs([experiment], query)), None)

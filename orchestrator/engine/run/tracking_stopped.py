@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from audits.data.regular import content_of
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.media import visible
 from orchestrator.engine.run.search_result import told_of
+from orchestrator.engine.run.tracking_again import checked_token, finished_token
 from orchestrator.engine.run.tracking_names import allowed_name, flatten, plan_hash, settled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 OPEN_FILE = ".tracking"  # in the folder of a run that is not finished: the tag orch.run of its parent
+PARENT = "mlflow.parentRunId"
 OF, STATE = "orch.run_of", "orch.state"
 RUNNING = "running"  # the state of a trial that has not ended
 
@@ -91,12 +94,28 @@ def text_of(value: Any) -> str:
 
 def unfinished(client: MlflowClient, experiment: str, out: Path) -> tuple[list[Any], str]:
     """Return the parents that were opened for ``out`` and not finished, and the tag ``orch.run`` for another one."""
-    try:
-        token = (out / OPEN_FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    token = open_token(out)
+    if token is None:
         return [], uuid4().hex
     found = client.search_runs([experiment], f"tags.orch.run = '{token}' and attributes.status != 'FINISHED'")
     return list(found), uuid4().hex if found else token
+
+
+def open_token(out: Path) -> str | None:
+    """Return the tag ``orch.run`` of the run that is not finished in ``out``; None where no file says one.
+
+    The folder may be somebody else's: a pipe is not waited for, and what is no such tag is not sent to MLflow.
+    """
+    try:
+        return checked_token(content_of(out / OPEN_FILE).decode("utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def tokens_in(out: Path) -> list[str]:
+    """Return the tags ``orch.run`` that files in ``out`` say: of a run that is not finished, and of a finished one."""
+    kept = finished_token(out)
+    return [token for token in (open_token(out), kept and kept[0]) if token]
 
 
 def end_children(client: MlflowClient, children: Iterable[str], status: str) -> None:

@@ -55,6 +55,8 @@ def check_uri(uri: str, name: str = FIELD) -> None:
             raise BadInput(
                 f"{given} has no three slashes; write sqlite:///folder/file.db, or sqlite:////absolute/file.db"
             )
+        if parts.path.startswith("/file:"):
+            raise BadInput(f"{given} is an address within an address; write sqlite:////absolute/file.db")
         _check_sqlite(given, Path(parts.path.removeprefix("/")))
 
 
@@ -74,6 +76,8 @@ def _check_sqlite(given: str, file: Path) -> None:
         raise BadInput(f"{given} names no file; write sqlite:////absolute/path/mlflow.db")
     if file.is_dir():
         raise BadInput(f"{given}: {file} is a folder; name a file in it, such as sqlite:///{file / 'mlflow.db'}")
+    if file.exists() and not file.is_file():
+        raise BadInput(f"{given}: {file} is a pipe or a device; name a file, or a new one")
     folder = file.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

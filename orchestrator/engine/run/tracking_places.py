@@ -1,0 +1,169 @@
+"""Where MLflow keeps the files of runs that are tracked in a database file: orch's own choice, or a place allowed.
+
+A database says itself where the files of an experiment and of a run go, and it may have been made by somebody else: it
+comes with a run folder, or a plan names it. A server is allowed, or not, as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from audits.addresses import kind_of, place_of, sent_to
+from audits.credentials import WEB, mask, reveal
+from audits.errors import BadInput
+from audits.writing import require_no_link
+from orchestrator.engine.plan.reach import Reach, require_permission
+from orchestrator.engine.run.output_folder import ARTIFACTS
+from orchestrator.engine.run.tracking_stopped import PARENT, tokens_in
+from orchestrator.engine.run.tracking_uri import FIELD, VARIABLE, resolve_uri
+
+MODELS = "models"
+"""The folder in that of an experiment where MLflow keeps models."""
+WRITTEN = (
+    "datasets", "experiment_tags", "experiments", "input_tags", "inputs", "latest_metrics", "logged_model_metrics",
+    "logged_model_params", "logged_model_tags", "logged_models", "metrics", "params", "runs", "tags",
+)  # fmt: skip
+"""Tables of MLflow that tracking writes; a trigger on one could change a place after it was looked at."""
+
+
+class Kept(NamedTuple):
+    """Where a database keeps files: those of an experiment, "" if there is none, and run id → those of a run."""
+
+    location: str = ""
+    runs: tuple[tuple[str, str], ...] = ()
+
+
+def file_of(where: str) -> Path | None:
+    """Return the file of a SQLite database at the address ``where``; None for a server."""
+    if kind_of(where) != "sqlite":
+        return None
+    path = reveal(where).partition("://")[2].partition("?")[0]  # as SQLAlchemy reads it, which knows no fragment
+    return Path(unquote(path.removeprefix("/")))
+
+
+def own_place(where: str, out: Path) -> Path | None:
+    """Return the folder for the files of a new experiment: beside its database file; None: a server decides.
+
+    Of a database that is a server it is in ``out``.
+    """
+    if kind_of(where) in WEB:
+        return None
+    file = file_of(where)
+    return (out if file is None else file.parent).resolve() / ARTIFACTS
+
+
+def require_places(named: str | None, experiment: str, out: Path) -> None:
+    """Raise BadInput before any work, unless a run in ``out`` that is tracked at ``named`` may write where it would.
+
+    ``named``: the plan's ``tracking.uri``. Nothing is changed, and MLflow is not imported.
+    """
+    where = resolve_uri(named, out)
+    file = file_of(where)
+    if file is not None and file.is_file() and not is_named_by_environment(named):
+        require_allowed(named, where, experiment, out, kept_in(file, experiment, tokens_in(out)))
+
+
+def is_named_by_environment(named: str | None) -> bool:
+    """Return whether a database is that of MLFLOW_TRACKING_URI: the user's own word, whatever it says."""
+    return not named and bool(os.environ.get(VARIABLE))
+
+
+def require_allowed(named: str | None, where: str, experiment: str, out: Path, kept: Kept) -> None:
+    """Raise BadInput unless files may be written where the database ``where`` says; see ``require_places``.
+
+    A database that ``--set`` or the environment names is the user's own word, one in ``out`` or in a plan is not.
+    """
+    file = file_of(where)
+    if file is None or is_named_by_environment(named):
+        return
+    own = tuple(dict.fromkeys((file.parent.resolve() / ARTIFACTS, out.resolve() / ARTIFACTS)))
+    for folder in own:
+        require_no_links(folder, [run for run, _ in kept.runs if run.isalnum()])
+    words = f"{'tracking.uri' if named else file.name} has experiment {experiment!r}, which"
+    found = [
+        Reach(FIELD if named else "tracking.experiment", named or uri, *leads_to(uri), told=words)
+        for uri in foreign(kept, own)
+    ]
+    require_permission(found, always=not named, otherwise="give another tracking.experiment")
+
+
+def foreign(kept: Kept, own: Sequence[Path]) -> Iterator[str]:
+    """Yield the places that are none of orch's ``own``, nor those of runs below the experiment's."""
+    location = folder_of(kept.location) if kept.location else None
+    if kept.location and location not in own:
+        yield kept.location
+    for run, uri in kept.runs:
+        derived = [str(folder / run / "artifacts") for folder in (*own, location) if folder is not None]
+        remote = f"{kept.location.rstrip('/')}/{run}/artifacts" if kept.location and location is None else None
+        if not run.isalnum() or (str(folder_of(uri)) not in derived and uri != remote):
+            yield uri
+
+
+def folder_of(uri: str) -> Path | None:
+    """Return the folder of this machine that an address names, without links above it; None if it names none."""
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file") or parts.netloc or parts.query or parts.fragment or not parts.path:
+        return None
+    path = Path(unquote(parts.path) if parts.scheme else uri)
+    return path.parent.resolve() / path.name if path.name != ".." else path.resolve()
+
+
+def leads_to(uri: str) -> tuple[str, str]:
+    """Return the place that a permission names for files that go to ``uri``, and the credential that goes there."""
+    folder = folder_of(uri)
+    if folder is not None:
+        return folder.as_uri(), ""
+    masked, kind = mask(uri), kind_of(uri) or urlsplit(uri).scheme
+    login = "mlflow-login" if kind in (*WEB, "mlflow-artifacts") else ""
+    if "://" not in uri or kind == "file":
+        return masked, login
+    return place_of(masked), login or sent_to(masked)
+
+
+def require_no_links(folder: Path, runs: Iterable[str]) -> None:
+    """Raise CannotWrite where a link stands in place of a folder into which MLflow would write."""
+    for place in (folder, folder / MODELS, *(folder / run / more for run in runs for more in ("", "artifacts"))):
+        require_no_link(place)
+
+
+def kept_in(file: Path, experiment: str, tokens: Sequence[str]) -> Kept:
+    """Return where a database file keeps files of an experiment, and of the runs (``orch.run``) of ``tokens``.
+
+    Raises BadInput where it would act by itself; what is no database of MLflow is left to MLflow.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as database:
+            require_inert(database, file)
+            found = database.execute(
+                "SELECT experiment_id, artifact_location FROM experiments WHERE name = ?", (experiment,)
+            ).fetchone()
+            if found is None:
+                return Kept()
+            marks = ", ".join("?" * len(tokens))
+            runs = database.execute(
+                "SELECT run_uuid, artifact_uri FROM runs WHERE experiment_id = ? AND run_uuid IN ("
+                f"SELECT run_uuid FROM tags WHERE key = 'orch.run' AND value IN ({marks}) UNION "
+                f"SELECT run_uuid FROM tags WHERE key = '{PARENT}' AND value IN ("
+                f"SELECT run_uuid FROM tags WHERE key = 'orch.run' AND value IN ({marks})))",
+                (found[0], *tokens, *tokens),
+            ).fetchall()
+    except sqlite3.Error:
+        return Kept()
+    return Kept(str(found[1] or ""), tuple((str(run), str(uri or "")) for run, uri in runs))
+
+
+def require_inert(database: sqlite3.Connection, file: Path) -> None:
+    """Raise BadInput for a database with triggers on the tables that tracking writes, or views in their place."""
+    acting = database.execute("SELECT name, type, tbl_name FROM sqlite_master WHERE type IN ('trigger', 'view')")
+    for name, kind, table in acting:
+        if str(table).lower() in WRITTEN:
+            raise BadInput(
+                f"{file} has a {kind} ({name}) on MLflow's table {table}, which MLflow does not make: it could lead "
+                "files elsewhere; track in another database, or remove it"
+            )

@@ -1,0 +1,237 @@
+"""A tracking database that somebody else prepared leads no file of a run to a place of their choice."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from audits.errors import BadInput
+from orchestrator.cli.main import main
+from orchestrator.engine.run.tracking_again import FINISHED_FILE
+from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, leads_to, require_places
+from orchestrator.engine.run.tracking_stopped import OPEN_FILE, tokens_in
+from orchestrator.engine.run.tracking_uri import check_uri
+
+QUICK = ["--set", "compute.workers=0", "--quiet"]
+
+
+class Takes(ThreadingHTTPServer):
+    """A server that takes whatever it is sent; ``seen``: the path and login of each request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.seen = list[tuple[str, str | None]]()
+        self.place = f"127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Takes
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.seen.append((self.path, self.headers.get("Authorization")))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_PUT = do_POST = answer
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def loot() -> Iterator[Takes]:
+    server = Takes()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ORCH_ALLOW_ADDRESSES", "ORCH_STORE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "secret-of-the-user")
+
+
+def prepared(file: Path, location: str) -> str:
+    """Make a database whose experiment keeps its files at ``location``; return its address."""
+    from mlflow import MlflowClient
+
+    file.parent.mkdir(exist_ok=True)
+    uri = f"sqlite:///{file.absolute()}"
+    MlflowClient(tracking_uri=uri).create_experiment("orch", artifact_location=location)
+    return uri
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line with which a command refuses before it has done anything."""
+    capsys.readouterr()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1, said
+    assert not Path("out", "result.json").exists() and not Path("elsewhere").exists()
+    return said
+
+
+def audit(plan: str = "plan.yaml", *more: str, out: str = "out") -> list[str]:
+    return ["audit", "mia", plan, "--out", out, *QUICK, *more]
+
+
+@pytest.fixture
+def plan() -> str:
+    assert main(["cp", "mia-smoke", "plan.yaml"]) == 0
+    return "plan.yaml"
+
+
+def tracked_at(plan: str, uri: str) -> None:
+    """Let the plan file itself name a tracking database."""
+    text = Path(plan).read_text()
+    assert "\ntracking:" not in text
+    Path(plan).write_text(f"{text}\ntracking: {{uri: '{uri}'}}\n")
+
+
+def test_a_database_that_a_plan_names_sends_nothing_to_a_server_unasked(
+    plan: str, loot: Takes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracked_at(plan, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
+    assert f"--allow-addresses mlflow-login@{loot.place}" in refused(audit(), capsys)
+    assert not loot.seen
+    assert main(audit(plan, "--set", "tracking.experiment=mine")) == 0, "the way out"
+    assert not loot.seen
+
+
+def test_the_users_own_word_lets_a_database_lead_where_it_does(
+    plan: str, loot: Takes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = prepared(Path("own.db"), f"http://{loot.place}/mine")
+    require_places(None, "orch", Path("out"))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    require_places(None, "orch", Path("out"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert main(audit(plan, "--set", f"tracking.uri={uri}")) == 0
+    assert loot.seen and all(path.startswith("/mine/") for path, _ in loot.seen)
+
+
+@pytest.mark.parametrize("location", ["{here}/elsewhere", "file://{here}/elsewhere", "s3://theirs/x"])
+def test_the_database_of_a_run_folder_leads_nowhere_else(
+    plan: str, location: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared(Path("out/mlflow.db"), location.format(here=tmp_path))
+    place = "s3://theirs" if location.startswith("s3") else f"{tmp_path.as_uri()}/elsewhere"
+    assert f"--allow-addresses {place}" in refused(audit(), capsys)
+    with pytest.raises(BadInput, match=r"tracking\.experiment"):
+        require_places(None, "orch", Path("out"))  # from Python nobody is asked, and no word of the user's names it
+    if not location.startswith("s3"):
+        assert main(audit(plan, "--allow-addresses", place)) == 0
+        assert list(Path("elsewhere").rglob("result.json"))
+
+
+def test_a_stopped_run_does_not_go_on_in_a_place_of_its_own(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(audit()) == 0
+    where = Path("elsewhere").absolute().as_uri()
+    with closing(sqlite3.connect("out/mlflow.db")) as database, database:
+        database.execute(f"UPDATE runs SET artifact_uri = '{where}/' || run_uuid")
+    for file in Path("out").glob("result*"):
+        file.unlink()
+    assert "elsewhere" in refused(audit(), capsys)
+
+
+def test_a_database_that_acts_by_itself_is_refused(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    prepared(Path("out/mlflow.db"), Path("out/mlartifacts").absolute().as_uri())
+    with closing(sqlite3.connect("out/mlflow.db")) as database, database:
+        database.execute(
+            "CREATE TRIGGER lead AFTER INSERT ON metrics BEGIN UPDATE runs SET artifact_uri = 'file:///x'; END"
+        )
+    assert "trigger" in refused(audit(), capsys)
+
+
+@pytest.mark.parametrize(
+    "name", ["mlartifacts", "mlartifacts/models", "mlartifacts/{run}", "mlartifacts/{run}/artifacts"]
+)
+def test_links_lead_no_tracked_file_elsewhere(plan: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(audit()) == 0
+    with closing(sqlite3.connect("out/mlflow.db")) as database:
+        ((run,),) = database.execute("SELECT run_uuid FROM tags WHERE key = 'orch.level' AND value = 'parent'")
+    place = Path("out", name.format(run=run))
+    if place.exists():
+        place.rename("moved")
+    place.symlink_to(Path("elsewhere").absolute())
+    capsys.readouterr()
+    assert main(audit(plan, "--force")) == 2
+    assert place.name in capsys.readouterr().err and not Path("elsewhere").exists()
+
+
+def test_databases_share_no_place_and_their_files_are_for_the_owner(plan: str) -> None:
+    tracked_at(plan, f"sqlite:///{Path('tracked.db').absolute()}")
+    for out in ("one", "two"):
+        assert main(audit(out=out)) == 0, "the experiment of an earlier run in another folder"
+    assert stat.S_IMODE(Path("mlartifacts").stat().st_mode) == 0o700
+    named = [file for file in Path("mlartifacts").rglob("*") if file.name == "scores.parquet" or file.suffix == ".csv"]
+    assert named and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in named)
+
+
+def test_places_of_runs_are_those_below_the_experiments() -> None:
+    own = [Path("/out/mlartifacts")]
+    location, run = "file:///out/mlartifacts", "a" * 32
+    assert not list(foreign(Kept(location, ((run, f"{location}/{run}/artifacts"),)), own))
+    assert not list(foreign(Kept("/out/mlartifacts", ((run, f"/out/mlartifacts/{run}/artifacts"),)), own))
+    for identity, uri in (
+        (run, f"{location}/../{run}/artifacts"),
+        (run, f"{location}/{run}/artifacts?x"),
+        (run, f"file://host/out/mlartifacts/{run}/artifacts"),
+        (run, f"{location}/%2e%2e/{run}/artifacts"),
+        ("../../x", f"{location}/../../x/artifacts"),
+        (run, f"http://host/{run}/artifacts"),
+        (run, ""),
+    ):
+        assert list(foreign(Kept(location, ((identity, uri),)), own)) == [uri], uri
+    for elsewhere in ("mlflow-artifacts:/x", "http://host/x", "file://host/out/mlartifacts", "/out", "dbfs:/x"):
+        assert list(foreign(Kept(elsewhere), own)) == [elsewhere]
+    assert leads_to("mlflow-artifacts://host/x")[1] == leads_to("https://host/x")[1] == "mlflow-login"
+
+
+def test_the_file_of_a_database_is_the_one_that_is_opened() -> None:
+    from sqlalchemy.engine import make_url
+
+    for uri in (
+        "sqlite:////a/b.db",
+        "sqlite:///b.db",
+        "sqlite:////a%20b/c.db?x=1",
+        "sqlite:////a #1/b.db",
+        "sqlite:////100% /b",
+    ):
+        assert str(file_of(uri)) == make_url(uri).database, uri
+    with pytest.raises(BadInput, match="within an address"):
+        check_uri("sqlite:///file:/a.db?uri=true")
+    os.mkfifo("pipe.db")
+    with pytest.raises(BadInput, match="pipe"):
+        check_uri("sqlite:///pipe.db")
+
+
+@pytest.mark.timeout(60)
+def test_what_says_which_run_goes_on_is_a_file_with_a_tag(tmp_path: Path) -> None:
+    for name in (OPEN_FILE, FINISHED_FILE):
+        os.mkfifo(tmp_path / name)
+    assert tokens_in(tmp_path) == []
+    for name in (OPEN_FILE, FINISHED_FILE):
+        (tmp_path / name).unlink()
+    (tmp_path / OPEN_FILE).write_text("x' or tags.orch.run != '")
+    (tmp_path / FINISHED_FILE).write_text('{"run": "x\' or tags.a != \'", "of": "x"}')
+    assert tokens_in(tmp_path) == []
+    (tmp_path / OPEN_FILE).write_text("a1")
+    (tmp_path / FINISHED_FILE).write_text('{"run": "b2", "of": "x"}')
+    assert tokens_in(tmp_path) == ["a1", "b2"]
