@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import secrets
@@ -21,6 +20,7 @@ from actors.environment import QUIET, environment
 from actors.head import head_left_out
 from actors.interrupts import endings_kept, interrupt_held
 from actors.jobs import Tell, Workers
+from actors.own_cluster import own_cluster
 from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
@@ -239,9 +239,9 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
     import ray
     from ray.exceptions import RayError
 
-    _require_answer(address)
     if address == "auto":
-        _require_answer(_found())
+        address = own_cluster()
+    _require_answer(address)
     try:
         with endings_kept():
             ray.init(
@@ -257,18 +257,6 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
             f"the Ray cluster at {address!r} cannot be joined: {reason} (is its token in ~/.ray/auth_token or "
             f"RAY_AUTH_TOKEN, and this machine one of its nodes?)"
         ) from error
-
-
-def _found() -> str:
-    """Return what Ray takes "auto" for: RAY_ADDRESS, the last ``ray start``, else any process of Ray here; "" for none.
-
-    That may be a run's private cluster, which listens on loopback only: Ray would try to reach it without end.
-    """
-    from ray._private.services import get_ray_address_from_environment
-
-    with contextlib.suppress(ConnectionError):  # several: Ray says which
-        return get_ray_address_from_environment("auto", None) or ""
-    return ""
 
 
 def _require_answer(address: str) -> None:

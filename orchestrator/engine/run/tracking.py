@@ -66,9 +66,9 @@ def log_result(
     ``out`` holds result.json, scores.parquet (unless the run keeps aggregates only), plan.yaml, report.html and
     figures/. ``tables``: its tables as CSV, by name, where they are not to be made from ``out``.
     Artifacts go to ``mlartifacts`` beside a database file, and in ``out`` of other databases. A parent that is still
-    open for ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew (``tracking_again``),
-    or one that was stopped goes on (``tracking_stopped``); a run that is repeated elsewhere is another one with the
-    same ``orch.plan_hash`` tag.
+    open for ``out`` is filled and ended. Else a finished parent of the same run in ``out`` is filled anew
+    (``tracking_again``), or one that was stopped goes on (``tracking_stopped``); a run that is repeated elsewhere is
+    another one with the same ``orch.plan_hash`` tag.
     Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
     """
     where = resolve_uri(uri, out)

@@ -1,0 +1,107 @@
+"""Which Ray cluster ``auto`` means: one that this user has named or started, never one of another user here.
+
+What a cluster returns is unpickled. Ray itself takes the address that any process called raylet was started with, or
+the one in a file in a folder that all users of a machine can write into.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from audits.errors import BadInput
+
+VARIABLE = "RAY_ADDRESS"
+FLAG = "--gcs-address="
+ADDRESS = re.compile(r"(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+LONGEST = 300
+"""Bytes of the file in which ``ray start`` leaves an address."""
+
+
+class Found(NamedTuple):
+    """An address, and the user (uid) whose process or file names it."""
+
+    address: str
+    user: int
+
+
+def own_cluster() -> str:
+    """Return the address of the cluster that ``auto`` stands for: RAY_ADDRESS, else one that this user has started.
+
+    That is the cluster of this user's only raylet on this machine; where there are several, or none, the one that the
+    user's last ``ray start`` has left in Ray's file. Raises BadInput for none, several, and those of other users.
+    """
+    named = os.environ.get(VARIABLE, "")
+    if named not in ("", "auto"):
+        return named
+    running, left = list(raylets()), left_by_ray_start()
+    own = sorted({each.address for each in running if each.user == os.geteuid()})
+    kept = left.address if left and left.user == os.geteuid() else ""
+    if len(own) == 1:
+        return own[0]
+    if kept and (not own or kept in own):
+        return kept
+    if own:
+        raise BadInput(f"auto: several Ray clusters of yours run here ({', '.join(own)}); name one: {way(own[0])}")
+    strangers = [each for each in (*running, left) if each is not None and each.user != os.geteuid()]
+    if strangers:
+        first = strangers[0]
+        raise BadInput(
+            f"auto: the Ray cluster at {first.address} belongs to {name_of(first.user)}, and what it returns is "
+            f"unpickled here; if you trust it, name it: {way(first.address)}"
+        )
+    raise BadInput(f"auto: no Ray cluster of yours runs on this machine; start one (ray start), or {way('HOST:PORT')}")
+
+
+def way(address: str) -> str:
+    """Return how a user names a cluster."""
+    return f"--set compute.address={address}, or {VARIABLE}={address}"
+
+
+def name_of(user: int) -> str:
+    """Return a user's name, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
+
+
+def raylets() -> Iterator[Found]:
+    """Yield the address that each raylet of this machine was started with, and whose process it is.
+
+    A process that runs as another user than its real one counts as the other's.
+    """
+    from ray._private.services import psutil  # which Ray brings
+
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            if not words or Path(words[0]).name not in ("raylet", "raylet.exe"):
+                continue
+            users = process.uids()
+            user = users.effective if users.real == os.geteuid() else users.real
+            for word in " ".join(words).split(" "):  # a title that was set later is one word
+                address = word.removeprefix(FLAG)
+                if word.startswith(FLAG) and ADDRESS.fullmatch(address):
+                    yield Found(address, user)
+
+
+def left_by_ray_start() -> Found | None:
+    """Return what ``ray start`` has left in its file; one that others may have written is theirs."""
+    from ray._common.utils import get_ray_address_file
+
+    try:
+        handle = os.open(get_ray_address_file(None), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            about = os.fstat(handle)
+            text = file.read(LONGEST).decode("ascii").strip() if stat.S_ISREG(about.st_mode) else ""
+    except (OSError, ValueError):
+        return None
+    whole = about.st_nlink == 1 and not about.st_mode & stat.S_IWOTH
+    return Found(text, about.st_uid if whole else -1) if ADDRESS.fullmatch(text) else None
