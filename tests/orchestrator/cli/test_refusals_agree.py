@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
-from torch import nn
 
 from audits.models import make_model
 from orchestrator.kinds import KINDS
@@ -78,15 +76,6 @@ ONLY_BY_WORK = {
     "a training that diverges shows when it is done": Refused(
         "mia", "mia-smoke", (*SMALL, "recipe.learning_rate=1e30"), "training diverged"
     ),
-    "a program is not run before the audit": Refused(
-        "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=posteriors.ts"),
-        "gives probabilities", "mia",
-    ),
-    "a script's branches are not followed before the audit": Refused(
-        "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.weights=branch.pt",
-         "data.name=npz:tokens.npz"),
-        "branch.pt does not take inputs .* index out of range", "mia",
-    ),
     "a server is not asked before the audit": Refused(
         "mia", "plan.yaml", ("compute.workers=0", "audit.attacks=[loss]", "target.served={gives: logits}"),
         "nothing is served at this path", "mia",
@@ -104,8 +93,7 @@ def test_what_only_work_shows_is_refused_by_the_audit_alone(
     plan = ONLY_BY_WORK[why]
     monkeypatch.chdir(folder / plan.place)
     with_work(monkeypatch)
-    net = nn.Sequential(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 10, 0).eval(), nn.Softmax(1))
-    torch.jit.trace(net, torch.zeros(2, 1, 8, 8)).save(folder / "mia" / "posteriors.ts")
+    net = make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 10, 0).eval()
     with serving(net, faults=[status(404)]) as server:
         if "target.served={gives: logits}" in plan.changes:
             plan = plan._replace(changes=(*plan.changes, f"target.weights={server.url}"))
