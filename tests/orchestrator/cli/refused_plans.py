@@ -25,6 +25,7 @@ from tests.cases.refusals import Refused, rows, sets
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.apollo import test_given_targets, test_plan_forget_sets, test_plan_refusals, test_watched_plans
 from tests.orchestrator.cli import test_broken_plans
+from tests.orchestrator.cli.refused_data import of_data, of_weights, write_data_sets, write_weights
 from tests.orchestrator.engine.plan import test_files, test_teams
 from tests.orchestrator.engine.run import test_copies, test_tracking
 from tests.orchestrator.given import test_forms
@@ -72,6 +73,8 @@ def refused() -> Iterator[Refused]:
     yield from of_kinds()
     yield from of_targets()
     yield from of_files()
+    yield from of_data()
+    yield from of_weights()
 
 
 def of_apollo() -> Iterator[Refused]:
@@ -255,6 +258,8 @@ def write_files(folder: Path) -> None:
         for place, text in enumerate(texts):
             (folder / f"{name}-{place}.yaml").write_text(text)
     write_targets(folder)
+    write_data_sets(folder / "data")
+    write_weights(folder / "weights")
 
 
 def write_data(folder: Path) -> None:
