@@ -146,6 +146,8 @@ def shards() -> Iterator[tuple[str, str, Write]]:
         if noticed_by == "load":
             yield "shards:s", said, lambda place, damage=damage: damage(write_shards(place)) and None
     for change, said in rows(test_image_shards.test_a_manifest_that_does_not_fit_is_refused):
+        if "fingerprint" in change:
+            continue
         yield "shards:s", said, lambda place, change=change: write_manifest(write_shards(place), change)
     yield "parquet:cut.parquet", "cannot be read", in_file("cut.parquet", pack(small_dataset())[:-20])
 
