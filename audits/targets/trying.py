@@ -1,4 +1,4 @@
-"""The few points on which a program is tried before an audit: one that does not take all of a data set shows at them."""
+"""The few points on which a program is tried before an audit: one that does not take all of the data shows at them."""
 
 from __future__ import annotations
 

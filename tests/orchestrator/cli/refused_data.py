@@ -15,8 +15,19 @@ import torch
 from audits.data.cifar import CIFAR10
 from audits.data.shards import pack
 from tests.audits.data import (
-    test_caltech_flowers, test_catalogue, test_cifar, test_class_folders, test_hostile_images, test_idx_files,
-    test_image_folders, test_image_shards, test_imagenet, test_imdb, test_lfs_pointers, test_own_data, test_tables,
+    test_caltech_flowers,
+    test_catalogue,
+    test_cifar,
+    test_class_folders,
+    test_hostile_images,
+    test_idx_files,
+    test_image_folders,
+    test_image_shards,
+    test_imagenet,
+    test_imdb,
+    test_lfs_pointers,
+    test_own_data,
+    test_tables,
     test_text_tables,
 )  # fmt: skip
 from tests.audits.targets import test_checkpoints, test_weights
@@ -94,13 +105,13 @@ def write_pair(place: Path, name: str, content: bytes) -> None:
 def authors_files() -> Iterator[tuple[str, str, Write]]:
     """Yield sets in the layouts of their authors, one file of which is wrong."""
     for labels, parts, said in rows(test_caltech_flowers.test_tables_that_do_not_fit_together_are_refused):
-        yield "flowers102", said, lambda place, each=(labels, parts): (
-            test_caltech_flowers.write_flowers(place, each[0], **each[1]) and None
+        yield (
+            "flowers102",
+            said,
+            lambda place, each=(labels, parts): test_caltech_flowers.write_flowers(place, each[0], **each[1]) and None,
         )
     for content, said in rows(test_caltech_flowers.test_tables_that_are_no_tables_are_named):
-        yield "flowers102", said, replacing(
-            test_caltech_flowers.write_flowers, "flowers-102/imagelabels.mat", content
-        )
+        yield "flowers102", said, replacing(test_caltech_flowers.write_flowers, "flowers-102/imagelabels.mat", content)
     pickles = f"{CIFAR10.python_layout}/data_batch_2"
     for content, said in rows(test_cifar.test_damaged_pickles_are_refused_on_one_line):
         yield "cifar10", said, replacing(write_cifar, pickles, content)
@@ -110,8 +121,10 @@ def authors_files() -> Iterator[tuple[str, str, Write]]:
         yield "cifar10", "is damaged", replacing(write_cifar, pickles, content)
     for (length,) in rows(test_cifar.test_binary_files_of_the_wrong_length_are_refused):
         file = f"{CIFAR10.binary_layout}/test_batch.bin"
-        yield "cifar10", "a multiple of 3073", replacing(
-            lambda place: test_cifar.write_binary(CIFAR10, place), file, bytes(length)
+        yield (
+            "cifar10",
+            "a multiple of 3073",
+            replacing(lambda place: test_cifar.write_binary(CIFAR10, place), file, bytes(length)),
         )
     for content, said in rows(test_idx_files.test_damaged_idx_files_are_refused):
         yield "mnist", said, replacing(write_mnist, "mnist/train-images-idx3-ubyte", content)

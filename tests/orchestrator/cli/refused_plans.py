@@ -177,8 +177,9 @@ def of_answers() -> Iterator[Refused]:
     for kind, plan in (("mia", "plan.yaml"), ("tmia", "tmia-smoke"), ("apollo", "untouched.yaml")):
         base = tmia_given.given_values(Path(), **{"compute.store": "store"}) if kind == "tmia" else {}
         attack = {"apollo": "single_query", "tmia": "label_gap", "mia": "label_gap"}[kind]
-        served = {"target.weights": "half.parquet", "target.served": {"gives": "labels"}, "audit.attacks": [attack], "seed": 0}
-        yield Refused(kind, plan, sets({**base, **served}), "has no answer to .* points", kind)
+        served = {"target.weights": "half.parquet", "target.served": {"gives": "labels"}, "audit.attacks": [attack]}
+        seed = {"seed": 0}  # the first of the sweep's
+        yield Refused(kind, plan, sets({**base, **served, **seed}), "has no answer to .* points", kind)
     for place, (gives, attacks, data, _, said) in enumerate(tables()):
         values = (f"target.weights=answers-{place}.parquet", f"target.served={{gives: {gives}}}",
                   f"audit.attacks={attacks}", f"data.name={data}", "split.classes=[0, 1, 2]")  # fmt: skip

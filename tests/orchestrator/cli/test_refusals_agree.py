@@ -29,7 +29,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-@pytest.mark.parametrize("plan", list(refused()), ids=lambda plan: f"{plan.kind}-{Path(plan.source).name}-{plan.changes}"[:80])
+def named(plan: Refused) -> str:
+    """Return the name of a test."""
+    return f"{plan.kind}-{Path(plan.source).name}-{plan.changes}"[:80]
+
+
+@pytest.mark.parametrize("plan", list(refused()), ids=named)
 def test_commands_refuse_what_an_audit_refuses(
     plan: Refused, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

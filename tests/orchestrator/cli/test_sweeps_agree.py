@@ -81,9 +81,7 @@ def test_the_price_of_what_cannot_be_varied_is_refused_like_it(
 def choices() -> Iterator[tuple[str, list[str], Mapping[str, Any], str]]:
     """Yield choices that are refused: kind of audit, words of the command, settings of the sweep, what is said."""
     attacks = "--set=audit.attacks=[apollo, apollo_offline, boundary_distance]"
-    for settings, metric, said in rows(
-        apollo_selection.test_what_cannot_be_chosen_by_or_among_is_refused_in_one_line
-    ):
+    for settings, metric, said in rows(apollo_selection.test_what_cannot_be_chosen_by_or_among_is_refused_in_one_line):
         yield "apollo", [attacks, "--set=audit.queries=60", *by(metric)], settings, said
     for changes, settings, metric, said in rows(
         tmia_selection.test_what_cannot_be_chosen_by_or_rehearsed_is_refused_in_one_line
