@@ -115,10 +115,6 @@ def authors_files() -> Iterator[tuple[str, str, Write]]:
     pickles = f"{CIFAR10.python_layout}/data_batch_2"
     for content, said in rows(test_cifar.test_damaged_pickles_are_refused_on_one_line):
         yield "cifar10", said, replacing(write_cifar, pickles, content)
-    for (content,) in rows(test_cifar.test_only_plain_data_and_arrays_of_bytes_are_read):
-        yield "cifar10", "asks for", replacing(write_cifar, pickles, content)
-    for (content,) in rows(test_cifar.test_instructions_without_their_values_are_damage):
-        yield "cifar10", "is damaged", replacing(write_cifar, pickles, content)
     for (length,) in rows(test_cifar.test_binary_files_of_the_wrong_length_are_refused):
         file = f"{CIFAR10.binary_layout}/test_batch.bin"
         yield (

@@ -21,7 +21,7 @@ from orchestrator.kinds import KINDS, load_plan
 from tests.audits.data import test_groups
 from tests.audits.targets import test_check_answers, test_members, test_programs, test_recorded
 from tests.cases.given_kind import KIND as GIVEN_TOY
-from tests.cases.refusals import Refused, rows, sets
+from tests.cases.refusals import EVERY, Refused, rows, sets
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.apollo import test_given_targets, test_plan_forget_sets, test_plan_refusals, test_watched_plans
 from tests.orchestrator.cli import test_broken_plans
@@ -206,16 +206,26 @@ IMAGES: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 def of_programs() -> Iterator[Refused]:
-    """Yield those whose target is a program that does not take the data, or not all, or gives other answers."""
+    """Yield those whose target is a program that does not take the data, or not all, or gives other answers.
+
+    A graph takes a process of its own each time that it is read, so that most are compared by one command alone.
+    """
+    few = ("validate",)
     for name in IDS:
-        part = "#out" if name.endswith(".onnx") else ""
+        part, by = ("#out", few) if name.endswith(".onnx") else ("", EVERY)
         base = (f"target.weights={name}{part}", "audit.attacks=[loss]")
         if name.startswith("words"):
-            yield Refused("mia", "plan.yaml", base, r"takes whole numbers \(int64\), and an input is", "mia")
+            yield Refused("mia", "plan.yaml", base, r"takes whole numbers \(int64\), and an input is", "mia", EVERY)
         tokens = (*base, "data.name=npz:tokens.npz")
-        yield Refused("mia", "plan.yaml", tokens, f"{name}.* does not take inputs of shape .* from 0 to 17, ", "mia")
+        yield Refused(
+            "mia", "plan.yaml", tokens, f"{name}.* does not take inputs of shape .* from 0 to 17, ", "mia", by
+        )
     for name, (_, said) in IMAGES.items():
-        yield Refused("mia", "plan.yaml", (f"target.weights={name}", "audit.attacks=[loss]"), said, "mia")
+        by = few if name.endswith(".onnx") else EVERY
+        yield Refused("mia", "plan.yaml", (f"target.weights={name}", "audit.attacks=[loss]"), said, "mia", by)
+    for place, (_, said) in enumerate(test_programs.NO_GRAPHS.values()):
+        values = (f"target.weights=none-{place}.onnx", "audit.attacks=[loss]")
+        yield Refused("mia", "plan.yaml", values, said.replace("m\\.onnx", f"none-{place}.onnx"), "mia", few)
 
 
 def tables() -> Iterator[tuple[str, str, str, dict[str, Any], str]]:
@@ -290,6 +300,8 @@ def write_targets(folder: Path) -> None:
     np.savez(folder / "mia" / "tokens.npz", inputs=(digits.inputs // 15).astype("f4"), labels=digits.labels)
     for name, make in {**IDS, **{name: make for name, (make, _) in IMAGES.items()}}.items():
         (folder / "mia" / name).write_bytes(make())
+    for place, (make, _) in enumerate(test_programs.NO_GRAPHS.values()):
+        (folder / "mia" / f"none-{place}.onnx").write_bytes(make())
     torch.save(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 5, 0).state_dict(), folder / "mia" / "even.pt")
     torch.save(make_model("mlp", {"hidden": [9]}).build((1, 8, 8), 10, 0).state_dict(), folder / "teacher.pt")
     torch.save(make_model("mlp", {"hidden": [8]}).build((1, 14, 14), 10, 0).state_dict(), folder / "gnq" / "weights.pt")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from audits.models import make_model
 from orchestrator.kinds import KINDS
@@ -48,7 +49,7 @@ def test_commands_refuse_what_an_audit_refuses(
 
 
 OVERLAP = ("target.members=0:80", "target.non_members=70:300")
-NO_GPU = pytest.mark.skipif("torch.cuda.is_available()", reason="there is a GPU, so it is not refused")
+NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, so it is not refused")
 
 
 @pytest.mark.parametrize(
