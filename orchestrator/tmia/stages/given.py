@@ -26,7 +26,7 @@ def bring(context: Context, job: Job) -> dict[str, bytes]:
     return model_given(
         context,
         job,
-        lambda: design.build(side, design.target_classes, 0),
+        lambda: design.build(side, len(design.classes(side)), 0),
         tensors(context, side, fit_sample(inside)),
         tensors(context, side, fit_sample(outside)),
     )
