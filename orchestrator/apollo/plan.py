@@ -28,6 +28,15 @@ CONTROLS = ("identity", "retrain")
 """Methods whose tables show whether attacks can see anything, and whether they see anything else than unlearning."""
 
 
+def control_of(label: str, method: str | None) -> str | None:
+    """Return the control that a row is about, None of other methods: the method decides, whatever ``as`` calls it.
+
+    ``method``: None where it is the ``label`` itself.
+    """
+    found = method or label
+    return found if found in CONTROLS else None
+
+
 class Search(Section):
     """Apollo's search: weights α and β, radius step ε in the ``norm``, steps T, step size, shadows used."""
 
