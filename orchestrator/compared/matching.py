@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.compared.sides import Said, Side
@@ -156,11 +157,13 @@ def _by_name(own: Sequence[str], other: Sequence[str], given: Mapping[str, str])
 def _methods(first: Side, second: Side, given: Mapping[str, str]) -> dict[str, str]:
     """Return the methods that are compared."""
     found = _by_name(first.methods, second.methods, given)
+    left = [name for name in first.methods if name not in found]
+    others = [name for name in second.methods if name not in {*found.values()}]
     alike = [
         (one, other)
-        for one in _rest(first, found)
-        for other in _rest(second, found.values())
-        if one in first.made and first.made[one] == second.made.get(other)
+        for one in left
+        for other in others
+        if (what := _what(first, one)) is not None and what == _what(second, other)
     ]
     for one, other in alike:
         if sum(one == pair[0] or other == pair[1] for pair in alike) == 1:
@@ -168,6 +171,12 @@ def _methods(first: Side, second: Side, given: Mapping[str, str]) -> dict[str, s
     if len(rest := _rest(first, found)) == len(other_rest := _rest(second, found.values())) == 1:
         found[rest[0]] = other_rest[0]
     return found
+
+
+def _what(side: Side, name: str) -> Any:
+    """Return what a method of a side is, whatever it is called: of a control the method alone; None if not known."""
+    made = side.made.get(name)
+    return made["method"] if made and name in side.controls else made
 
 
 def _rest(side: Side, used: Iterable[str]) -> list[str]:

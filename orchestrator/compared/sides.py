@@ -58,8 +58,8 @@ class Side:
     """A run, or one setting of it, by its label: what its attacks said, setting by setting.
 
     ``modes``: setting → its mode, in a kind that has modes; sides of other kinds or modes ask other questions.
-    ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has;
-    ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines that broke a
+    ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has,
+    by whatever names; ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines that broke a
     nominal rate, so that no hit rate of theirs may be quoted.
     """
 
@@ -104,6 +104,7 @@ def read_side(folder: Path) -> Side:
         )
     kind, plan = str(document["kind"]), document["plan"]
     check_parts(document, str(folder / "result.json"))
+    made = made_by(document)
     scores = read_parquet(folder / "scores.parquet")
     judged = judged_of(scores, kind)
     if not judged:
@@ -119,8 +120,8 @@ def read_side(folder: Path) -> Side:
         modes={entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry},
         data=data_of(str(folder), plan, prints.data if prints else None, kind == SCORED),
         said=tuple(said_of(judged, table, scores)),
-        controls=table.controls if table else (),
-        made=made_by(plan),
+        controls=controls_of(made, table) if table else (),
+        made={name: entries[0] for name, entries in made.items()},
         void=void_of(document),
     )
 
@@ -176,13 +177,23 @@ def said_of(judged: Sequence[Judged], table: ScoresTable | None, scores: pa.Tabl
     return found
 
 
-def made_by(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return unlearning method → what it is: the entry of the plan without the name that it gives itself."""
-    found = {}
-    for entry in plan.get("unlearning") or ():
+def made_by(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return unlearning method → what it is: the entries of the plan, and of settings with methods of their own.
+
+    Entries are without the name that they give themselves (``as``).
+    """
+    lists = [document["plan"].get("unlearning"), *(each["overrides"].get("unlearning") for each in document["settings"])]
+    found: dict[str, list[Any]] = {}
+    for entry in (entry for entries in lists for entry in entries or ()):
         what = {name: value for name, value in entry.items() if name != "as"}
-        found[str(entry.get("as") or entry["method"].rpartition(":")[2])] = what
+        found.setdefault(str(entry.get("as") or entry["method"].rpartition(":")[2]), []).append(what)
     return found
+
+
+def controls_of(made: Mapping[str, Sequence[Any]], table: ScoresTable) -> tuple[str, ...]:
+    """Return the names of the controls: the method decides; where the plan says none, the name is the method."""
+    named = (name for name, entries in made.items() if all(each["method"] in table.controls for each in entries))
+    return (*named, *(name for name in table.controls if name not in made))
 
 
 def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:

@@ -137,6 +137,49 @@ def test_a_renamed_method_is_compared_with_itself(tmp_path: Path, capsys: pytest
     assert "scrub in a" in turned.pairs[0].matched[0] and "ssd in c" in turned.pairs[0].matched[0]
 
 
+def test_a_renamed_control_is_compared_with_the_control(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = [{"method": "identity"}, {"method": "ssd"}, {"method": "retrain"}]
+    other = [{"method": "identity", "as": "kept"}, {"method": "scrub"}, {"method": "retrain", "as": "fresh"}]
+    first = run(tmp_path / "a", "apollo", methods(identity=0.0, ssd=1.0, retrain=0.0), unlearning=own, contents="a")
+    table = methods(identity=0.0, scrub=0.2, retrain=0.0)
+    names = {"identity": "kept", "retrain": "fresh"}
+    table["unlearner"] = [names.get(name, name) for name in table["unlearner"]]
+    second = run(tmp_path / "b", "apollo", table, unlearning=other, contents="a")
+    result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
+    assert {(row.attack, row.second_attack, row.control, row.identical) for row in result.table} == {
+        ("identity.loss", "kept.loss", True, True), ("ssd.loss", "scrub.loss", False, False),
+        ("retrain.loss", "fresh.loss", True, True),
+    }  # fmt: skip
+    (method,) = (row for row in result.table if not row.control)
+    assert method.p_holm == method.p  # the controls are no tests
+    assert not result.pairs[0].left_out and not result.pairs[0].controls_only
+
+
+def test_a_method_by_the_name_of_a_control_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = [{"method": "ssd", "as": "retrain"}, {"method": "identity"}]
+    first = run(tmp_path / "a", "apollo", methods(identity=0.0, retrain=0.0), unlearning=named, contents="a")
+    table = methods(identity=0.0, scrub=1.0)
+    second = run(tmp_path / "b", "apollo", table, unlearning=[{"method": "identity"}, {"method": "scrub"}], contents="a")
+    result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
+    by_method = {row.attack: row for row in result.table}
+    assert by_method["retrain.loss"].second_attack == "scrub.loss" and not by_method["retrain.loss"].control
+    assert by_method["identity.loss"].control and not result.pairs[0].controls_only
+
+
+def test_several_controls_of_one_kind_are_compared_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = [{"method": "retrain"}, {"method": "retrain", "as": "again"}, {"method": "ssd"}]
+    first = run(tmp_path / "a", "apollo", methods(retrain=0.0, again=0.1, ssd=1.0), unlearning=plan, contents="a")
+    second = run(tmp_path / "b", "apollo", methods(retrain=0.0, again=0.2, ssd=0.0), unlearning=plan, contents="a")
+    third = run(tmp_path / "c", "apollo", methods(retrain=0.0, ssd=0.0), unlearning=plan[::2], contents="a")
+    result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
+    assert {(row.attack, row.second_attack, row.control) for row in result.table} == {
+        ("retrain.loss", None, True), ("again.loss", None, True), ("ssd.loss", None, False),
+    }  # fmt: skip
+    assert compared(capsys, first, third).pairs[0].left_out == ("In a, not compared with c: method again.",)
+
+
 def test_arms_and_attacks_match_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = []
     for name, arm, gain in (("a", "dp-8", 1.0), ("b", "dp-0.5", 0.0)):
