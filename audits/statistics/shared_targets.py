@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from audits.arrays import Bools
 from audits.statistics.judged import Judged, rows_by
 
 
@@ -23,10 +24,19 @@ def shared_targets(a: Judged, b: Judged) -> list[Any]:
 
 @dataclass(frozen=True)
 class Same:
-    """What two attacks have in common, point by point: their ``scores``, and decisions by name."""
+    """What two attacks have in common, point by point: their ``scores``, and decisions by name.
+
+    ``hits``, ``alarms``: those whose decisions about members, and about non-members, are the same.
+    """
 
     scores: bool = False
-    decisions: frozenset[str] = frozenset()
+    hits: frozenset[str] = frozenset()
+    alarms: frozenset[str] = frozenset()
+
+    @property
+    def decisions(self) -> frozenset[str]:
+        """Those whose decisions about all points are the same."""
+        return self.hits & self.alarms
 
 
 def same_values(a: Judged, b: Judged) -> Same:
@@ -39,14 +49,16 @@ def same_values(a: Judged, b: Judged) -> Same:
     one, other = (each.on(np.lexsort((each.point, each.target))) for each in (a, b))  # type: ignore[arg-type]
     if not all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("target", "point", "member")):
         return Same()
-    return Same(
-        np.array_equal(one.scores, other.scores, equal_nan=True),
-        frozenset(
+
+    def alike(rows: Bools) -> frozenset[str]:
+        return frozenset(
             name
             for name, values in one.decisions.items()
-            if name in other.decisions and np.array_equal(values, other.decisions[name], equal_nan=True)
-        ),
-    )
+            if name in other.decisions and np.array_equal(values[rows], other.decisions[name][rows], equal_nan=True)
+        )
+
+    scores = np.array_equal(one.scores, other.scores, equal_nan=True)
+    return Same(scores, hits=alike(one.member), alarms=alike(~one.member))
 
 
 def _content(judged: Judged) -> dict[Any, bytes]:

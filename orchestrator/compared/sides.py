@@ -59,8 +59,8 @@ class Side:
 
     ``modes``: setting → its mode, in a kind that has modes; sides of other kinds or modes ask other questions.
     ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has,
-    by whatever names; ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines that broke a
-    nominal rate, so that no hit rate of theirs may be quoted.
+    by whatever names; ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines
+    that broke a nominal rate, so that no hit rate of theirs may be quoted.
     """
 
     label: str
@@ -134,14 +134,12 @@ def check_parts(document: Mapping[str, Any], where: str) -> None:
             kind_named(kind)
         except BadInput as error:
             raise BadInput(f"{where}: {error}") from None
-    entries = plan.get("unlearning") or ()
+    settings: list[Any] = [each["overrides"] for each in document["settings"]]
+    lists = [plan.get("unlearning"), *(each.get("unlearning") for each in settings if isinstance(each, Mapping))]
     for name, fits in (
         ("plan.data is no section", kind == SCORED or isinstance(plan.get("data"), Mapping)),
-        (
-            "plan.unlearning is no list of methods",
-            isinstance(entries, Sequence)
-            and all(isinstance(each, Mapping) and isinstance(each.get("method"), str) for each in entries),
-        ),
+        ("overrides of a setting are no section", all(isinstance(each, Mapping) for each in settings)),
+        ("unlearning is no list of methods", all(lists_methods(entries or []) for entries in lists)),
         (
             "table is no list of lines with setting and attack",
             all(isinstance(row, Mapping) and (not breaks(row) or {"setting", "attack"} <= {*row}) for row in rows),
@@ -149,6 +147,13 @@ def check_parts(document: Mapping[str, Any], where: str) -> None:
     ):
         if not fits:
             raise BadInput(f"{where} is damaged: {name}; take it from a copy, or run the audit again")
+
+
+def lists_methods(entries: Any) -> bool:
+    """Say whether a value of a plan is a list of entries that each name a method."""
+    return isinstance(entries, Sequence) and all(
+        isinstance(each, Mapping) and isinstance(each.get("method"), str) for each in entries
+    )
 
 
 def fingerprints(folder: Path, document: Mapping[str, Any], judged: Sequence[Judged]) -> Fingerprints | None:
@@ -182,7 +187,10 @@ def made_by(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
     Entries are without the name that they give themselves (``as``).
     """
-    lists = [document["plan"].get("unlearning"), *(each["overrides"].get("unlearning") for each in document["settings"])]
+    lists = [
+        document["plan"].get("unlearning"),
+        *(each["overrides"].get("unlearning") for each in document["settings"]),
+    ]
     found: dict[str, list[Any]] = {}
     for entry in (entry for entries in lists for entry in entries or ()):
         what = {name: value for name, value in entry.items() if name != "as"}

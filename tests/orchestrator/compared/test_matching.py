@@ -159,7 +159,9 @@ def test_a_method_by_the_name_of_a_control_is_none(tmp_path: Path, capsys: pytes
     named = [{"method": "ssd", "as": "retrain"}, {"method": "identity"}]
     first = run(tmp_path / "a", "apollo", methods(identity=0.0, retrain=0.0), unlearning=named, contents="a")
     table = methods(identity=0.0, scrub=1.0)
-    second = run(tmp_path / "b", "apollo", table, unlearning=[{"method": "identity"}, {"method": "scrub"}], contents="a")
+    second = run(
+        tmp_path / "b", "apollo", table, unlearning=[{"method": "identity"}, {"method": "scrub"}], contents="a"
+    )
     result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
     by_method = {row.attack: row for row in result.table}
     assert by_method["retrain.loss"].second_attack == "scrub.loss" and not by_method["retrain.loss"].control
