@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from audits.arrays import Bools
 from audits.statistics.judged import Judged, rows_by
 
 
@@ -42,23 +42,30 @@ class Same:
 def same_values(a: Judged, b: Judged) -> Same:
     """Return which values both gave alike to the same points of the same targets, in whatever order of rows.
 
-    Nothing is alike where the points differ, or are not named.
+    Nothing is alike where the points differ, or are not named; of rates only the points that they count matter.
     """
-    if a.point is None or b.point is None or a.scores.size != b.scores.size:
+    if a.point is None or b.point is None:
         return Same()
     one, other = (each.on(np.lexsort((each.point, each.target))) for each in (a, b))  # type: ignore[arg-type]
-    if not all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("target", "point", "member")):
-        return Same()
+    kinds = [(one.on(own), other.on(theirs)) for own, theirs in _by_kind(one, other)]
+    points = [all(np.array_equal(getattr(x, name), getattr(y, name)) for name in ("target", "point")) for x, y in kinds]
+    hits, alarms = (_alike(*kind) if same else frozenset[str]() for kind, same in zip(kinds, points, strict=True))
+    scores = all(points) and all(np.array_equal(x.scores, y.scores, equal_nan=True) for x, y in kinds)
+    return Same(scores, hits, alarms)
 
-    def alike(rows: Bools) -> frozenset[str]:
-        return frozenset(
-            name
-            for name, values in one.decisions.items()
-            if name in other.decisions and np.array_equal(values[rows], other.decisions[name][rows], equal_nan=True)
-        )
 
-    scores = np.array_equal(one.scores, other.scores, equal_nan=True)
-    return Same(scores, hits=alike(one.member), alarms=alike(~one.member))
+def _by_kind(one: Judged, other: Judged) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return the rows of both that are of members, and those of non-members."""
+    return [(np.flatnonzero(one.member == member), np.flatnonzero(other.member == member)) for member in (True, False)]
+
+
+def _alike(one: Judged, other: Judged) -> frozenset[str]:
+    """Return the names of decisions that are the same row by row."""
+    return frozenset(
+        name
+        for name, values in one.decisions.items()
+        if name in other.decisions and np.array_equal(values, other.decisions[name], equal_nan=True)
+    )
 
 
 def _content(judged: Judged) -> dict[Any, bytes]:

@@ -11,6 +11,7 @@ from orchestrator.compared.sides import Said, Side
 
 LEVELS = ("method", "setting", "attack")
 MOST_NAMED = 6
+OWN = "models of the plan’s own"
 Match = tuple[str, str]
 """A name of the first side and the name of the other that it is compared with."""
 
@@ -100,6 +101,7 @@ def matched(first: Side, second: Side, matches: Sequence[Match] = ()) -> Matched
         (
             *(f"{one} ({first.label}) with {other} ({second.label})" for one, other in used if one != other),
             *_unlike(first, second, methods),
+            *_of_others(first, second, methods),
         ),
         (
             *left_out(first, second, _not_among(first, [one for one, _ in pairs])),
@@ -115,6 +117,20 @@ def _unlike(first: Side, second: Side, methods: Mapping[str, str]) -> list[str]:
         own, others = (side.made[name]["method"] if name in side.made else "" for side in (first, second))
         if own and others and own != others:
             found.append(f"{name} ({own} in {first.label}) with {name} ({others} in {second.label})")
+    return found
+
+
+def _of_others(first: Side, second: Side, methods: Mapping[str, str]) -> list[str]:
+    """Return which methods are compared though their scores are of models of other kinds: given ones, and trained."""
+    found = []
+    for names in methods.items():
+        whose = [side.given.get(name, OWN) for side, name in zip((first, second), names, strict=True)]
+        if whose[0] != whose[1]:
+            parts = [
+                f"{name} ({what} in {side.label})" if name else f"{what} ({side.label})"
+                for name, what, side in zip(names, whose, (first, second), strict=True)
+            ]
+            found.append(" with ".join(parts))
     return found
 
 

@@ -60,7 +60,8 @@ class Side:
     ``modes``: setting → its mode, in a kind that has modes; sides of other kinds or modes ask other questions.
     ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has,
     by whatever names; ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines
-    that broke a nominal rate, so that no hit rate of theirs may be quoted.
+    that broke a nominal rate, so that no hit rate of theirs may be quoted. ``given``: method ("" where a kind has none)
+    → which of a user's models its scores are of; absent where they are of models that the plan trains.
     """
 
     label: str
@@ -74,6 +75,7 @@ class Side:
     controls: tuple[str, ...] = ()
     made: Mapping[str, Any] = field(default_factory=dict, repr=False)
     void: frozenset[tuple[str, str]] = frozenset()
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> list[str]:
@@ -105,12 +107,12 @@ def read_side(folder: Path) -> Side:
     kind, plan = str(document["kind"]), document["plan"]
     check_parts(document, str(folder / "result.json"))
     made = made_by(document)
+    controls = controls_of(made, table) if (table := None if kind == SCORED else kind_named(kind).judged) else ()
     scores = read_parquet(folder / "scores.parquet")
     judged = judged_of(scores, kind)
     if not judged:
         raise BadInput(f"{folder} has no attack that can be compared")
     prints = fingerprints(folder, document, judged)
-    table = None if kind == SCORED else kind_named(kind).judged
     return Side(
         label=folder.name,
         folder=folder,
@@ -120,10 +122,24 @@ def read_side(folder: Path) -> Side:
         modes={entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry},
         data=data_of(str(folder), plan, prints.data if prints else None, kind == SCORED),
         said=tuple(said_of(judged, table, scores)),
-        controls=controls_of(made, table) if table else (),
+        controls=controls,
         made={name: entries[0] for name, entries in made.items()},
         void=void_of(document),
+        given=given_of(plan, made, controls),
     )
+
+
+def given_of(plan: Mapping[str, Any], made: Mapping[str, Sequence[Any]], controls: Sequence[str]) -> dict[str, str]:
+    """Return the methods whose scores are of models that a user brought, each with which; see ``Side.given``."""
+    if not (target := plan.get("target")):
+        return {}
+    if not made:
+        return {"": "the given model"}
+    found = {name: "the given model" for name in made if name not in controls}
+    if isinstance(target, Mapping) and target.get("original") is not None:
+        before = [name for name in controls if any(each["method"] == "identity" for each in made.get(name, ()))]
+        found |= dict.fromkeys(before, "the given model before unlearning")
+    return found
 
 
 def check_parts(document: Mapping[str, Any], where: str) -> None:

@@ -92,6 +92,15 @@ def test_a_rate_is_identical_where_what_it_counts_is(tmp_path: Path, capsys: pyt
     assert found == {"auc": (False, False), "tpr": (False, False), "fpr": (True, True)}
 
 
+def test_alarms_are_identical_though_the_members_are_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, part = one_target(1, slice(0, 60)), one_target(1, slice(0, 60))
+    kept = [row for row, member in enumerate(part["member"]) if not member or row < 30]
+    part = {name: [values[row] for row in kept] for name, values in part.items()}
+    folders = [run(tmp_path / name, "mia", each, contents="a") for name, each in (("a", whole), ("b", part))]
+    result = compared(capsys, *folders)
+    assert {row.metric: row.identical for row in result.table} == {"auc": False, "tpr": False, "fpr": True}
+
+
 def test_what_is_not_shared_makes_intervals_wider_and_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

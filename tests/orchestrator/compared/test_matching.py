@@ -155,6 +155,31 @@ def test_a_renamed_control_is_compared_with_the_control(tmp_path: Path, capsys: 
     assert not result.pairs[0].left_out and not result.pairs[0].controls_only
 
 
+def test_whose_models_are_compared_is_said_where_they_are_not_of_one_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = [{"method": "identity", "as": "kept"}, {"method": "ssd"}, {"method": "retrain"}]
+    target = {"weights": "w.pt", "members": "0:30", "forget": "0:9", "original": None}
+    tables = {name: methods(kept=gain, ssd=1.0, retrain=0.0) for name, gain in (("a", 0.1), ("b", 0.2), ("c", 0.3))}
+    given = {"a": target, "b": target | {"original": "o.pt"}, "c": None}
+    folders = [
+        run(tmp_path / name, "apollo", table, unlearning=plan, contents="a", target=given[name])
+        for name, table in tables.items()
+    ]
+    result = compared(capsys, *folders, "--all-pairs")
+    original, trained, both = (pair.matched for pair in result.pairs)
+    assert [each.split()[0] for each in original] == ["kept"] and "before unlearning in b" in original[0]
+    assert [each.split()[0] for each in trained] == ["ssd"] and "the given model in a" in trained[0]
+    assert {each.split()[0] for each in both} == {"kept", "ssd"}
+    assert not compared(capsys, *folders[:1], run(tmp_path / "d", "apollo", tables["b"], unlearning=plan, contents="a",
+                                                  target=target)).pairs[0].matched  # fmt: skip
+    toys = [
+        run(tmp_path / name, "toy", rows(1, 0.0), target=own) for name, own in (("e", {"weights": "w"}), ("f", None))
+    ]
+    (said,) = compared(capsys, *toys).pairs[0].matched
+    assert said.startswith("the given model (e) with ")
+
+
 def test_a_method_by_the_name_of_a_control_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     named = [{"method": "ssd", "as": "retrain"}, {"method": "identity"}]
     first = run(tmp_path / "a", "apollo", methods(identity=0.0, retrain=0.0), unlearning=named, contents="a")
