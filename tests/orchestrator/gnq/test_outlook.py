@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ def test_a_long_run_says_beforehand_what_it_takes_and_what_is_cheaper(
     monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(1.0, 2**31))
     assert not given_outlook.before(plan, jobs, "cpu")
     given_outlook.tried.cache_clear()
+
+
+@pytest.mark.parametrize(("threads", "clock"), [(1, time.process_time), (2, time.perf_counter)])
+def test_work_is_measured_by_the_processor_that_does_it(
+    threads: int, clock: Any, plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = []
+    given_outlook.tried.cache_clear()
+    monkeypatch.setattr(
+        given_outlook, "outlook", lambda *rest, clock, **more: clocks.append(clock) or Outlook(1.0, 2**31)
+    )
+    changed = plan.changed({"compute.threads": threads})
+    given_outlook.before(changed, open_design(changed).jobs(), "cpu")
+    given_outlook.tried.cache_clear()
+    assert clocks == [clock]  # what other programs do to a clock on the wall is no work of the look
 
 
 def test_a_small_model_is_not_tried(plan: Any) -> None:
