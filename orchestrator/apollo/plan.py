@@ -113,7 +113,7 @@ class UnlearningMethod(BaseModel):
     method: Annotated[str, Field(min_length=1)]
     """The method, by name. Its settings stand beside it in the same entry."""
     given_label: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] | None = Field(default=None, alias="as")
-    """A name of its own, for tables: needed where a method stands there twice."""
+    """A name of its own, for tables: needed where a method stands there twice. A control stays one."""
 
     @property
     def label(self) -> str:

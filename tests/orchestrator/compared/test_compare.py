@@ -219,6 +219,7 @@ def test_runs_of_different_questions_and_other_mistakes_are_one_line(
         ([toy_run], "give two runs or more"),
         ([toy_run, toy_run], "given twice"),
         ([toy_run, str(tmp_path)], "is not a finished run"),
+        ([toy_run, f"{other}/result.json"], f"is a file; give the folder of the run, {other}"),
         ([toy_run, apart], "have no attack in common: loss, right; x"),
         ([toy_run, str(apart), "--metric", "acu"], "did you mean 'auc'"),
     ):
