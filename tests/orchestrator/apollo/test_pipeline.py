@@ -21,7 +21,7 @@ from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.report import writing
-from tests.cases.runs import UnshownRun, audited, context_of, jobs_of, numbers_compared, swept
+from tests.cases.runs import UnshownRun, audited, context_of, draw_only, jobs_of, numbers_compared, swept
 from tune_spaces.registry import Sweep, fixed
 
 pytestmark = pytest.mark.slow
@@ -34,6 +34,8 @@ TINY = (
     "recipe.epochs=3",
     "audit.fpr=[0.5]",
     "audit.search.steps=1",
+    "audit.bootstrap=40",
+    "audit.permutations=40",
     "compute.workers=0",
 )
 
@@ -49,7 +51,9 @@ def finished(tmp_path_factory):
     """A finished audit: plan, output folder, store folder, result."""
     place = tmp_path_factory.mktemp("audit")
     plan = tiny_plan(place / "store")
-    return plan, place / "out", place / "store", audited(plan, place / "out", shown=True)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "auc")  # all figures: test_report.py
+        return plan, place / "out", place / "store", audited(plan, place / "out", shown=True)
 
 
 def test_an_audit_leaves_the_promised_files(finished):

@@ -43,11 +43,12 @@ from tune_spaces import SWEEPS
 pytestmark = pytest.mark.slow
 
 
+SMALL = {"compute.workers": 0, "split.pools": 2, "split.shadows": 4, "recipe.epochs": 3}
 REMOVED_AT_RANDOM = [{"method": "remove", "ranking": "random", "share": 0.2}]
 
 
 def small_plan(store: Path, **changes: Any) -> GnqPlan:
-    values = {"compute.workers": 0, "compute.store": str(store), "split.pools": 2, "split.shadows": 4} | {
+    values = {**SMALL, "compute.store": str(store)} | {
         name.replace("__", "."): value for name, value in changes.items()
     }
     plan = load_plan("gnq-smoke", values=values)

@@ -46,7 +46,7 @@ SMALL = {
     "split.targets": 4,
     "split.reference_models": 12,
     "split.null_models": 2,
-    "audit.asked": 12,
+    "audit.asked": 8,
     "audit.reference_samples": 60,
     "audit.reconstruction.models": 2,
     "recipe.epochs": 4,
@@ -119,7 +119,7 @@ def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(fini
     for setting, access, candidate in zip(table["setting"], table["access"], table["candidate"], strict=True):
         found.setdefault((setting, access), set()).add(candidate)
     for name in ("I", "II", "III"):
-        assert len(found[name, "labels"]) == 12
+        assert len(found[name, "labels"]) == 8
         assert len(found[name, "posteriors"]) == 40
 
 
@@ -151,7 +151,7 @@ def test_overfitted_models_are_judged_and_change_no_other_number(
 ) -> None:
     document = finished[0].document
     rows = document["overfitted"]
-    asked = {"labels": 12, "posteriors": 40}
+    asked = {"labels": 8, "posteriors": 40}
     assert {(row["setting"], row["attack"]) for row in rows} == {
         (cell["setting"], cell["attack"]) for cell in document["table"]
     }
@@ -241,9 +241,9 @@ def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> Non
 def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
     cost = estimate(KIND, small_plan(store))
     queries = {entry.attack: entry for entry in cost.queries}
-    assert queries["tmia_distance"].per_target == 3 * 12 * hop_skip_jump.RANK.queries
+    assert queries["tmia_distance"].per_target == 3 * 8 * hop_skip_jump.RANK.queries
     assert queries["tmia_posterior"].per_target == 3 * 40
-    assert queries["label_gap"].per_target == 12  # in mode I alone
+    assert queries["label_gap"].per_target == 8  # in mode I alone
     assert {stage.stage for stage in cost.stages} == {"train", "select", "query", "score"}
 
 
@@ -451,7 +451,7 @@ def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monk
 def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    assert Counter(table["group"].to_pylist()) == {"target": 48, "reference": 144, "null": 24, "overfitted": 48}
+    assert Counter(table["group"].to_pylist()) == {"target": 32, "reference": 96, "null": 16, "overfitted": 32}
 
 
 def test_models_beyond_the_memory_allowed_are_read_again(
