@@ -180,9 +180,7 @@ def test_any_names_of_attacks_and_targets(attacks: list[str], group: str, ordina
         judged_scores_are_text(attacks, group, ordinary)
 
 
-@pytest.mark.parametrize(
-    "name", [NAMES[6], *(pytest.param(NAMES[place], marks=long) for place in (0, 13, 14, 21))]
-)
+@pytest.mark.parametrize("name", [NAMES[6], *(pytest.param(NAMES[place], marks=long) for place in (0, 13, 14, 21))])
 def test_comparisons(name: str, tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / media.file_name(name)[:40]]
     for folder in folders:

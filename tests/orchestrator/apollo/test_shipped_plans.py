@@ -20,7 +20,6 @@ from tests.cases.runs import audited
 
 PLANS = ("apollo-cifar10", "apollo-cifar100", "apollo-imagenet")
 FAST = ("apollo-cifar10-fast", "apollo-imagenet-fast")
-APOLLO = kind_named("apollo")
 POOLS = {"apollo-cifar10": (20_000, 20_000, 10_000), "apollo-imagenet": (512_466, 512_466, 256_235)}
 ONE_SMALL_SET = {"split.targets": 1, "split.shadows": 4, "split.offline_shadows": 2, "audit.fpr": [0.5]}
 SMALL = (
@@ -112,8 +111,12 @@ def test_the_fast_plan_is_the_papers_but_for_its_recipe(name: str) -> None:
 def test_the_fast_plan_costs_its_share_of_the_epochs(name: str) -> None:
     paper, fast = load_plan(name), load_plan(f"{name}-fast")
     one_set = [each.changed(ONE_SMALL_SET) for each in (paper, fast)]
-    seconds = [estimate(APOLLO, each, images_per_second=1000.0).stages[0].unit_seconds for each in one_set]
-    assert seconds[1] / seconds[0] == pytest.approx(EPOCHS[name] / 100, rel=0.02)  # the last batch of an epoch is padded
+    seconds = [
+        estimate(kind_named("apollo"), each, images_per_second=1000.0).stages[0].unit_seconds for each in one_set
+    ]
+    assert seconds[1] / seconds[0] == pytest.approx(
+        EPOCHS[name] / 100, rel=0.02
+    )  # the last batch of an epoch is padded
 
 
 @pytest.mark.slow
