@@ -131,6 +131,7 @@ def plan_of(store: Path, *changes: dict[str, Any]) -> GnqPlan:
         "compute.store": str(store),
         "split.pools": 1,
         "split.shadows": 4,
+        "recipe.epochs": 3,
         "audit.attacks": ["loss"],
         "defences": [
             {"method": "remove", "ranking": "gnq_log", "share": 0.2},
@@ -313,8 +314,9 @@ def test_the_cost_of_looks_is_told(tmp_path: Path) -> None:
 
 def test_ranks_in_doubt_are_counted_where_looks_are_apart(bench: Bench) -> None:
     """Mode pinv is in doubt at the same checkpoints, whoever looks."""
-    changes = {"audit.modes": ["ridge", "pinv"], "recipe.learning_rate": 0.1, "split.train_size": 150}
+    changes = {"audit.modes": ["ridge", "pinv"], "recipe.learning_rate": 0.1, "split.train_size": 120}
     changes |= {"defences": [{"method": "remove", "ranking": "random", "share": 0.2}], "model.settings.hidden": [2]}
+    changes |= {"recipe.epochs": 6}
     counts = []
     for change in (TOGETHER, APART):
         plan = plan_of(bench.store, changes, change)
