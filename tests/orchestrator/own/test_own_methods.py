@@ -58,7 +58,7 @@ def test_an_edit_of_a_method_trains_nothing_and_redoes_what_follows_it(folder: P
     edit(folder / "rates.py", "1.0", "0.5")
     again = own_plan(tmp_path / "store")
     after = jobs(again)
-    assert changed(before, after)
+    assert changed(before, after) == {(stage, "forget") for stage in ("unlearn", "utility", "search", "score")}
     store = Store(tmp_path / "store")
     stored = {stage: store.keys(stage) for stage in ("train", "unlearn")}
     second = audited(again, tmp_path / "out")
