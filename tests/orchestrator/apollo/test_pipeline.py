@@ -272,7 +272,8 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
         return real(*args, offline=offline, **options)
 
     monkeypatch.setattr(adversarial, "search", counted)
-    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline, apollo_ladder]")
+    few = ("split.targets=1", "recipe.epochs=1", "audit.attacks=[apollo, apollo_offline, apollo_ladder]")
+    plan = tiny_plan(tmp_path / "store", *few)
     audited(plan, tmp_path / "first")
     sets, methods = plan.split.targets, len(plan.unlearning)
     assert searches.count(True) == 2 * sets
@@ -311,6 +312,7 @@ def test_kinds_are_handed_access_to_targets_of_their_own_level_only(finished):
         assert opened == {"posteriors" if job.kind in ("posteriors", "population") else "labels"}
 
 
+@pytest.mark.long
 def test_memorised_points_are_ranked_first_and_then_audited(finished, tmp_path):
     few = "audit.attacks=[single_query, u_lira]"
     plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8", few)
