@@ -272,8 +272,7 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
         return real(*args, offline=offline, **options)
 
     monkeypatch.setattr(adversarial, "search", counted)
-    few = ("split.targets=1", "recipe.epochs=1", "audit.attacks=[apollo, apollo_offline, apollo_ladder]")
-    plan = tiny_plan(tmp_path / "store", *few)
+    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline, apollo_ladder]")
     audited(plan, tmp_path / "first")
     sets, methods = plan.split.targets, len(plan.unlearning)
     assert searches.count(True) == 2 * sets

@@ -315,7 +315,7 @@ def test_the_cost_of_looks_is_told(tmp_path: Path) -> None:
 
 def test_ranks_in_doubt_are_counted_where_looks_are_apart(bench: Bench) -> None:
     """Mode pinv is in doubt at the same checkpoints, whoever looks."""
-    changes = {"audit.modes": ["ridge", "pinv"], "recipe.learning_rate": 0.1, "split.train_size": 120}
+    changes = {"audit.modes": ["ridge", "pinv"], "recipe.learning_rate": 0.1, "split.train_size": 150}
     changes |= {"defences": [{"method": "remove", "ranking": "random", "share": 0.2}], "model.settings.hidden": [2]}
     changes |= {"recipe.epochs": 6}
     counts = []
