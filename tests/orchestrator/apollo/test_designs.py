@@ -61,7 +61,7 @@ def done(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
         for name, overrides in DESIGNS.items():
-            plan = tiny_plan(place / "store", ATTACKS, "split.targets=1", *overrides)
+            plan = tiny_plan(place / "store", ATTACKS, *overrides)
             found[name] = (plan, *paged(plan, place / name))
     return found
 

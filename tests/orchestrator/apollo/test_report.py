@@ -148,7 +148,7 @@ def test_text_from_the_run_is_escaped(tmp_path, monkeypatch):
 def test_same_run_gives_the_same_bytes(tmp_path, monkeypatch, figures):
     draw_only(monkeypatch, *figures)
     for place in ("first", "again"):
-        write_run(tmp_path / place, targets=2, points=40)
+        write_run(tmp_path / place, targets=2, points=100)
         PAGE.write(tmp_path / place)
     first, again = (
         {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()}
