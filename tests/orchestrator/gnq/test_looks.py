@@ -313,8 +313,9 @@ def test_the_cost_of_looks_is_told(tmp_path: Path) -> None:
     assert costs["look"].bytes >= 6 * 3 * 8 * 60 * 61 // 2
 
 
+@pytest.mark.long
 def test_ranks_in_doubt_are_counted_where_looks_are_apart(bench: Bench) -> None:
-    """Mode pinv is in doubt at the same checkpoints, whoever looks."""
+    """Mode pinv is in doubt at the same checkpoints, whoever looks; in short: ``tests/audits/uniqueness``."""
     changes = {"audit.modes": ["ridge", "pinv"], "recipe.learning_rate": 0.1, "split.train_size": 150}
     changes |= {"defences": [{"method": "remove", "ranking": "random", "share": 0.2}], "model.settings.hidden": [2]}
     changes |= {"recipe.epochs": 6}

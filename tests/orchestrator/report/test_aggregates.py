@@ -132,7 +132,7 @@ def test_no_file_of_a_run_tells_of_a_single_point_and_aggregates_are_those_of_a_
     assert not list(out.rglob("scores.parquet"))
 
 
-@pytest.mark.parametrize("kind", list(DRAWN))
+@pytest.mark.parametrize("kind", ["tmia", "gnq", pytest.param("apollo", marks=pytest.mark.long)])
 def test_the_page_of_a_whole_result_loses_its_points_and_nothing_else(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,7 +137,8 @@ TRAINED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("models", ["never trained", pytest.param("trained", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("models", TRAINED)
 def test_where_nothing_can_be_found_the_chosen_setting_sits_at_chance(models, tmp_path):
     """Sixteen settings, so that the best at selection is well above chance by luck."""
     settings = {
