@@ -254,7 +254,9 @@ def test_a_recorded_run_keeps_its_artefacts_from_collection(finished):
     assert Store(store).keys("train") <= held
 
 
+@pytest.mark.long
 def test_candidates_cut_into_shards_change_no_decision_by_more_than_rounding(finished, tmp_path):
+    """In short: ``tests/audits/test_contracts_evidence.py``."""
     plan, _, store, result = finished
     small = audited(tiny_plan(store, "compute.chunk=7"), tmp_path / "small")
     assert len(jobs_of(tiny_plan(store, "compute.chunk=7"), "search")) > len(jobs_of(plan, "search"))
