@@ -26,7 +26,6 @@ ROOT = Path(keyed_jobs.__file__).parents[2]
 BODIES = {f"{name} {stage.name}": stage.body.__module__ for name in KINDS for stage in kind_named(name).stages}
 WHOLE: tuple[Registry[object], ...] = (LAYERS, RANKINGS)
 SILENT = ("audits/errors.py", "orchestrator/engine/plan/errors.py", "orchestrator/engine/run/console.py")
-DRAWN, A_STAGE = 60, 8  # functions that are edited: of all code, and of what each body reaches
 
 
 class Copy:
@@ -170,15 +169,17 @@ def test_the_reach_is_that_of_an_independent_graph_of_imports(reach: dict[str, s
         assert set(reached((body,))) == reach[stage], stage
 
 
+@pytest.mark.parametrize(("drawn", "a_stage"), [(15, 2), pytest.param(60, 8, marks=pytest.mark.long)])
 def test_an_edit_of_any_function_changes_exactly_the_stages_whose_body_reaches_it(
-    copy: Copy, reach: dict[str, set[str]]
+    copy: Copy, reach: dict[str, set[str]], drawn: int, a_stage: int
 ) -> None:
+    """Functions are drawn from all code, and from what each body reaches."""
     draw = random.Random(0)
     functions = {file: functions_of(copy.root, file) for file in files_of(copy.root, *OURS)}
-    edited = draw.sample([each for file in functions for each in functions[file]], DRAWN)
+    edited = draw.sample([each for file in functions for each in functions[file]], drawn)
     for stage in BODIES:
         own = [each for file in functions if module_of(file) in reach[stage] for each in functions[file]]
-        edited += draw.sample(own, A_STAGE)
+        edited += draw.sample(own, a_stage)
     for file, line in sorted(set(edited)):
         wanted = {stage for stage in BODIES if module_of(file) in reach[stage]}
         assert copy.changed_by(file, planted(line)) == wanted, (file, line)
@@ -307,9 +308,13 @@ def test_a_module_is_no_name_that_is_handed_on(copy: Copy) -> None:
 
 
 def test_no_module_of_ours_takes_a_name_that_is_handed_on_lazily() -> None:
-    tops = frozenset(OURS)
-    for file in files_of(ROOT, *OURS):
-        source_of(module_of(file), tops)  # raises
+    tops, texts = frozenset(OURS), {file: (ROOT / file).read_text() for file in files_of(ROOT, *OURS)}
+    packages = [module_of(file) for file, text in texts.items() if file.endswith("__init__.py") and "lazily(" in text]
+    assert packages
+    asking = [f"from {package} import" for package in packages]
+    for file, text in texts.items():
+        if "from ." in text or any(each in text for each in asking):
+            source_of(module_of(file), tops)  # raises
 
 
 def test_packages_that_lie_apart_give_the_same_version(copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,10 @@ from orchestrator.cli.main import main
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named
+from tests.cases.kept import finished
 from tests.cases.processes import kill_all, start, wait_for
 from tests.cases.runs import jobs_of
+from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
 from tests.orchestrator.engine.run.test_determinism import OTHERS
 
@@ -33,20 +35,20 @@ IMPATIENT = {
 
 
 def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
-    cluster: Workers, reference: Callable[[str], bytes], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cluster: Workers, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plan = small_plan("mia", tmp_path / "store", workers=2)
+    plan = smallest_plan("mia", tmp_path / "store", **{"compute.workers": 2})
     command = plan_command(plan, tmp_path)
     driver = start(*command, cwd=tmp_path)
     try:
-        wait_for(lambda: trained(tmp_path) >= 3, driver)
+        wait_for(lambda: trained(tmp_path) >= 3, driver, seconds=500)
     finally:
         kill_all(driver)
     kept, models = trained(tmp_path), len(jobs_of(plan, "train"))
     assert 3 <= kept < models
     assert main([*command]) == 0
     assert reused(capfd.readouterr().out) == (models, kept, models - kept)
-    assert (tmp_path / "out" / "scores.parquet").read_bytes() == reference("mia")
+    assert (tmp_path / "out" / "scores.parquet").read_bytes() == (finished("mia") / "scores.parquet").read_bytes()
 
 
 def plan_command(plan: BasePlan, folder: Path) -> tuple[str, ...]:
@@ -63,9 +65,7 @@ def reused(said: str) -> tuple[int, ...]:
 
 
 @pytest.mark.long
-def test_a_killed_driver_goes_on_and_loses_a_node(
-    reference: Callable[[str], bytes], tmp_path: Path
-) -> None:
+def test_a_killed_driver_goes_on_and_loses_a_node(reference: Callable[[str], bytes], tmp_path: Path) -> None:
     """The second run is on a cluster of two nodes and loses one of them: that costs nothing but time.
 
     In short: the test above.
