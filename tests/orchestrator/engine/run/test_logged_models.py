@@ -23,8 +23,6 @@ from orchestrator.engine.jobs.job import Reference
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Model
 from orchestrator.engine.published import Published, bytes_of, listed
-from orchestrator.engine.run.served_model import built
-from orchestrator.engine.run.tracking_models import example
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.cases.runs import UnshownRun, begun, context_of
@@ -227,6 +225,8 @@ def test_models_of_several_settings_are_told_apart_and_counted_once() -> None:
 
 
 def test_an_example_is_zeros_where_inputs_have_no_range() -> None:
+    from orchestrator.engine.run.tracking_models import example
+
     toy = open_design(load_plan("apollo-toy2d")).data
     assert toy.value_range is None and not example(toy).any() and example(toy).dtype == np.float32
 
@@ -238,6 +238,8 @@ def test_settings_that_name_a_file_to_start_from_are_left_out() -> None:
 
 
 def test_a_model_that_standardises_its_inputs_does_so_where_it_is_served() -> None:
+    from orchestrator.engine.run.served_model import built
+
     settings: dict[str, Any] = {"stem": "cifar"}
     described = {
         "model": {"name": "resnet50", "settings": settings},

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlflow import MlflowClient
 
 from actors.jobs import Workers
 from orchestrator.cli.main import main
@@ -189,6 +188,8 @@ def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
 def test_with_mode_min_the_defence_that_leaves_least_is_chosen_and_the_same_command_again_adds_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from mlflow import MlflowClient
+
     draw_only(monkeypatch)
     monkeypatch.chdir(tmp_path)
     uri = f"sqlite:///{tmp_path}/runs.db"
