@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 from dataclasses import replace
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.multiprocessing as mp
 
 from actors.jobs import Workers, WorkersLost
 from actors.pools import do_jobs
@@ -114,7 +114,13 @@ def test_on_a_cluster_a_team_meets_at_a_port_of_its_first_worker(tmp_path: Path)
     call_together(group, 2, None)
     assert group.told.keys() == {0, 1, 2, 3}, "the fifth has no mate"
     assert group.told[0] == group.told[1] != group.told[2] == group.told[3]
-    mp.start_processes(talk, (group.told[2], str(tmp_path)), nprocs=2, start_method="fork")
+    fork = multiprocessing.get_context("fork")
+    pair = [fork.Process(target=talk, args=(rank, group.told[2], str(tmp_path))) for rank in range(2)]
+    for process in pair:
+        process.start()
+    for process in pair:
+        process.join()
+    assert [process.exitcode for process in pair] == [0, 0]
     said = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert said.keys() == {"0 of 2", "1 of 2"}
     interfaces = {name for _, name in socket.if_nameindex()}
