@@ -174,7 +174,9 @@ def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
     assert load_plan("asked.yaml").kind == "mia"
 
 
+@pytest.mark.long
 def test_a_person_with_a_model_is_asked_again_for_what_does_not_fit_it(tmp_path: Path) -> None:
+    """In short: the test above."""
     torch.save(make_model("cnn", CNN).build((1, 14, 14), 10, seed=0).state_dict(), tmp_path / "weights.pt")
     (tmp_path / "broken.pt").write_bytes(b"no weights")
     screen = opened([*ORCH, "new", "--kind", "mia", "--size", "seconds"], tmp_path)
