@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import grimp
 import pytest
 
 from audits.gradients.layers.base import LAYERS
@@ -112,8 +113,6 @@ def copy(copied: Copy, monkeypatch: pytest.MonkeyPatch) -> Copy:
 @pytest.fixture(scope="module")
 def reach() -> dict[str, set[str]]:
     """Stage → modules that its body reaches, by import-linter's graph and the registries of which all counts."""
-    import grimp
-
     graph = grimp.build_graph(*OURS, cache_dir=None)
     for table in WHOLE:
         (home,) = (name for name in graph.modules if name == table_home(table))

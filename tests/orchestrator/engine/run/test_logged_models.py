@@ -225,8 +225,6 @@ def test_models_of_several_settings_are_told_apart_and_counted_once() -> None:
 
 
 def test_an_example_is_zeros_where_inputs_have_no_range() -> None:
-    from orchestrator.engine.run.tracking_models import example
-
     toy = open_design(load_plan("apollo-toy2d")).data
     assert toy.value_range is None and not example(toy).any() and example(toy).dtype == np.float32
 
@@ -238,8 +236,6 @@ def test_settings_that_name_a_file_to_start_from_are_left_out() -> None:
 
 
 def test_a_model_that_standardises_its_inputs_does_so_where_it_is_served() -> None:
-    from orchestrator.engine.run.served_model import built
-
     settings: dict[str, Any] = {"stem": "cifar"}
     described = {
         "model": {"name": "resnet50", "settings": settings},
