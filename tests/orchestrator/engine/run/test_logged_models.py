@@ -23,6 +23,8 @@ from orchestrator.engine.jobs.job import Reference
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Model
 from orchestrator.engine.published import Published, bytes_of, listed
+from orchestrator.engine.run.served_model import built
+from orchestrator.engine.run.tracking_models import example
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.cases.runs import UnshownRun, begun, context_of
