@@ -164,8 +164,12 @@ def test_overfitted_models_are_judged(finished: tuple[Result, Path]) -> None:
     assert np.mean(areas) == pytest.approx(whole["tmia_posterior"])
 
 
-def test_overfitted_models_change_no_other_number(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"variants": {}, "audit__attacks": ["tmia_posterior"]}
+@pytest.mark.parametrize(
+    "changes", [{"variants": {}, "audit__attacks": ["tmia_posterior"]}, pytest.param({}, marks=pytest.mark.long)]
+)
+def test_overfitted_models_change_no_other_number(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
     few, without = (
         audited(small_plan(store, split__overfitted_models=models, **changes), tmp_path / str(models)).document
         for models in (4, 0)
