@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from audits.credentials import CONTAINERS, WEB, reveal, split_off, without_mask
 
@@ -84,6 +85,13 @@ def is_plain(parts: SplitResult) -> bool:
 def endpoint_of(parts: SplitResult) -> str:
     """Return the server that the options of a file system's address name, if all of them are plain; else ""."""
     return dict(parse_qsl(parts.query)).get(ENDPOINT, "").lower() if is_plain(parts) else ""
+
+
+def database_file(address: str) -> Path | None:
+    """Return the file of a SQLite database, as SQLAlchemy reads its address, without fragments; None for others."""
+    if kind_of(address) != "sqlite":
+        return None
+    return Path(unquote(address.partition("://")[2].partition("?")[0].removeprefix("/")))
 
 
 def on_this_machine(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import mask, unusable_by
@@ -91,7 +92,8 @@ def load_plan(
     plan = plan_from(raw, asked=kind)
     if sweep is not None:
         require_kind_of(sweep, plan)
-    reach.require_permission(reaches(plan, changes_of(sweep, plan) if sweep else ()))
+    own = [Path.cwd(), *([Path(source).parent] if source else [])]
+    reach.require_permission(reach.leaving(reaches(plan, changes_of(sweep, plan) if sweep else ()), own))
     return plan
 
 

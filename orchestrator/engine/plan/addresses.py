@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -16,22 +17,30 @@ from audits.credentials import WEB
 from orchestrator.engine.plan.reach import Reach
 
 
+def no_file(text: str) -> None:
+    """Return that a text leads to no file that is written."""
+
+
 @dataclass(frozen=True)
 class Address:
     """Annotates a field of a plan whose text may be opened as an address, of one of ``schemes`` if there are any.
 
     ``sent``: from an address to the credentials of the environment that go there by themselves; ``token``: the path,
     from the field's section, of the field that names the variable of a token. ``bare``: HOST:PORT without a scheme.
+    ``writes``: from a text that is no address to the file or folder of this machine that is written by it.
     """
 
     sent: Callable[[str], str] = sent_to
     token: str = ""
     schemes: tuple[str, ...] = ()
     bare: bool = False
+    writes: Callable[[str], Path | None] = no_file
 
     def reach(self, field: str, text: str, section: Mapping[str, Any]) -> Reach | None:
         """Return where the text of ``field`` leads, None if nowhere; ``section`` holds the fields beside it."""
         address = (text if ":" in text else "") if self.bare else remote(text)
+        if not address and (file := self.writes(text)) is not None:
+            return Reach(field, text, file.expanduser().resolve().as_uri(), file=file.expanduser().resolve())
         if not address or (self.schemes and kind_of(address) not in self.schemes):
             return None
         place = address.lower() if self.bare else place_of(address)

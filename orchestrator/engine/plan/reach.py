@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from audits.credentials import MASK
 from audits.errors import BadInput
@@ -26,7 +27,7 @@ class Reach:
     """A place that a plan names in ``field`` by ``text``, masked, and the credential that is sent there, "" for none.
 
     ``credential``: the name of an environment variable, which ``token_field`` of the plan gives, or one of ``LOGINS``.
-    ``told``: what leads there, in words, if it is not the field itself.
+    ``told``: what leads there, in words, if it is not the field itself. ``file``: what it writes on this machine.
     """
 
     field: str
@@ -35,6 +36,7 @@ class Reach:
     credential: str = ""
     token_field: str = ""
     told: str = ""
+    file: Path | None = None
 
     @property
     def permission(self) -> str:
@@ -43,8 +45,15 @@ class Reach:
 
     def __str__(self) -> str:
         sent = f"what {self.credential} holds" if self.token_field else LOGINS.get(self.credential, self.credential)
-        text = f"{self.told or self.field} reaches {self.place}{f' and sends it {sent}' if sent else ''}"
+        does = "writes" if self.file else "reaches"
+        text = f"{self.told or self.field} {does} {self.place}{f' and sends it {sent}' if sent else ''}"
         return "".join(mark if mark.isprintable() else "?" for mark in text)
+
+
+def leaving(found: Iterable[Reach], folders: Sequence[Path]) -> list[Reach]:
+    """Return those places that are no files in one of these folders, where a plan may have orch write."""
+    own = [folder.resolve() for folder in folders]
+    return [each for each in found if each.file is None or not any(map(each.file.is_relative_to, own))]
 
 
 MayReach = Callable[[Sequence[Reach]], Sequence[Reach]]

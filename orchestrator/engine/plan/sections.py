@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
+from audits.addresses import database_file
 from audits.errors import BadInput
 from audits.models import make_model
 from orchestrator.engine.plan.addresses import Address, ray_token, tracking_login
@@ -189,7 +190,7 @@ class Tracking(Section):
     of the first target, or those of all targets.
     """
 
-    uri: Annotated[str | None, Address(tracking_login)] = None
+    uri: Annotated[str | None, Address(tracking_login, writes=database_file)] = None
     """Tracking server; null: MLFLOW_TRACKING_URI, else a database in the output folder."""
     experiment: Annotated[str, Field(min_length=1)] = "orch"
     """Name of the experiment."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from audits.addresses import kind_of, place_of, sent_to
+from audits.addresses import database_file, kind_of, place_of, sent_to
 from audits.credentials import WEB, mask, reveal
 from audits.errors import BadInput
 from audits.writing import require_no_link
@@ -41,10 +41,7 @@ class Kept(NamedTuple):
 
 def file_of(where: str) -> Path | None:
     """Return the file of a SQLite database at the address ``where``; None for a server."""
-    if kind_of(where) != "sqlite":
-        return None
-    path = reveal(where).partition("://")[2].partition("?")[0]  # as SQLAlchemy reads it, which knows no fragment
-    return Path(unquote(path.removeprefix("/")))
+    return database_file(reveal(where))
 
 
 def own_place(where: str, out: Path) -> Path | None:

@@ -209,6 +209,37 @@ def test_nothing_is_posted_to_a_service_of_this_machine_unasked(
     assert not service.seen
 
 
+def test_a_plan_writes_beside_itself_and_where_one_works_and_elsewhere_not_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("plans", "work", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "other")
+    monkeypatch.chdir(tmp_path / "work")
+    file = str(tmp_path / "plans" / "plan.yaml")
+    other = (tmp_path / "other").as_uri()
+
+    def tracked(path: str) -> None:
+        Path(file).write_text(f"tracking: {{uri: 'sqlite:///{path}'}}\n")
+
+    for inside in (f"{tmp_path}/work/x/m.db", f"{tmp_path}/plans/m.db", "m.db"):
+        tracked(inside)
+        assert main(["validate", file]) == 0, inside
+    capsys.readouterr()
+    for outside in (f"{tmp_path}/other/m.db", "../other/m.db", "link/m.db", f"{tmp_path}/plans/../other/%6d.db"):
+        tracked(outside)
+        said = refused(["validate", file], capsys)
+        assert f"tracking.uri writes {other}/m.db" in said and f"--allow-addresses {other}/m.db" in said
+        assert main(["validate", file, "--allow-addresses", f"{other}/m.db"]) == 0
+        assert main(["validate", file, "--set", f"tracking.uri=sqlite:///{outside}"]) == 0
+        capsys.readouterr()
+    served = f"{{gives: probabilities, record: {tmp_path}/other/r}}"
+    Path(file).write_text(f"{TARGET}target: {{weights: 'http://h:1/x', members: even, served: {served}}}\n")
+    allowed = ["--set", "target.weights=http://h:1/x", "--set", "target.served.plain=true"]
+    assert f"target.served.record writes {other}/r" in refused(["validate", file, *allowed], capsys)
+    assert not list((tmp_path / "other").iterdir())
+
+
 def test_an_address_behind_a_mask_cannot_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     hidden = "mssql+pyodbc:///?odbc_connect=Server%3Dtheirs.example"
     write(f"tracking: {{uri: '{hidden}'}}\n")

@@ -29,7 +29,7 @@ PLANS = {
 NO_ADDRESSES = {
     "files and folders of this machine": """
         data.root data.groups transfer.data.root transfer.data.groups transfer.teacher target.members
-        target.non_members target.forget target.original target.sha256 target.served.ca_file target.served.record
+        target.non_members target.forget target.original target.sha256 target.served.ca_file
     """,
     "weights in files alone": "gnq-target:target.weights",
     "words and names of components": """
