@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from audits.errors import BadInput, how_many
 from audits.plain_json import from_json
-from audits.writing import opened_to_append
+from audits.writing import opened_to_append, require_own
 from orchestrator.engine.jobs.keys import differences
 
 JOURNAL_FILE = "search.jsonl"
@@ -104,6 +104,7 @@ class Journal:
     def _lines(self) -> Iterator[tuple[Line, int]]:
         """Yield each whole line and where it ends; raises BadInput for one in the middle that is no JSON object."""
         try:
+            require_own(self.file)  # no pipe is waited for
             data = self.file.read_bytes()
         except FileNotFoundError:
             return

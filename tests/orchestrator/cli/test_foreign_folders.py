@@ -20,11 +20,13 @@ import pytest
 from audits.data import shards
 from audits.data.catalogue import load
 from audits.errors import BadInput
+from audits.writing import CannotWrite
 from orchestrator.apollo.page import page as render
 from orchestrator.cli.main import main
 from orchestrator.engine.plan.reach import OPTION, VARIABLE
 from orchestrator.engine.run import output_folder
 from orchestrator.engine.run.output_folder import claim_folder
+from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 from orchestrator.kinds import load_plan
 from tests.cases.apollo_result import write_whole_run
 from tests.cases.runs import draw_only
@@ -186,6 +188,16 @@ def test_no_run_begins_where_its_log_or_database_is_another_file(
         Path("out", name).hardlink_to("own")
     refused(["audit", "mia", "mia-smoke", "--out", "out", "--set", "compute.workers=0"], capsys, name)
     assert Path("own").read_text() == OWN
+
+
+@pytest.mark.timeout(60)
+def test_nothing_waits_for_a_pipe_that_says_what_run_a_folder_holds(tmp_path: Path) -> None:
+    for name in (output_folder.RESULT_FILE, output_folder.RUN_FILE, JOURNAL_FILE):
+        os.mkfifo(tmp_path / name)
+    output_folder.refuse_other_command(tmp_path, "audit")
+    assert output_folder.goal_left(tmp_path) is None and output_folder.settings_left(tmp_path) == set()
+    with pytest.raises(CannotWrite, match=JOURNAL_FILE):
+        Journal(tmp_path / JOURNAL_FILE, {}).check(1)
 
 
 def test_what_a_run_notes_goes_through_no_link(tmp_path: Path) -> None:
