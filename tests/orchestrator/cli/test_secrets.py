@@ -138,6 +138,7 @@ def test_no_file_of_a_run_holds_a_secret(
         "recipe: {learning_rate: 0.01, epochs: 1, batch_size: 10}\n"
         f"compute: {{workers: 0, store: '{place(s3, 'store')}'}}\n"
     )
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", s3)
     run = ["audit", "toy", "own/plan.yaml", "--out"]
     assert main([*run, "left/refused", "--set", f"tracking.uri={uri}"]) == 0
     assert main([*run, "left/tracked"]) == 0
