@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 
 R = TypeVar("R")
+
+MEMINFO, GROUPS, OWN_GROUPS = Path("/proc/meminfo"), Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+V2_FILES: Final = ("memory.max", "memory.current")
+V1_FILES: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 
 
 class Forms(Generic[R]):
@@ -72,8 +77,54 @@ def give_back() -> None:
 
 
 def of_machine() -> int:
-    """Return the bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Return the bytes of memory that this machine has, or, where that is less, that a container of it may take."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([there, *(limit for limit, _ in limits())])
+
+
+def free(meminfo: Path = MEMINFO) -> int | None:
+    """Return the bytes of memory that can be had now, within a container's limit; None where the system is silent."""
+    try:
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        there = int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+    return max(0, min([there, *(limit - used for limit, used in limits())]))
+
+
+def limits(groups: Path = GROUPS, mine: Path = OWN_GROUPS) -> list[tuple[int, int]]:
+    """Return limit and use, in bytes, of each control group around this process that limits memory.
+
+    ``groups``: where they are mounted, of version 2 or 1; ``mine``: the file that says to which this process belongs.
+    In a container its own group is mounted at the top, whatever path the file says.
+    """
+    try:
+        lines = [line.split(":", 2) for line in mine.read_text().splitlines()]
+    except OSError:
+        return []
+    found = []
+    for _, controllers, path in (line for line in lines if len(line) == 3):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top = groups / "memory" if controllers else groups
+        most, used = V1_FILES if controllers else V2_FILES
+        inner = Path(path.lstrip("/"))
+        for folder in dict.fromkeys((top, *(top / each for each in (inner, *inner.parents)))):
+            try:
+                limit = int((folder / most).read_text())
+                found.append((limit, int((folder / used).read_text()) - cached(folder / "memory.stat")))
+            except (OSError, ValueError):  # "max", or not there
+                continue
+    return found
+
+
+def cached(statistics: Path) -> int:
+    """Return the bytes of a control group that hold files and are given up where memory is short; 0 if unknown."""
+    try:
+        lines = dict(line.split(maxsplit=1) for line in statistics.read_text().splitlines())
+        return int(lines.get("total_inactive_file") or lines["inactive_file"])
+    except (OSError, KeyError, ValueError):
+        return 0
 
 
 def out_of_memory(error: BaseException) -> bool:

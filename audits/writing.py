@@ -44,14 +44,21 @@ def write_whole(
 
 
 def write_together(
-    folder: Path, files: Mapping[str, bytes], *, below: Path | None = None, private: bool = False, durable: bool = False
+    folder: Path,
+    files: Mapping[str, bytes],
+    *,
+    below: Path | None = None,
+    private: bool = False,
+    shared: bool = True,
+    durable: bool = False,
 ) -> None:
     """Write ``files`` (name → content) into ``folder``, each whole or not at all, the last one last.
 
     ``below``: a folder that the user has named, above ``folder``; no link leads from it to ``folder``. Without it
-    ``folder`` is named by the user itself. ``private``: for the owner alone. ``durable``: on the disk before any has
-    its name. Raises CannotWrite where there is a folder, a pipe or a device in place of a file, where a folder is a
-    link or none, and where the user may not write; other OSErrors, such as that of a full disk, as they are.
+    ``folder`` is named by the user itself. ``private``: for the owner alone. ``shared``: others may change it if the
+    umask says so. ``durable``: on the disk before any has its name. Raises CannotWrite where there is a folder, a pipe
+    or a device in place of a file, where a folder is a link or none, and where the user may not write; other OSErrors,
+    such as that of a full disk, as they are.
     """
     with ExitStack() as stack:
         handle = stack.enter_context(opened_folder(folder, below))
@@ -61,7 +68,7 @@ def write_together(
                 with _refusing(folder / name):
                     _require_file(handle, name)
                     parts[name] = _new_name()
-                    _write(handle, parts[name], data, PRIVATE_FILE if private else 0o666, durable)
+                    _write(handle, parts[name], data, PRIVATE_FILE if private else 0o666 if shared else 0o644, durable)
             for name in files:
                 with _refusing(folder / name):
                     os.replace(parts[name], name, src_dir_fd=handle, dst_dir_fd=handle)
@@ -113,12 +120,13 @@ def opened_folder(folder: Path, below: Path | None = None) -> Iterator[int]:
         os.close(handle)
 
 
-def make_folder(folder: Path, *, below: Path | None = None, private: bool = False) -> None:
+def make_folder(folder: Path, *, below: Path | None = None, private: bool = False, shared: bool = True) -> None:
     """Make ``folder`` and, without ``below``, those above it; one that is there stays as it is.
 
-    ``below`` as in ``write_together``: the folder right above. Raises CannotWrite for what is there and no folder.
+    ``below`` as in ``write_together``: the folder right above; ``private``, ``shared``: as there. Raises CannotWrite
+    for what is there and no folder.
     """
-    mode = PRIVATE_FOLDER if private else 0o777
+    mode = PRIVATE_FOLDER if private else 0o777 if shared else 0o755
     if below is None:
         try:
             with _refusing(folder):

@@ -7,7 +7,6 @@ than follows, a list within a list within a list.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from audits.data.lfs_pointers import check_fetched
 from audits.errors import BadInput
 from audits.memory import of_machine
+from audits.plain_json import from_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,10 +50,9 @@ def json_within(path: Path, what: str, most: int = LARGEST_JSON) -> Any:
         raise too_large(what, most, ADVICE)
     check_fetched(path, what)
     try:
-        return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise BadInput(f"{what} cannot be read as JSON: {said}") from None
+        return from_json(path.read_bytes())
+    except ValueError as error:
+        raise BadInput(f"{what} cannot be read as JSON: {error}") from None
 
 
 def table_within(

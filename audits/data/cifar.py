@@ -12,6 +12,7 @@ import numpy.typing as npt
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.lfs_pointers import check_fetched
 from audits.data.plain_pickle import Array, read_plain_pickle
+from audits.data.regular import content_of
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -68,7 +69,7 @@ class CifarSet:
     def part(self, file: Path) -> Part:
         """Return images (N, 3, 32, 32) and labels (N,) of one file."""
         try:
-            content = file.read_bytes()
+            content = content_of(file)
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {error}") from error
         check_fetched(content, str(file))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset
 from audits.data.image_files import ImageFiles, Images, in_threads
+from audits.data.regular import opened
 from audits.data.remembered import remembered
 from audits.errors import BadInput
 
@@ -88,7 +89,7 @@ class Facts:
     def of_file(file: Path) -> Facts:
         """Return the facts of a file, of which only the ends are read."""
         try:
-            with file.open("rb") as stream:
+            with opened(file) as stream:
                 size = os.fstat(stream.fileno()).st_size
                 first = stream.read(ENDS)
                 stream.seek(max(0, size - ENDS))

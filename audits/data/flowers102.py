@@ -19,6 +19,7 @@ from audits.data.file_sets import EncodedSet
 from audits.data.image_files import ImageFiles
 from audits.data.imagenet import RULE, SIDE, decode
 from audits.data.orientation import turned_notes
+from audits.data.regular import content_of
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -112,7 +113,7 @@ def numbers(file: Path, names: tuple[str, ...]) -> list[npt.NDArray[np.int64]]:
     if (size := file.stat().st_size) > MOST_BYTES:
         raise BadInput(f"{file} has {size} bytes, too many for the authors' table ({MOST_BYTES} at most); take theirs")
     try:
-        found = matlab_tables(file.read_bytes())
+        found = matlab_tables(content_of(file))
     except (OSError, ValueError, zlib.error) as error:
         raise BadInput(f"{file} cannot be read ({error}); take the authors' file") from error
     for name in names:

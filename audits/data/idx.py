@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.lfs_pointers import check_fetched
+from audits.data.regular import content_of
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput
 
@@ -30,7 +31,8 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     """
     check_fetched(path, str(path))
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        content = content_of(path)
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{path} cannot be read: {error}") from error
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.data import regular
 from audits.data.class_folders import read_class_folders
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet
@@ -167,6 +168,8 @@ def opened(file: Path, content: bytes | None = None) -> Image:
     from PIL import Image
 
     try:
+        if content is None:
+            regular.opened(file).close()
         image = Image.open(file if content is None else io.BytesIO(content), formats=FORMATS)
     except Image.DecompressionBombError:
         raise BadInput(f"image {file} {TOO_LARGE}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from audits.data.regular import opened
 from audits.errors import BadInput
 
 BEGINS = b"version https://git-lfs.github.com/spec/v"
@@ -18,7 +19,7 @@ def check_fetched(place: Path | bytes, what: str) -> None:
         first = place[: len(BEGINS)]
     else:
         try:
-            with place.open("rb") as file:
+            with opened(place) as file:
                 first = file.read(len(BEGINS))
         except OSError:
             return

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.data.image_files import in_threads
+from audits.plain_json import from_json
 from audits.writing import make_folder, write_whole
 
 ORCH_CACHE = "ORCH_CACHE"
@@ -35,7 +36,7 @@ def remembered(question: str, root: Path, files: Sequence[str], find: Callable[[
     state, newest = facts
     note = place / f"{hashlib.sha256(json.dumps([question, str(root.absolute())]).encode()).hexdigest()}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(note.read_text())
+        known = from_json(note.read_text())
         if known["state"] == state:
             return known["found"]
     found = find()

@@ -10,6 +10,7 @@ from typing import Any
 from audits.data.image_files import Shape
 from audits.data.images import MOST_PIXELS
 from audits.errors import BadInput
+from audits.plain_json import from_json
 
 SCHEMA = "orch.shards/1"
 MANIFEST = "manifest.json"
@@ -58,7 +59,7 @@ class Manifest:
         """Return the manifest of a folder; BadInput when it is missing, damaged, or of another version."""
         file = folder / MANIFEST
         try:
-            fields: dict[str, Any] = json.loads(file.read_text())
+            fields: dict[str, Any] = from_json(file.read_text())
         except FileNotFoundError:
             raise BadInput(
                 f"{folder} holds no {MANIFEST}: its shards are not all written; give the 'orch data shard' of it again"

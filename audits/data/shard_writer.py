@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.file_sets import Facts, unreadable
+from audits.data.regular import content_of
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from audits.writing import replacing
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class Written:
     def read(part: Part) -> Written | None:
         """Return what was noted of a shard; None unless it is whole and its files are as they were."""
         try:
-            fields: dict[str, Any] = json.loads(part.note.read_text())
+            fields: dict[str, Any] = from_json(part.note.read_text())
             for name in ("offsets", "lengths", "ends"):
                 fields[name] = tuple(fields[name])
             found = Written(**fields)
@@ -134,7 +136,7 @@ def sha256_of(path: Path) -> str:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return content_of(file)
     except OSError as error:
         raise unreadable(file, error) from error
 

@@ -20,6 +20,7 @@ from audits.data.file_sets import EncodedSet, Facts, contents_digest
 from audits.data.shard_manifest import BEGUN, INDEX, MANIFEST, SCHEMA, Manifest, Shard
 from audits.data.shard_writer import NOTE, Part, Written, sha256_of, write_part, written_anew
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from audits.writing import TEMPORARY, make_folder, opened_to_lock
 
 IMAGES_PER_SHARD = 2048
@@ -74,7 +75,7 @@ def _begin(encoded: EncodedSet, folder: Path, per_shard: int) -> None:
     plan = {"schema": SCHEMA, "per_shard": per_shard, "rule": encoded.rule, "names": digest.hexdigest()}
     begun = folder / BEGUN
     if begun.is_file():
-        if json.loads(begun.read_text()) != plan:
+        if from_json(begun.read_text()) != plan:
             raise BadInput(
                 f"{folder} holds the beginning of other shards (another set, or another number of images a shard); "
                 "name an empty folder, or remove this one"

@@ -131,7 +131,9 @@ def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = POINTS_P
     uri = mask(uri)
     filesystem, folder = file_system(uri)
     if _parquet_files(filesystem, folder):
-        raise BadInput(f"{uri} already holds Parquet files; name an empty folder")
+        raise BadInput(
+            f"{uri} already holds Parquet files, maybe of a set whose writing ended early; name an empty folder"
+        )
     paths = []
     header = Header.of(dataset)
     try:

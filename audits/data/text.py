@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audits.data.lfs_pointers import check_fetched
+from audits.data.regular import content_of
 from audits.errors import BadInput
 
 PADDING, UNKNOWN = 0, 1
@@ -159,7 +160,7 @@ def text_of(file: Path) -> str:
     """Return the text in ``file``; BadInput when it is not there or not UTF-8."""
     check_fetched(file, str(file))
     try:
-        return file.read_text("utf-8")
+        return content_of(file).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}; give the path of a text file") from None
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audits.data.lfs_pointers import check_fetched
+from audits.data.regular import content_of
 from audits.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def text_of(path: Path, what: str) -> str:
 
     ``what``: how messages call it. Raises BadInput for another encoding, which is not guessed, and OSError.
     """
-    content = path.read_bytes()
+    content = content_of(path)
     check_fetched(content, what)
     encoding = next((name for mark, name in MARKS if content.startswith(mark)), "utf-8")
     first = content[: 2**16]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from audits.data.image_files import Images
 from audits.data.images import opened, opened_as, unreadable
+from audits.data.regular import content_of
 
 if TYPE_CHECKING:
     import torch
@@ -72,7 +73,7 @@ class Views:
 
         file, content = images.encoded(row)
         channels, height, width = images.point_shape
-        pixels = decoded(file, file.read_bytes() if content is None else content, channels)
+        pixels = decoded(file, content_of(file) if content is None else content, channels)
         box, mirrored = self.box(row, pixels.shape[1], pixels.shape[0])
         part = np.array(pixels[box[1] : box[3], box[0] : box[2]], order="C")  # by NumPy: torch would start threads
         tensor = torch.from_numpy(part.reshape(*part.shape[:2], channels)).permute(2, 0, 1)[None]

@@ -41,7 +41,7 @@ def ask_cluster(plan: BasePlan) -> tuple[NodeReport, list[Answer]]:
     workers = Workers(1, address=plan.compute.address or "auto", head=True, storage=".orch/ray")
     with connect(workers):
         try:
-            storage = open_storage(uri)
+            storage = open_storage(uri, trust=question.trust)
             storage.publish(question.probe, {DRIVER_FILE: question.word})
         except (BadInput, OSError, RuntimeError) as error:
             raise BadInput(f"the store {uri} cannot be written from here: {first_line(error)}") from error

@@ -19,12 +19,14 @@ from urllib.parse import unquote, urlsplit
 
 from audits.credentials import hide, mask
 from audits.errors import BadInput
+from audits.memory import free as memory_free
 from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import data_sets
 from orchestrator.engine.run.tracking_uri import chosen_uri
 from orchestrator.engine.store.faults import StoreSilent
 from orchestrator.engine.store.patience import SHORT
 from orchestrator.engine.store.store import Store, default_store_uri
+from orchestrator.engine.store.trust import KEY_FILE, Trust
 
 LOW_DISK = 2e9  # bytes
 LOW_MEMORY = 2e9
@@ -104,7 +106,7 @@ def processors() -> Iterator[Finding]:
 
 def memory() -> Iterator[Finding]:
     """Check the memory that is free now."""
-    free = free_memory()
+    free = memory_free()
     if free is None:
         yield Finding("warn", "memory", "free memory is not known on this system")
         return
@@ -115,18 +117,15 @@ def memory() -> Iterator[Finding]:
         yield Finding("ok", "memory", text)
 
 
-def free_memory() -> int | None:
-    """Return the bytes of memory that are available, or None where the system does not say."""
-    table = Path("/proc/meminfo")
-    if not table.exists():
-        return None
-    lines = dict(line.split(":", 1) for line in table.read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) * 1024
-
-
 def store_place(uri: str | None) -> Iterator[Finding]:
     """Check that the store can be opened, and that a local one can be written and has room."""
-    store = Store(uri or default_store_uri(), SHORT)
+    try:
+        trust = Trust.of()
+    except BadInput as error:
+        what, _, fix = str(error).partition("; ")
+        yield Finding("FAIL", "store key", what, fix or f"correct {KEY_FILE}, or unset it")
+        trust = Trust.of(with_key=False)
+    store = Store(uri or default_store_uri(), SHORT, trust)
     origin = "--store" if uri else "ORCH_STORE" if os.environ.get("ORCH_STORE") else "default"
     fix = "name another place with --store or ORCH_STORE"
     here = "://" not in store.uri

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,8 +35,8 @@ class Question:
     probe: str
     word: bytes
     data: tuple[str, str | None, str | None]
-    trust: Trust = field(default_factory=Trust.of, repr=False)
-    """What the user of the driver has said of stores."""
+    trust: Trust = field(default_factory=partial(Trust.of, with_key=False))
+    """What the user of the driver has said of stores; no key travels, as nothing that is signed is read."""
 
     def __call__(self) -> NodeReport:
         """Return the answer of the machine that this runs on."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from orchestrator.engine.given_files import STAGE, digest_of, target_of
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.keyed_jobs import KeyedJobs
 from orchestrator.engine.plan.served import READ
+from orchestrator.engine.store.faults import CorruptArtefact, Unsigned
 from orchestrator.engine.store.payloads import unpack_arrays
 
 if TYPE_CHECKING:
@@ -126,11 +128,19 @@ class GivenJobs(KeyedJobs):
 
     @cached_property
     def given_points(self) -> dict[str, Ids]:
-        """The given lists of points by field, ids (n,) sorted: from the store, and before they are there from files."""
+        """The given lists of points by field, ids (n,) sorted: from the store, and before they are there from files.
+
+        From their files as well where what the store has cannot be believed, if they are here (``--rebuild``).
+        """
         key = self.given_job(POINTS).key
-        if self.store is not None and self.store.has(STAGE, key):
+        if self.store is None or not self.store.has(STAGE, key):
+            return self.read_points()
+        try:
             return dict(unpack_arrays(self.store.get(STAGE, key).read(IDS)))
-        return self.read_points()
+        except (CorruptArtefact, Unsigned) as error:
+            with suppress(BadInput):
+                return self.read_points()
+            raise error
 
     def read_points(self) -> dict[str, Ids]:
         """Return the given lists of points as their files say them (``points_of``)."""

@@ -22,6 +22,11 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 LONGEST, LONGEST_LABEL, MOST_LABEL_LINES, LONGEST_FILE_NAME = 6000, 160, 4, 150
 """Characters of a line for people and of a line of a figure's label, lines of a label, bytes of a file's name."""
 
+JOINERS = "\u200c\u200d"
+"""What Persian and the scripts of India write between letters that shall, or shall not, be joined."""
+TAKEN = re.compile(r"-[0-9a-f]{16}\Z")
+"""The end of a file's name that says which text it stands for."""
+
 SPACE = re.compile(r"[^\S\xa0\u202f]+")
 """What Markdown may take for the end of a word or a line; blanks that hold words together are kept."""
 MARKUP = re.compile(
@@ -32,8 +37,13 @@ MARKUP = re.compile(
 )
 BLOCK = re.compile(r"\A(?=#{1,6}(?:\s|$)|>|[-+](?:\s|$)|[-=]+$)")
 NUMBERED = re.compile(r"\A(\d{1,9})(?=[.)](?:\s|$))")
-LINKED = re.compile(r"@(?=\w)|[#!](?=\d)|GH-(?=\d)|(?:https?|ftp|mailto|xmpp)(?=:)|www(?=[.])", re.IGNORECASE)
-"""Where GitHub and GitLab link by themselves: mentions, issues, addresses. A comment in between keeps them apart."""
+LINKED = re.compile(
+    r"@(?=\w)|[#!&$](?=\d)|[~%](?=\\?[\w\"])|GH-(?=\d)|(?:https?|ftp|mailto|xmpp)(?=:)|www(?=[.])", re.IGNORECASE
+)
+"""Where GitHub and GitLab link by themselves: mentions, issues, labels, milestones, addresses.
+
+A comment in between keeps them apart.
+"""
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -70,12 +80,26 @@ def visible(text: str, keep: str = "") -> str:
     """Return a text in which every character shows: others stand as escapes such as ``\\x1b`` and ``\\u202e``.
 
     Those are control characters but for those to ``keep``, marks of direction, characters without width, halves of
-    surrogate pairs, line separators and code points without a character.
+    surrogate pairs, line separators and code points without a character. Joiners stay where a script needs them.
     """
     if text.isprintable() and INVISIBLE.isdisjoint(text):
         return text
-    shown = (each if each in keep or _shows(each) else each.encode("unicode_escape").decode() for each in text)
-    return "".join(shown)
+    return "".join(
+        each if each in keep or _shows(each) or (each in JOINERS and _joins(text, place)) else _escape(each)
+        for place, each in enumerate(text)
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _joins(text: str, place: int) -> bool:
+    """Say whether the joiner at ``place`` follows a virama, or keeps two Arabic letters apart (RFC 5892, A.1, A.2)."""
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    if before and unicodedata.combining(before) == 9:
+        return True
+    return text[place] == "\u200c" and all(each and unicodedata.bidirectional(each) == "AL" for each in (before, after))
 
 
 def _shows(character: str) -> bool:
@@ -119,11 +143,12 @@ def xml(text: str) -> str:
 def csv_cell(value: object) -> object:
     """Return an entry of a CSV file of which a spreadsheet makes no formula: text that may be one begins with ``'``.
 
-    So does text that begins with ``'`` itself. Numbers stay as they are.
+    So does text that begins with ``'`` itself. Numbers stay as they are. Characters that cannot be seen are
+    escapes, as the file may be shown on a terminal.
     """
     if not isinstance(value, str):
         return value
-    text = value.encode("utf-8", "backslashreplace").decode()
+    text = visible(value, "\n\t")
     risky = text.startswith(("'", *FORMULA)) or text.lstrip().startswith(FORMULA)
     return f"'{text}" if risky and not NUMBER.fullmatch(text) else text
 
@@ -147,11 +172,12 @@ def label(text: str) -> str:
 def file_name(text: str) -> str:
     """Return a file's name without its ending; it lies in the folder where it is written, whatever ``text`` is.
 
-    A long one is cut, and ends with a digest of the whole.
+    One that cannot have the text's own name, because of its characters or its length, ends with a digest of the text,
+    so that no two texts share a file.
     """
     name = re.sub(r"[^\w.=-]+", "-", text)
     name = f"-{name[1:]}" if name.startswith(".") else name or "-"
-    if len(name.encode()) <= LONGEST_FILE_NAME:
+    if name == text and len(name.encode()) <= LONGEST_FILE_NAME and not TAKEN.search(name):
         return name
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
     return f"{name.encode()[: LONGEST_FILE_NAME - 17].decode(errors='ignore')}-{digest}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,8 +10,17 @@ from typing import Any, Literal
 LOOK_SECONDS = 10.0
 """Between two looks at what is done, and between two versions of the page."""
 
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Goes on while a laptop sleeps, where there is such a clock."""
+_ZERO = time.time() - time.clock_gettime(CLOCK)
+
 Phase = Literal["running", "summing up", "finished", "stopped", "unreported"]
 """Jobs go on; all are done; nothing more will come; the run broke off before its result, or between result and page."""
+
+
+def now() -> float:
+    """Return the time (seconds since 1970) by a clock that nobody sets: that of the machine when this process began."""
+    return _ZERO + time.clock_gettime(CLOCK)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from audits import memory
 from audits.memory import Forms, by_chunks, out_of_memory, with_less
 from audits.queries.oracles import label_oracle, posterior_oracle
 from audits.training.loop import logits
@@ -104,3 +107,43 @@ def test_oracles_answer_alike_with_less_memory() -> None:
     posteriors = [posterior_oracle(model, chunk=64).ask(x, ids) for model in (wide, narrow)]
     torch.testing.assert_close(posteriors[0], posteriors[1])
     torch.testing.assert_close(logits(wide, x), logits(narrow, x))
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("said", "folder", "files"),
+    [
+        ("0::/a.slice/b\n", "a.slice", {"memory.max": GIB, "memory.current": GIB // 4}),
+        ("0::/docker/1a\n", "", {"memory.max": GIB, "memory.current": GIB // 4}),
+        ("4:memory:/x\n0::/\n", "memory/x", {"memory.limit_in_bytes": GIB, "memory.usage_in_bytes": GIB // 4}),
+        ("4:cpu,memory:/docker/1a\n", "memory", {"memory.limit_in_bytes": GIB, "memory.usage_in_bytes": GIB // 4}),
+    ],
+)
+def test_the_limit_of_a_container_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, folder: str, files: dict[str, int]
+) -> None:
+    groups, mine, table = tmp_path / "groups", tmp_path / "mine", tmp_path / "meminfo"
+    (groups / folder).mkdir(parents=True)
+    mine.write_text(said)
+    limit, used = files.values()
+    (groups / folder / "memory.stat").write_text(f"anon 5\ninactive_file {used // 2}\n")
+    for name, value in files.items():
+        (groups / folder / name).write_text(f"{value}\n")
+    found = memory.limits(groups, mine)
+    assert found == [(limit, used // 2)]
+    monkeypatch.setattr(memory, "limits", lambda: found)
+    table.write_text("MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n")
+    assert memory.of_machine() == GIB and memory.free(table) == limit - used // 2
+
+
+def test_without_a_limit_the_machine_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "mine").write_text("0::/\n")
+    found = memory.limits(tmp_path, tmp_path / "mine")
+    assert found == [] == memory.limits(tmp_path, tmp_path / "absent")
+    monkeypatch.setattr(memory, "limits", lambda: found)
+    assert memory.of_machine() > GIB
+    (tmp_path / "meminfo").write_text("MemAvailable: 4194304 kB\n")
+    assert memory.free(tmp_path / "meminfo") == 4 * GIB and memory.free(tmp_path / "absent") is None

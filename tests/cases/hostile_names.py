@@ -41,6 +41,7 @@ NAMES = (
     "line\n" * 3000,
     "\ufffe\uffff\U000e0041\u3164",
     "{{ 7 * 7 }}{% raw %}",
+    '~bug ~"two words" %v1 %"next" %3 &12 $34',
 )
 HALVES = ("half \ud800", "\udcff\udc80.csv")
 TOKENS = (
@@ -62,9 +63,10 @@ TOKENS = (
 )
 
 CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+VIRAMAS = "".join(each for each in map(chr, range(0x110000)) if unicodedata.combining(each) == 9)
 FORMULA = "=+-@\t\r\n＝＋－＠"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)")
-LIVE = re.compile(r"@\w|#\d|GH-\d|(https?|ftp|mailto|xmpp):|www\.", re.IGNORECASE)
+LIVE = re.compile(r"@\w|#\d|[~%][\w\"]|[&$]\d|GH-\d|(https?|ftp|mailto|xmpp):|www\.", re.IGNORECASE)
 LINKS = ("href", "src", "{http://www.w3.org/1999/xlink}href")
 
 
@@ -76,7 +78,11 @@ def hostile(*, halves: bool = False) -> st.SearchStrategy[str]:
 
 
 def steering(text: str) -> set[str]:
-    """Return the characters of a text that a terminal obeys, or that nobody sees; a line may end."""
+    """Return the characters of a text that a terminal obeys, or that nobody sees; a line may end.
+
+    Joiners count only where neither Arabic letters nor a virama (Indic scripts) give them a meaning.
+    """
+    text = re.sub(f"(?<=[{VIRAMAS}])[\u200c\u200d]|(?<=[\u0620-\u077f])\u200c(?=[\u0620-\u077f])", "", text)
     return {each for each in text if unicodedata.category(each) in CONTROLS and each != "\n"}
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from audits.writing import make_folder, write_whole
 
 VERSION = 1
@@ -57,7 +58,7 @@ class Record:
         try:
             make_folder(Path(root), private=True)
             make_folder(folder, below=Path(root), private=True)
-            if not (folder / ABOUT).is_file() or record.about() != json.loads(text):
+            if not (folder / ABOUT).is_file() or record.about() != from_json(text):
                 write_whole(folder / ABOUT, text, below=Path(root), durable=True)
         except OSError as error:
             raise cannot("written", folder, error) from error
@@ -91,7 +92,7 @@ class Record:
 
     def answers(self, keys: Iterable[bytes]) -> list[Any]:
         """Return the recorded answers."""
-        return [json.loads(self._known[key]) for key in keys]
+        return [from_json(self._known[key]) for key in keys]
 
     def add(self, keys: Sequence[bytes], answers: Sequence[Any]) -> None:
         """Record the answers of one batch; they are on the disk when this returns."""
@@ -119,7 +120,7 @@ class Record:
     def about(self) -> dict[str, Any]:
         """Return ``endpoint.json``: the endpoint, and how its answers were read last."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / ABOUT).read_bytes())
+            found: dict[str, Any] = from_json((self.folder / ABOUT).read_bytes())
         except (OSError, ValueError) as error:
             raise BadInput(f"{self.folder / ABOUT} cannot be read: {error}; give the folder of a record") from error
         if not isinstance(found, dict) or found.get("version") != VERSION:

@@ -7,7 +7,6 @@ in the log.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from audits.credentials import hide
 from audits.writing import write_whole
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.base import BasePlan
-from orchestrator.engine.progress import Look, Phase, Progress, SettingProgress, StageProgress
+from orchestrator.engine.progress import Look, Phase, Progress, SettingProgress, StageProgress, now
 from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE
 
 LONGEST_CAUSE = 300  # characters
@@ -32,7 +31,7 @@ class LivePage:
         self.kind = kind
         self.out = out
         self.log = log
-        begin = time.time()
+        begin = now()
         self.progress = Progress(name, kind.name, plan.resolved(), "running", begin, begin)
         self.lock = threading.Lock()
         self.begun = False
@@ -55,17 +54,17 @@ class LivePage:
             if self.progress.phase == "running" and not self.closed:
                 self.begun = True
                 shown = settings if len(settings) > 1 else ()
-                now = replace(self.progress, what=self.what, looked=look.at, stages=stages, settings=shown)
-                self._show(now)
+                latest = replace(self.progress, what=self.what, looked=look.at, stages=stages, settings=shown)
+                self._show(latest)
 
     def summing_up(self) -> None:
         """Show that every job is done and the report comes next."""
         with self.lock:
             stages = tuple(replace(each, done=each.needed, left=None) for each in self.progress.stages)
             settings = tuple(replace(each, done=each.needed) for each in self.progress.settings)
-            now = replace(self.progress, phase="summing up", looked=time.time(), stages=stages, settings=settings)
+            latest = replace(self.progress, phase="summing up", looked=now(), stages=stages, settings=settings)
             if self.begun:
-                self._show(now)
+                self._show(latest)
 
     def result_written(self) -> None:
         """Take note that result.json is this run's own from now on."""
@@ -84,7 +83,7 @@ class LivePage:
         )
         with self.lock:
             self.result_is_ours = self.closed = True
-            self._show(replace(self.progress, phase="finished", looked=time.time(), settings=settings))
+            self._show(replace(self.progress, phase="finished", looked=now(), settings=settings))
 
     def stopped(self, error: BaseException) -> None:
         """Show that the run ended by ``error``, unless its report is there or it had not begun."""
@@ -92,8 +91,8 @@ class LivePage:
             if not self.closed and (self.begun or self.result_is_ours):
                 stages = tuple(replace(each, left=None) for each in self.progress.stages)
                 phase: Phase = "unreported" if self.result_is_ours else "stopped"
-                now = replace(self.progress, phase=phase, looked=time.time(), stages=stages, cause=cause_of(error))
-                self._show(now)
+                latest = replace(self.progress, phase=phase, looked=now(), stages=stages, cause=cause_of(error))
+                self._show(latest)
             self.closed = True
 
     def _left(self, stage: str, look: Look) -> float | None:

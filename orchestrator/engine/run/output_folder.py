@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from audits.writing import CannotWrite, make_folder, opened_to_append, require_no_link, require_own, write_whole
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.keys import differences
@@ -177,7 +178,7 @@ def keep_run(out: Path, name: str, goal: Goal | None) -> None:
 def _read(file: Path) -> dict[str, Any]:
     """Return the object in a file; {} where there is none."""
     try:
-        found = json.loads(file.read_bytes())
+        found = from_json(file.read_bytes())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from audits.errors import BadInput, how_many
+from audits.plain_json import from_json
 from audits.writing import opened_to_append
 from orchestrator.engine.jobs.keys import differences
 
@@ -110,7 +111,7 @@ class Journal:
         for number, text in enumerate(data.splitlines(keepends=True), start=1):
             end += len(text)
             try:
-                line = json.loads(text) if text.endswith(b"\n") else None
+                line = from_json(text) if text.endswith(b"\n") else None
             except ValueError:
                 line = None
             if isinstance(line, dict):

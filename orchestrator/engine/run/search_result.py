@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from audits.errors import how_many
-from orchestrator.engine.progress import Look
+from orchestrator.engine.progress import Look, now
 from orchestrator.engine.run.suggesting import Trial, Values
 from tune_spaces.space import Search
 
@@ -87,7 +86,7 @@ def look_at(trials: Sequence[TrialNews], samples: int, parts: int) -> Look:
     """Return how far a search is: trials that have ended, parts of each, and the numbers of those that have."""
     ended = {trial.name: trial.values[trial.parts] for trial in trials if trial.state != "running" and trial.values}
     places = {trial.name: (trial.parts, trial.parts if trial.state != "running" else parts) for trial in trials}
-    return Look(time.time(), {"trials": samples}, {"trials": len(ended)}, places, ended)
+    return Look(now(), {"trials": samples}, {"trials": len(ended)}, places, ended)
 
 
 def counted(trials: Sequence[Trial]) -> str:

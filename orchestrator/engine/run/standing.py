@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from orchestrator.engine.jobs.job import Job
-from orchestrator.engine.progress import Look
+from orchestrator.engine.progress import Look, now
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 
@@ -70,4 +69,4 @@ class Standing:
         done = {stage: count - waiting[stage] for stage, count in self.needed.items()}
         left = {name: len(jobs) for name, (_, jobs) in self.open.items()}
         settings = {name: (size - left.get(name, 0), size) for name, size in self.sizes.items()}
-        return Look(time.time(), dict(self.needed), done, settings, dict(compared))
+        return Look(now(), dict(self.needed), done, settings, dict(compared))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.plain_json import from_json
 from audits.writing import write_whole
 from orchestrator.engine.jobs.keys import digest
 
@@ -50,7 +51,7 @@ def keep_finished(out: Path, opened: Path, result: Mapping[str, Any]) -> None:
 def finished_before(client: MlflowClient, experiment: str, out: Path, result: Mapping[str, Any]) -> Any | None:
     """Return the finished parent of the very run that ``result`` is of, if ``out`` holds one; else None."""
     try:
-        kept = json.loads((out / FINISHED_FILE).read_text(encoding="utf-8"))
+        kept = from_json((out / FINISHED_FILE).read_text(encoding="utf-8"))
         token, of = str(kept["run"]), kept["of"]
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Final
 
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from audits.training.keeper import Snapshot
 from audits.writing import TEMPORARY
 from orchestrator.engine.store.faults import CorruptArtefact, StoreSilent, one_line
@@ -111,7 +112,7 @@ def packed(snapshot: Snapshot, stage: str, key: str, seconds: float) -> bytes:
 
 def head_of(data: bytes) -> dict[str, str]:
     """Return the metadata of a safetensors file."""
-    said: dict[str, str] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    said: dict[str, str] = from_json(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
     return said
 
 
@@ -129,7 +130,7 @@ def unpacked(path: str, data: bytes, stage: str, key: str, trust: Trust) -> Snap
     said = head_of(data)
     if (said.get("schema"), said.get("stage"), said.get("key")) != (SCHEMA, stage, key):
         raise CorruptArtefact(f"checkpoint {path} is not one of {stage}/{key}")
-    return Snapshot(tensors, json.loads(said["notes"]))
+    return Snapshot(tensors, from_json(said["notes"]))
 
 
 def unfinished(store: Store) -> set[tuple[str, str]]:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from audits.errors import BadInput
+from audits.plain_json import from_json
 from orchestrator.engine.store.faults import StoreSilent, one_line
 from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.places import CLAIMS
@@ -167,7 +168,7 @@ class Claims:
     def read(self, path: str) -> tuple[Owner, int] | None:
         """Return owner and beat of a claim; None for one that was given back since the listing."""
         try:
-            content = json.loads(self.storage.read(path))
+            content = from_json(self.storage.read(path))
             return Owner(**content["owner"]), content["beat"]
         except FileNotFoundError:
             return None

@@ -51,7 +51,8 @@ class Disk:
     def _publish(self, folder: str, files: Mapping[str, bytes]) -> None:
         self.below.make_folder(folder)
         try:
-            write_together(Path(self.root, folder), files, below=Path(self.root), durable=True)
+            root = Path(self.root)
+            write_together(root / folder, files, below=root, shared=self.below.allowed, durable=True)
         except BaseException:
             self._remove_empty(folder)
             raise

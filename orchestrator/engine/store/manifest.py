@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from audits.plain_json import from_json
 from orchestrator.engine.store.faults import Unsigned, damaged
 from orchestrator.engine.store.paths import foreign_name, is_name
 from orchestrator.engine.store.trust import KEY_FILE, Trust
@@ -65,8 +66,8 @@ def read_manifest(stage: str, key: str, data: bytes, trust: Trust = NOBODY) -> M
     elsewhere than in the artefact's folder, Unsigned when ``trust`` has a key with which it is not signed.
     """
     try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
+        body = from_json(data)
+    except ValueError:
         raise damaged(stage, key, MANIFEST, "is empty" if not data.strip() else "is not JSON") from None
     if not isinstance(body, dict) or body.pop("sha256", None) != _checksum(body):
         raise damaged(stage, key, MANIFEST, "does not have the checksum that it names")

@@ -20,6 +20,12 @@ class Owner:
     started: str
     id: str
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for what is no process: a claim may say anything."""
+        words = (self.host, self.machine, self.started, self.id)
+        if type(self.pid) is not int or not all(isinstance(word, str) for word in words):
+            raise TypeError("that is no process")
+
     def gone(self) -> bool:
         """Say whether the process is known to have ended; False for one on another machine."""
         return self.machine == machine() and _start_of(self.pid) not in (self.started, "?")
@@ -56,7 +62,7 @@ def _start_of(pid: int) -> str:
     except OSError:  # it has ended, it is hidden, or there is no /proc here
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):
             return ""
         except OSError:
             return "?"

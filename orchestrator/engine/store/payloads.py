@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from audits.plain_json import from_json
 from orchestrator.engine.store.faults import CorruptArtefact, one_line
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def pack_json(value: Any) -> bytes:
 def unpack_json(data: bytes) -> Any:
     """Return the value of ``pack_json``; raises CorruptArtefact for anything that is not JSON."""
     try:
-        return json.loads(data)
+        return from_json(data)
     except ValueError as error:
         raise CorruptArtefact(f"not JSON ({one_line(error)}); run again with --rebuild") from error
 
@@ -117,7 +118,7 @@ def wrong_format(name: str, data: bytes) -> str | None:
         return None if len(data) >= 12 and data[:4] == data[-4:] == b"PAR1" else "is not Parquet"
     if name.endswith(".json"):
         try:
-            json.loads(data)
+            from_json(data)
         except ValueError:
             return "is not JSON"
         return None

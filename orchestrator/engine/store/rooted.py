@@ -56,12 +56,15 @@ class Rooted:
             os.close(handle)
 
     def make_folder(self, path: str) -> None:
-        """Make the folder at ``path``, and those on the way; one that is there stays as it is."""
+        """Make the folder at ``path``, and those on the way; one that is there stays as it is.
+
+        Unless ``allowed`` others cannot write into it, whatever the umask: it would be refused.
+        """
         parts = require_inside(path).split("/")
         for depth in range(1, len(parts) + 1):
             inner = "/".join(parts[:depth])
             with self.parent(inner):
-                make_folder(Path(self.root, inner), below=Path(self.root))
+                make_folder(Path(self.root, inner), below=Path(self.root), shared=self.allowed)
 
     @contextmanager
     def parent(self, path: str) -> Iterator[tuple[int, str]]:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from audits.plain_json import from_json
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.paths import foreign_name, is_name
@@ -50,7 +51,7 @@ def read_run(path: str, data: bytes) -> Run:
     """
     name = path.rpartition("/")[2].removesuffix(".json")
     try:
-        body = json.loads(data)
+        body = from_json(data)
         if body.pop("schema") != SCHEMA:
             raise ValueError("another schema")
         run = Run(**body)

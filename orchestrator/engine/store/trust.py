@@ -33,21 +33,21 @@ class Trust:
     key: bytes = field(default=b"", repr=False)
 
     @classmethod
-    def of(cls, variables: Mapping[str, str] = os.environ) -> Trust:
-        """Return what is held (``holding``), else what the environment says.
+    def of(cls, variables: Mapping[str, str] = os.environ, *, with_key: bool = True) -> Trust:
+        """Return what is held (``holding``), else what the environment says; ``with_key=False``: of stores alone.
 
         Raises BadInput for a relative path, which would allow a store in every folder, and for a key that cannot be
         read, is too short, or that others than this user can read.
         """
         if (held := _held.get()) is not None:
-            return held
+            return held if with_key else cls(held.allowed)
         words = tuple(os.path.expanduser(word) for word in variables.get(ALLOW, "").split(os.pathsep) if word)
         for word in words:
             if word != "*" and not os.path.isabs(word):
                 raise BadInput(
                     f"{ALLOW}: {word!r} is no absolute path; give those of stores, with : between them, or *"
                 )
-        return cls(words, read_key(variables[KEY_FILE]) if KEY_FILE in variables else b"")
+        return cls(words, read_key(variables[KEY_FILE]) if with_key and KEY_FILE in variables else b"")
 
     def allows(self, root: str) -> bool:
         """Say whether the store in the folder ``root`` may be used, whoever can write into it."""
@@ -87,7 +87,9 @@ def read_key(path: str) -> bytes:
         raise BadInput(f"{KEY_FILE}: the key {path!r} cannot be read: {error.strerror}; nothing was done") from None
     if found.st_uid not in (os.geteuid(), 0):
         raise BadInput(f"{KEY_FILE}: {path} belongs to another user, who could change it; give a file of your own")
-    if found.st_mode & 0o077:
+    # a secret that a cluster mounts belongs to root, and to a group by which its user reads it
+    of_group = stat.S_IRGRP if found.st_uid != os.geteuid() else 0
+    if found.st_mode & 0o077 & ~of_group:
         raise BadInput(
             f"{KEY_FILE}: others can read or change {path} (mode {stat.S_IMODE(found.st_mode):o}); run chmod 600 {path}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -14,6 +15,11 @@ from PIL import Image
 from audits.data.catalogue import describe, load
 from audits.data.images import MOST_PIXELS, decode
 from audits.errors import BadInput
+
+LAYOUTS = {
+    "folder:.": ("a/0.png", "b/0.png", "a/x.png"),
+    "imdb:.": ("train/pos/0_9.txt", "train/neg/0_1.txt", "test/pos/0_9.txt", "test/neg/0_1.txt", "train/pos/1_9.txt"),
+}
 
 FORMATS = {"png": "PNG", "jpg": "JPEG", "pgm": "PPM", "bmp": "BMP", "webp": "WEBP", "tif": "TIFF", "gif": "GIF"}
 
@@ -35,6 +41,27 @@ BOMBS = {
     "grey.pgm": b"P5 8001 8000 255\n\0",
     "huge.pgm": b"P5 60000 60000 255\n\0",
 }
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "device"])
+def test_a_pipe_or_a_device_in_place_of_a_file_keeps_nobody_waiting(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in LAYOUTS[name]:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        if file == LAYOUTS[name][-1]:
+            break
+        Path(file).write_text("a word") if file.endswith("txt") else Image.new("L", (8, 8)).save(file)
+    if kind == "device":
+        os.symlink("/dev/zero", file)
+    else:
+        os.mkfifo(file if kind == "pipe" else "pipe")
+        if kind != "pipe":
+            os.symlink(tmp_path / "pipe", file)
+    with pytest.raises(BadInput, match=Path(file).name):
+        load(name)
 
 
 @pytest.mark.filterwarnings("ignore:Image size")

@@ -56,6 +56,35 @@ def test_code_of_a_plan_is_refused_in_one_line(command: list[str], capsys: pytes
     assert "hostile_points" not in sys.modules
 
 
+SWEEPS = {
+    "settings": "settings: {a: {data.name: 'NAME'}, b: {seed: 2}}",
+    "a whole section": "settings: {a: {data: {name: 'NAME'}}}",
+    "a grid": "space: {data.name: [digits, 'NAME']}",
+    "draws": "space: {data.name: {choice: [digits, 'NAME']}}\nsearch: random\nsamples: 2",
+    "a search": (
+        "space: {data.name: {choice: [digits, 'NAME']}, recipe.epochs: {randint: [1, 3]}}\n"
+        "search: optuna\nmetric: lira.auc\nsamples: 20"
+    ),
+    "components in a list": "settings: {a: {audit.attacks: ['NAME']}}",
+    "a model": "space: {model.name: [mlp, 'NAME']}",
+}
+
+
+@pytest.mark.parametrize("form", SWEEPS)
+@pytest.mark.parametrize("command", [["validate"], ["sweep"], ["tune", "mia"], ["cost", "--sweep"]], ids=" ".join)
+def test_code_in_a_sweep_file_is_refused_like_that_of_a_plan(
+    command: list[str], form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if form == "a search" and command[0] == "tune":
+        pytest.skip("orch tune takes no such search")
+    Path("theirs.yaml").write_text(f"base: mia-smoke\n{SWEEPS[form].replace('NAME', NAME)}\n")
+    more = ["--metric", "lira.auc"] if command[0] == "tune" else []
+    assert main([*command, "theirs.yaml", *more]) == 2
+    err = capsys.readouterr().err
+    assert not ran() and "hostile_points" not in sys.modules
+    assert "the module 'hostile_points'" in err and "--allow-code" in err
+
+
 def test_code_runs_when_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["validate", "plan.yaml", "--allow-code"]) == 0
     assert ran()

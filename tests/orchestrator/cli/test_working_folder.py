@@ -75,6 +75,13 @@ def test_a_package_of_others_with_a_name_of_ours_is_refused_before_it_is_importe
     assert f"the package {name!r} from {tmp_path / 'installed' / name}" in line and str(ROOT) in line
 
 
+def test_so_is_one_in_the_working_folder_that_an_empty_entry_of_the_path_names(tmp_path: Path) -> None:
+    imported = plant(tmp_path / "theirs", "actors")
+    done = run([*command(tmp_path), "ls", "audits"], tmp_path / "theirs", f":{ROOT}")
+    assert done.returncode == 2 and not done.stdout and not imported.exists()
+    assert "the package 'actors'" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
 def test_workers_get_the_path_before_the_standard_library_without_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

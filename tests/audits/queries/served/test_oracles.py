@@ -359,6 +359,21 @@ def test_a_token_goes_to_the_server_and_nowhere_else(
     assert token not in repr(labels.endpoint)
 
 
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_redirect_takes_neither_token_nor_inputs_to_another_server(
+    code: int, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SERVICE", "marked-9f3c")
+    with serving(model()) as other:
+        there = other.url.replace("127.0.0.1", host)
+        with serving(model(), faults=[status(code, Location=there)]) as server:
+            with pytest.raises(BadInput, match=f"HTTP {code}"):
+                labels_at(server, token_env="MY_SERVICE").answers(inputs(5))
+            assert len(server.seen) == 1
+        assert not other.seen and not other.sockets
+
+
 @pytest.mark.needs("openssl")
 def test_a_certificate_is_checked_and_an_own_one_can_be_given(tmp_path: Path) -> None:
     pair = [str(tmp_path / name) for name in ("key.pem", "certificate.pem")]
@@ -375,6 +390,11 @@ def test_a_certificate_is_checked_and_an_own_one_can_be_given(tmp_path: Path) ->
         assert torch.equal(found, label_oracle(net).ask(x[:, None], POINTS))
         with pytest.raises(BadInput, match=r"ca_file .* cannot be read"):
             labels_at(server, ca_file=os.devnull + "/none")
+        elsewhere = Endpoint(server.url.replace("localhost", "127.0.0.1"), ca_file=pair[1])
+        seen = len(server.seen)
+        with pytest.raises(BadInput, match="is not trusted: IP address mismatch"):
+            HttpLabels(elsewhere, LOGITS).answers(x)
+        assert len(server.seen) == seen
     with serving(net) as server, pytest.raises(BadInput, match="does not speak TLS as expected"):
         HttpLabels(Endpoint(server.url.replace("http", "https")), LOGITS).answers(x)
 

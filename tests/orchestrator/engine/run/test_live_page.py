@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
+import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +19,7 @@ from typing import Any
 import pytest
 
 from audits.writing import write_whole
+from orchestrator.cli.main import main
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.progress import Look
 from orchestrator.engine.run import live, live_page, live_tracking
@@ -23,6 +27,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.live_page import LivePage
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Run
+from orchestrator.engine.run.standing import Standing
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
@@ -282,6 +287,37 @@ def test_time_left_is_that_of_a_stage_since_it_moved(live_one: LivePage, page: P
     assert "40 of 50, about 10 s left" in text and "0 of 9<" in text
     text = at(100, 50, 3)
     assert "50 of 50<" in text and "3 of 9, about 20 s left" in text
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+def test_a_clock_that_is_set_changes_neither_duration_nor_what_is_left(
+    plan: BasePlan, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    page.parent.mkdir()
+    live_one = LivePage(kind_named("toy"), "toy-audit", plan, page.parent, print)
+    standing = Standing(Store(str(tmp_path / "store")), [], [])
+    for done in (1, 2):
+        standing.needed, standing.waiting = Counter(train=4), {str(key): "train" for key in range(4 - done)}
+        live_one.going_on(standing.seen({}))
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda real=real: real() + jump)
+    (lasted,) = re.findall(r", after ([^<]*)<", page.read_text())
+    (left,) = re.findall(r"about ([^<]*) left", page.read_text())
+    assert all(re.fullmatch(r"\d+\.\d s|\d\d s", each) for each in (lasted, left)), (lasted, left)
+
+
+def test_a_run_whose_clock_jumps_has_the_same_scores(
+    plan: BasePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = audited(plan, tmp_path / "first", shown=True)
+    real, jumps = time.time, itertools.cycle((0.0, -4e8, 4e8))
+    monkeypatch.setattr(time, "time", lambda: real() + next(jumps))
+    again = audited(plan.changed({"compute.store": str(tmp_path / "another")}), tmp_path / "again", shown=True)
+    assert again.scores.equals(first.scores) and not (set(again.document["warnings"]) - {*first.document["warnings"]})
+    assert main(["cache", "gc", "--store", str(tmp_path / "another")]) == 0
+    assert audited(plan.changed({"compute.store": str(tmp_path / "another")}), tmp_path / "third").scores.equals(
+        first.scores
+    )
 
 
 def test_another_run_that_finishes_in_the_folder_keeps_its_report(live_one: LivePage, page: Path) -> None:

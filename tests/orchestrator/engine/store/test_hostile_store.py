@@ -15,8 +15,9 @@ from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.garbage import find_garbage
 from orchestrator.engine.store.manifest import sealed
+from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.paths import require_inside
-from orchestrator.engine.store.payloads import pack_json
+from orchestrator.engine.store.payloads import pack_json, unpack_json, wrong_format
 from orchestrator.engine.store.store import Store
 from tests.orchestrator.engine.store.refusals import refused
 from tests.orchestrator.engine.store.s3_server import client, uri
@@ -199,3 +200,32 @@ def test_folders_that_are_none_of_a_store_are_passed_over(store: Store, capsys: 
     assert main(["cache", "ls", "--store", store.uri]) == 0
     assert "1 artefact," in capsys.readouterr().out
     assert find_garbage(store, everything=True).damaged == []
+
+
+DEEP = b'{"a":' * 100_000
+
+
+def test_a_record_nested_without_end_is_damage(store: Store) -> None:
+    run = store.record_run("demo", {}, {})
+    (Path(store.uri) / "runs" / f"{run}.json").write_bytes(DEEP)
+    with pytest.raises(CorruptArtefact, match="record"):
+        store.runs()
+
+
+def test_a_file_of_an_artefact_nested_without_end_is_damage() -> None:
+    assert wrong_format("x.json", DEEP)
+    with pytest.raises(CorruptArtefact):
+        unpack_json(DEEP)
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [{"pid": "../1"}, {"pid": 10**30}, {"pid": -5}, {"pid": None}, {"pid": 1.5}, {"host": 7}, {"id": []}, "deep"],
+)
+def test_a_claim_that_says_anything_ends_no_run(store: Store, owner: Any) -> None:
+    mine, other = this_process(), {**this_process().to_json(), "id": "another", "started": "never"}
+    content = DEEP if owner == "deep" else json.dumps({"owner": {**other, **owner}, "beat": [None]}).encode()
+    store.storage.publish("claims", {f"score.{KEY}.0.json": content})
+    taken = store.claims.take("score", KEY, mine)
+    assert str(taken)
+    store.claims.forget_the_dead()

@@ -141,6 +141,40 @@ def test_what_the_ordinary_user_has_is_never_refused(tmp_path: Path) -> None:
         assert store.get("score", KEY).files == own.get("score", KEY).files
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to a group of which it is not")
+@pytest.mark.parametrize("mode", [0o755, 0o2755, 0o750])
+def test_a_folder_of_another_group_made_beforehand_serves_under_every_umask(tmp_path: Path, mode: int) -> None:
+    """What was made in it with the group's right to write would be refused by the next command."""
+    root = tmp_path / "store"
+    root.mkdir()
+    os.chown(root, -1, SOMEBODY)
+    root.chmod(mode)
+    before = os.umask(0o002)
+    try:
+        Store(root).put("score", KEY, DOCUMENT, FILES)
+        Store(root).record_run("demo", {}, {})
+    finally:
+        os.umask(before)
+    assert Store(root).get("score", KEY).read("metrics.json") == FILES["metrics.json"]
+    assert Store(root).runs()
+    assert not any(path.stat().st_mode & 0o022 for path in root.rglob("*"))
+
+
+def test_in_a_store_that_is_shared_on_purpose_the_umask_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "store"
+    root.mkdir(mode=0o770)
+    root.chmod(0o770)
+    monkeypatch.setenv("ORCH_ALLOW_STORES", str(root))
+    before = os.umask(0o002)
+    try:
+        Store(root).put("score", KEY, DOCUMENT, FILES)
+    finally:
+        os.umask(before)
+    assert all(path.stat().st_mode & 0o020 for path in root.rglob("*"))
+
+
 def test_a_word_for_all_stores_is_a_star_and_relative_paths_are_none(
     store: Store, somebodys: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

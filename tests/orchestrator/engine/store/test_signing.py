@@ -15,14 +15,16 @@ import torch
 from audits.errors import BadInput
 from audits.training.keeper import Snapshot
 from orchestrator.cli.main import BAD_INPUT, DONE, main
+from orchestrator.cli.node_report import Question
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.run.trusted import TrustedContexts
+from orchestrator.engine.store import trust
 from orchestrator.engine.store.checkpoints import JobKeeper
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.manifest import sealed
 from orchestrator.engine.store.payloads import pack_json
 from orchestrator.engine.store.store import Store
-from orchestrator.engine.store.trust import Trust
+from orchestrator.engine.store.trust import Trust, holding
 from orchestrator.kinds import kind_named
 from tests.orchestrator.engine.store.refusals import refused
 from tests.orchestrator.engine.store.s3_server import uri
@@ -168,6 +170,34 @@ def test_a_key_of_another_user_is_refused(place: str, tmp_path: Path, monkeypatc
     os.chown(os.environ[VARIABLE], 54321, -1)
     with pytest.raises(BadInput, match=rf"^{VARIABLE}: .*belongs to"):
         Store(place).keys("score")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a file of root")
+@pytest.mark.parametrize(("mode", "fits"), [(0o440, True), (0o640, True), (0o444, False), (0o460, False)])
+def test_a_group_may_read_a_key_of_root_as_clusters_mount_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, fits: bool
+) -> None:
+    file = key_file(tmp_path, TEAM, mode)
+    monkeypatch.setattr(trust.os, "geteuid", lambda: 54321)
+    if fits:
+        assert Trust.of({VARIABLE: file}).key == TEAM
+    else:
+        with pytest.raises(BadInput, match=rf"^{VARIABLE}: others can"):
+            Trust.of({VARIABLE: file})
+
+
+def test_doctor_sends_no_key_to_nodes_and_reports_one_that_is_wrong(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, key_file(tmp_path))
+    assert TEAM not in pickle.dumps(Question(place, "probe", b"word", ("digits", None, None)))
+    with holding(Trust(("/srv",), TEAM)):
+        assert Question(place, "probe", b"word", ("digits", None, None)).trust == Trust(("/srv",))
+    monkeypatch.setenv(VARIABLE, key_file(tmp_path, TEAM, 0o644))
+    assert Question(place, "probe", b"word", ("digits", None, None)).trust == Trust()
+    assert main(["doctor", "--json", "--store", place, "--out", str(tmp_path)]) == 3
+    failed = [each for each in json.loads(capsys.readouterr().out) if each["status"] == "FAIL"]
+    assert [each["subject"] for each in failed] == ["store key"] and "chmod 600" in failed[0]["fix"]
 
 
 def test_the_environments_key_signs_travels_to_workers_and_is_shown_nowhere(
