@@ -74,6 +74,11 @@ def form_of(name: str, answers_are_described: bool = False) -> Form:
     return "torchscript" if found == "weights" and is_torchscript(name) else found
 
 
+def may_be_script(name: str) -> bool:
+    """Say whether a file of the name ``name`` may be TorchScript though it is taken for weights: what it holds says."""
+    return not is_address(name) and PurePosixPath(file_and_part(name)[0]).suffix.lower() not in BY_ENDING
+
+
 def is_torchscript(name: str) -> bool:
     """Say whether the file ``name`` is an archive of TorchScript, whatever its ending if not that of another form."""
     file = file_and_part(name)[0]

@@ -14,8 +14,8 @@ from audits.targets.lookups import lookup_in
 from audits.targets.recorded import answered_in, keys_of
 from orchestrator.engine.given import GivenJobs
 from orchestrator.engine.given_files import STAGE
-from orchestrator.engine.run.given import program_bytes, require_program
-from orchestrator.engine.run.opened import ANSWERS
+from orchestrator.engine.run.given import program_bytes
+from orchestrator.engine.run.opened import ANSWERS, require_program, stored_form
 from orchestrator.engine.store.payloads import unpack_table
 
 if TYPE_CHECKING:
@@ -32,10 +32,13 @@ AT_A_TIME = 4096
 def check_asked(design: Any) -> None:
     """Refuse a target that cannot answer about a point that the audit asks about, as far as that shows unrun.
 
-    Such are recorded answers without one to it, and a program of token ids that has no such id. Of other plans nothing
-    is looked at.
+    Such are recorded answers without one to it, and a program of token ids that has no such id. A program in the store
+    needs permission as one in a file does. Of other plans nothing is looked at.
     """
-    if not isinstance(design, GivenJobs) or design.target is None or (asked := design.asked_points()) is None:
+    if not isinstance(design, GivenJobs) or design.target is None:
+        return
+    check_stored(design)
+    if (asked := design.asked_points()) is None:
         return
     target = design.target
     if target.form(look=False) in RECORDED:
@@ -43,6 +46,15 @@ def check_asked(design: Any) -> None:
     for field, name in target.named(target.MODELS).items():
         if target.form(field) in PROGRAMS and Path(file_and_part(name)[0]).expanduser().exists():
             check_inputs(design, asked, name, target.form(field))
+
+
+def check_stored(design: GivenJobs) -> None:
+    """Refuse a model in the store that is of another form than that of the plan, or a program that may not run."""
+    target = design.the_target
+    for field, name in target.named(target.MODELS).items():
+        job = design.given_job(field)
+        if design.store is not None and design.store.has(STAGE, job.key):
+            require_program(name, stored_form(target, field, design.store.get(STAGE, job.key)))
 
 
 def check_inputs(design: GivenJobs, asked: Ids, name: str, form: str) -> None:
