@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.data.lfs_pointers import check_fetched
+from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.memory import of_machine
 from audits.plain_json import from_json
@@ -46,9 +47,9 @@ def json_within(path: Path, what: str, most: int = LARGEST_JSON) -> Any:
 
     Raises BadInput for a file of more than ``most`` bytes, or that is no JSON; OSError where it cannot be read.
     """
+    check_fetched(path, what)
     if path.stat().st_size > most:
         raise too_large(what, most, ADVICE)
-    check_fetched(path, what)
     try:
         return from_json(path.read_bytes())
     except ValueError as error:
@@ -76,8 +77,7 @@ def table_within(
         check_fetched(source, what)
     limit = room() if most is None else most
     size, batches = taken, []
-    opened = source if isinstance(source, pq.ParquetFile) else pq.ParquetFile(source)
-    with opened as file:
+    with source if isinstance(source, pq.ParquetFile) else pq.ParquetFile(source) as file:
         for batch in file.iter_batches(rows_at_once(file), columns=columns):
             size += batch.nbytes
             if size > limit:
@@ -127,7 +127,7 @@ def arrays_within(path: Path, what: str, most: int | None = None) -> dict[str, N
 def array_within(path: Path, what: str) -> NDArray[Any]:
     """Return the array of an .npy file; raises BadInput for a heading that promises more than memory holds."""
     check_fetched(path, what)
-    with path.open("rb") as file, promised(what):
+    with opened(path) as file, promised(what):
         found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return found
 

@@ -9,6 +9,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from audits.data.regular import opened
+
 Form = Literal["weights", "torchscript", "onnx", "address", "answers", "record"]
 """A state dict; a TorchScript or ONNX program; the address of a server; a table of answers, the folder of a record."""
 
@@ -86,7 +88,7 @@ def is_torchscript(name: str) -> bool:
     if by_ending is not None:
         return by_ending == "torchscript"
     try:
-        with zipfile.ZipFile(Path(file).expanduser()) as archive:
+        with opened(Path(file).expanduser()) as stream, zipfile.ZipFile(stream) as archive:
             return any(PurePosixPath(entry).name == SAYS_PROGRAM for entry in archive.namelist())
     except (OSError, zipfile.BadZipFile, ValueError):
         return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.catalogue import describe
 from audits.data.ids import Points
+from audits.data.regular import content_of
 from audits.errors import BadInput
 from audits.queries.served.record import identity, recorded
 from audits.targets.answering import Answering
@@ -168,7 +169,7 @@ def program_bytes(name: str) -> bytes:
     path = Path(file_and_part(name)[0]).expanduser()
     try:
         check_bytes(path, name)
-        return path.read_bytes()
+        return content_of(path)
     except (BadInput, OSError) as error:
         raise BadInput(under("target", str(error))) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -170,11 +170,11 @@ def test_a_program_in_the_place_of_a_trained_model_is_not_run(
 
 
 @pytest.fixture
-def run(net: nn.Module) -> Iterator[Path]:
+def run(net: nn.Module) -> Path:
     """The folder of a finished audit of given weights."""
     torch.save(net.state_dict(), "weights.pt")
     audited(plan("weights.pt"), Path("out"))
-    yield Path("out")
+    return Path("out")
 
 
 def test_verify_compares_what_was_given_with_its_files(
